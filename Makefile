@@ -1,0 +1,85 @@
+# Every command anyone types here. `make` alone lists them.
+
+PYTHON ?= python3
+ARGS ?=
+DIR ?=
+JOBS ?= auto
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+# What an install depends on: it is done again only when one of these changes.
+PINS := pyproject.toml constraints.txt
+RUN_STAMP := $(VENV)/.installed
+DEV_STAMP := $(VENV)/.installed-dev
+
+# Old and new kubectl, for the tests that drive the server with a real client.
+DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
+
+.DEFAULT_GOAL := help
+.PHONY: help setup up fmt lint quick test clients bench conformance generate verify demo clean
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(DEV_STAMP) ## install what developers need into .venv, and the git hooks
+
+up: $(RUN_STAMP) ## run a control plane; ARGS="--listen 127.0.0.1:0" passes flags on
+	@$(BIN)/sully up $(ARGS)
+
+fmt: $(DEV_STAMP) ## rewrite what the tools can fix
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+lint: $(DEV_STAMP) ## check form, imports and types; changes nothing
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/lint-imports
+	$(BIN)/mypy
+
+quick: $(DEV_STAMP) ## the fast tests
+	$(BIN)/pytest -m "not slow and not e2e" $(ARGS)
+
+test: $(DEV_STAMP) clients ## all tests, real clients included
+	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
+
+clients:
+	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
+
+bench: $(DEV_STAMP) ## measure the API server on this machine; ARGS="--store memory --seconds 1"
+	$(BIN)/python bench/api.py $(ARGS)
+
+conformance: $(DEV_STAMP) ## replay recorded answers of a real server: DIR=folder with api.jsonl
+	@test -n "$(DIR)" || { echo "usage: make conformance DIR=FOLDER [ARGS=…]" >&2; exit 2; }
+	$(BIN)/python tools/conformance.py $(DIR) --floor tests/conformance-floor.txt $(ARGS)
+
+generate: $(DEV_STAMP) ## rewrite everything that is generated
+	$(BIN)/python tools/generate_reference.py
+
+verify: generate lint test ## what a merge must pass: generate, lint, test, and a clean tree
+	@dirt=$$(git status --porcelain); test -z "$$dirt" || { \
+	  echo "the tree is not clean: commit what was generated or changed" >&2; \
+	  echo "$$dirt" >&2; exit 1; }
+
+demo: $(RUN_STAMP) ## a control plane with the examples in it, in a folder of its own
+	@$(BIN)/python tools/demo.py $(ARGS)
+
+clean: ## remove the virtual environment, caches and build outputs; data stays
+	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
+	  .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
+	$(PYTHON) -m venv $(VENV)
+
+$(RUN_STAMP): $(PINS) | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable .
+	@touch $@
+
+$(DEV_STAMP): $(PINS) | $(BIN)/python
+	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	@if git rev-parse --git-dir >/dev/null 2>&1; then \
+	  $(BIN)/pre-commit install --install-hooks || echo "git hooks not installed: see above" >&2; \
+	fi
+	@touch $(RUN_STAMP) $@

@@ -1,0 +1,283 @@
+"""Measures the API server: time to ready, memory, GET, LIST, CREATE, WATCH over TLS.
+
+    python bench/api.py [--store sqlite|memory] [--seconds 3]
+
+The load comes from one process beside the server, on the same machine: its own share of the
+processor is part of every figure. The shapes of the work are those of the baseline table in
+docs/performance.md.
+"""
+
+import argparse
+import asyncio
+import json
+import ssl
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import yaml
+
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "", "labels": {"app": "bench"}},
+    "spec": {
+        "containers": [{"name": "c", "image": "example.com/none:1"}],
+        "schedulerName": "nobody",
+        "automountServiceAccountToken": False,
+    },
+}
+RULE = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "DeviceTaintRule",
+    "metadata": {"name": "bench"},
+    "spec": {
+        "deviceSelector": {"driver": "gpu.example.com"},
+        "taint": {"key": "example.com/bench", "effect": "NoSchedule"},
+    },
+}
+
+
+class Connection:
+    """A small HTTP/1.1 client: keep-alive, JSON, as little work as possible."""
+
+    def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
+        self.place = (host, port, context)
+
+    async def __aenter__(self) -> "Connection":
+        host, port, context = self.place
+        self.reader, self.writer = await asyncio.open_connection(
+            host, port, ssl=context, server_hostname="127.0.0.1", limit=2**25
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.writer.close()
+
+    def send(self, method: str, path: str, body: bytes = b"") -> None:
+        """Write one request."""
+        head = (
+            f"{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+            f"user-agent: bench\r\ncontent-length: {len(body)}\r\n\r\n"
+        )
+        self.writer.write(head.encode() + body)
+
+    async def head(self) -> tuple[int, bytes]:
+        """Read the head of an answer."""
+        raw = await self.reader.readuntil(b"\r\n\r\n")
+        return int(raw[9:12]), raw.lower()
+
+    async def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        """Send a request and read its whole answer."""
+        self.send(method, path, body)
+        code, head = await self.head()
+        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
+        return code, await self.reader.readexactly(length)
+
+    async def line(self) -> bytes:
+        """Read one event of a watch: a chunk of the stream."""
+        size = int((await self.reader.readline()).strip() or b"0", 16)
+        data = await self.reader.readexactly(size + 2)
+        return data[:-2]
+
+
+class Server:
+    """A `sully up` of its own."""
+
+    def __init__(self, store: str) -> None:
+        self.folder = tempfile.TemporaryDirectory(prefix="sully-bench-")
+        began = time.perf_counter()
+        self.child = subprocess.Popen(
+            [sys.executable, "-m", "sully.cli.main", "up", "--listen", "127.0.0.1:0",
+             "--data-dir", self.folder.name, "--store", store],
+            stdout=subprocess.PIPE, text=True,
+        )
+        assert self.child.stdout
+        for line in self.child.stdout:
+            if line.startswith("ready"):
+                break
+        self.ready = time.perf_counter() - began
+        config = yaml.safe_load((Path(self.folder.name) / "kubeconfig").read_text())
+        address = config["clusters"][0]["cluster"]["server"].removeprefix("https://")
+        self.host, port = address.rsplit(":", 1)
+        self.port = int(port)
+        self.context = self._context(config)
+
+    def _context(self, config: dict) -> ssl.SSLContext:
+        import base64
+
+        context = ssl.create_default_context(
+            cadata=base64.b64decode(
+                config["clusters"][0]["cluster"]["certificate-authority-data"]
+            ).decode()
+        )
+        user = config["users"][0]["user"]
+        pem = Path(self.folder.name) / "bench.pem"
+        pem.write_bytes(
+            base64.b64decode(user["client-certificate-data"])
+            + base64.b64decode(user["client-key-data"])
+        )
+        context.load_cert_chain(pem)
+        return context
+
+    def connect(self) -> Connection:
+        return Connection(self.host, self.port, self.context)
+
+    def memory(self) -> float:
+        status = Path(f"/proc/{self.child.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+    def cpu(self) -> float:
+        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return (int(fields[11]) + int(fields[12])) / 100
+
+    def stop(self) -> None:
+        self.child.terminate()
+        self.child.wait()
+        self.folder.cleanup()
+
+
+def quantiles(times: list[float]) -> str:
+    """Show the median and the 99th percentile in milliseconds."""
+    ordered = sorted(times)
+    return (
+        f"p50 {statistics.median(ordered) * 1000:6.2f} ms"
+        f"  p99 {ordered[int(len(ordered) * 0.99) - 1] * 1000:7.2f} ms"
+    )
+
+
+async def load(server: Server, clients: int, seconds: float, work) -> None:
+    """Run `work(connection, number)` on many connections and say how fast it went."""
+    times: list[float] = []
+    counter = iter(range(10**9))
+    end = time.perf_counter() + seconds
+
+    async def one() -> None:
+        async with server.connect() as connection:
+            while time.perf_counter() < end:
+                began = time.perf_counter()
+                await work(connection, next(counter))
+                times.append(time.perf_counter() - began)
+
+    cpu, began = server.cpu(), time.perf_counter()
+    await asyncio.gather(*(one() for _ in range(clients)))
+    took = time.perf_counter() - began
+    used = server.cpu() - cpu
+    print(
+        f"{len(times) / took:9.0f}/s  {quantiles(times)}"
+        f"  server CPU {used / len(times) * 1e6:6.0f} us/request"
+    )
+
+
+async def fan_out(server: Server, watchers: int, writes: int) -> None:
+    """Measure from sending a write until the last watcher has its event."""
+    path = "/api/v1/namespaces/default/configmaps"
+    open_watches = [await server.connect().__aenter__() for _ in range(watchers)]
+    seen: list[float] = []
+    done = asyncio.Event()
+
+    async def follow(connection: Connection) -> None:
+        while True:
+            data = await connection.line()
+            if b'"type"' in data:
+                for _ in range(data.count(b'{"type"')):
+                    seen.append(time.perf_counter())
+                if len(seen) >= watchers:
+                    done.set()
+
+    for connection in open_watches:
+        connection.send("GET", f"{path}?watch=1&resourceVersion=0&sendInitialEvents=false"
+                               "&resourceVersionMatch=NotOlderThan")
+        await connection.head()
+    tasks = [asyncio.ensure_future(follow(connection)) for connection in open_watches]
+    spread = []
+    async with server.connect() as writer:
+        for number in range(writes):
+            seen.clear()
+            done.clear()
+            body = config_map(f"watched-{watchers}-{number}")
+            began = time.perf_counter()
+            await writer.call("POST", path, body)
+            await done.wait()
+            spread.append(max(seen) - began)
+            await asyncio.sleep(0.01)
+    for task in tasks:
+        task.cancel()
+    for connection in open_watches:
+        await connection.__aexit__()
+    print(f"{watchers:4d} watchers: write sent -> last event  {quantiles(spread)}")
+
+
+def config_map(name: str) -> bytes:
+    """Return a ConfigMap of about one KiB."""
+    return json.dumps(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+         "data": {"key": "x" * 1024}}
+    ).encode()
+
+
+async def measure(store: str, seconds: float) -> None:
+    """Run everything and print a table."""
+    starts = []
+    for _ in range(3):
+        probe = Server(store)
+        starts.append(probe.ready)
+        probe.stop()
+    server = Server(store)
+    await asyncio.sleep(1)
+    print(f"store {store}")
+    print(f"process start -> ready   {statistics.median(starts):.2f} s   (three runs)")
+    print(f"idle memory              {server.memory():.0f} MiB")
+    async with server.connect() as setup:
+        await setup.call("POST", "/apis/resource.k8s.io/v1/devicetaintrules", json.dumps(RULE).encode())
+
+    async def get(connection: Connection, _: int) -> None:
+        code, _body = await connection.call("GET", "/apis/resource.k8s.io/v1/devicetaintrules/bench")
+        assert code == 200, code
+
+    async def create(connection: Connection, number: int) -> None:
+        body = config_map(f"c-{store}-{number}-{time.perf_counter_ns()}")
+        code, _body = await connection.call("POST", "/api/v1/namespaces/default/configmaps", body)
+        assert code == 201, _body
+
+    for clients in (1, 16):
+        print(f"GET rule, {clients:2d} clients       ", end="")
+        await load(server, clients, seconds, get)
+    for clients in (1, 16):
+        print(f"CREATE ConfigMap, {clients:2d}       ", end="")
+        await load(server, clients, seconds, create)
+    async with server.connect() as setup:
+        for number in range(1000):
+            pod = {**POD, "metadata": {**POD["metadata"], "name": f"p-{number:04d}"}}
+            code, body = await setup.call("POST", "/api/v1/namespaces/default/pods", json.dumps(pod).encode())
+            assert code == 201, body
+
+    async def list_pods(connection: Connection, _: int) -> None:
+        code, _body = await connection.call("GET", "/api/v1/namespaces/default/pods")
+        assert code == 200
+
+    for clients in (1, 16):
+        print(f"LIST 1000 pods, {clients:2d}         ", end="")
+        await load(server, clients, seconds, list_pods)
+    for watchers in (1, 50, 200):
+        await fan_out(server, watchers, 100)
+    print(f"memory afterwards        {server.memory():.0f} MiB")
+    server.stop()
+
+
+def main() -> None:
+    """Read the flags and measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--store", default="sqlite", choices=("sqlite", "memory"))
+    parser.add_argument("--seconds", type=float, default=3.0)
+    options = parser.parse_args()
+    import uvloop
+
+    uvloop.run(measure(options.store, options.seconds))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,32 @@
+"""The kinds: one folder a group, each registering itself.
+
+Owns: what kinds look like (`*.fields`), their defaults, validation and rules on write.
+Never: does I/O, reads a clock, or knows how it is served.
+Start at: build_scheme() below, then resource/ (the heart), then core/.
+"""
+
+import importlib
+import pkgutil
+
+from sully.machinery.scheme import Scheme
+
+
+def build_scheme(*, reference: bool = False) -> Scheme:
+    """Let every group folder register its tables and resources.
+
+    With `reference` what a group adds to the reference's API (its SUPERSET) is left out.
+    """
+    scheme = Scheme()
+    names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
+    groups = [importlib.import_module(f"{__name__}.{name}") for name in names]
+    # Tables first: groups refer to each other's types.
+    for group in groups:
+        group.load_tables(scheme.tables)
+        if reference:
+            scheme.tables.leave_out(getattr(group, "SUPERSET", {}))
+    for group in groups:
+        ours = getattr(group, "SUPERSET_KINDS", ()) if reference else ()
+        for resource in group.resources():
+            if resource.kind not in ours:
+                scheme.add(resource)
+    return scheme

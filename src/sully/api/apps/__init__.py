@@ -1,0 +1,28 @@
+"""The apps group: ReplicaSets and Deployments, which keep copies of pods running.
+
+Owns: the two kinds and the way from them to a Scale and back.
+Never: creates pods; controllers do.
+Start at: workloads.py, then deployments.py.
+"""
+
+from collections.abc import Iterable
+
+from sully.api.apps.deployments import DEPLOYMENTS
+from sully.api.apps.replicasets import REPLICA_SETS
+from sully.api.apps.scale import apply_scale, scale_of
+from sully.api.apps.workloads import APPS
+from sully.api.tables import load
+from sully.machinery.schema import Tables
+from sully.machinery.strategy import ResourceType
+
+__all__ = ["apply_scale", "load_tables", "resources", "scale_of"]
+
+
+def load_tables(tables: Tables) -> None:
+    """Load the types of the group."""
+    load(tables, __name__, APPS, "apps.fields")
+
+
+def resources() -> Iterable[ResourceType]:
+    """Return the resources of the group."""
+    return (DEPLOYMENTS, REPLICA_SETS)

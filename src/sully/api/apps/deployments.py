@@ -1,0 +1,151 @@
+"""Deployments: equal pods that are replaced step by step when their template changes."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sully.api.apps.workloads import (
+    APPS,
+    SPEC,
+    counts,
+    default_workload,
+    selector_and_template,
+    template_warnings,
+)
+from sully.api.core import generations
+from sully.api.core.checks import Errors, not_negative, same, unchanged
+from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
+from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+
+Obj = dict[str, Any]
+
+_PARTS = ("updatedReplicas", "readyReplicas", "availableReplicas")
+_COUNTS = ("observedGeneration", "replicas", *_PARTS, "unavailableReplicas", "collisionCount")
+_SHARE = "25%"
+_HISTORY = 10
+_DEADLINE = 600
+
+
+class DeploymentStrategy(Strategy):
+    """Writes to the deployment itself."""
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Fill in template, count and the way of rolling out."""
+        default_workload(obj)
+        spec = obj["spec"]
+        rollout = spec["strategy"]
+        if not rollout.get("type"):
+            rollout["type"] = "RollingUpdate"
+        if rollout["type"] == "RollingUpdate":
+            steps = rollout.setdefault("rollingUpdate", {})
+            for name in ("maxUnavailable", "maxSurge"):
+                steps.setdefault(name, _SHARE)
+        spec.setdefault("revisionHistoryLimit", _HISTORY)
+        spec.setdefault("progressDeadlineSeconds", _DEADLINE)
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Start with no pods seen."""
+        obj["status"] = {}
+        generations.start(obj)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status; annotations count as a change too, for they go to the replica sets."""
+        obj["status"] = old["status"]
+        noted = (obj["metadata"].get("annotations"), old["metadata"].get("annotations"))
+        changed = generations.spec_changed(obj, old) or not same(*noted)
+        generations.follow(obj, old, bump=changed)
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check counts, selector, template and the way of rolling out."""
+        spec = obj["spec"]
+        yield from not_negative(spec.get("replicas", 0), SPEC.child("replicas"))
+        yield from selector_and_template(spec)
+        yield from _rollout(spec["strategy"], SPEC.child("strategy"))
+        for name in ("minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"):
+            yield from not_negative(spec.get(name, 0), SPEC.child(name))
+        deadline = spec.get("progressDeadlineSeconds")
+        if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
+            text = "must be greater than minReadySeconds"
+            yield SPEC.child("progressDeadlineSeconds").invalid(deadline, text)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the new state, and that the selector stays."""
+        yield from self.validate_create(obj, ctx)
+        new, before = obj["spec"].get("selector"), old["spec"].get("selector")
+        yield from unchanged(new, before, SPEC.child("selector"))
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Warn about the template."""
+        return template_warnings(obj, old)
+
+
+def _rollout(rollout: Obj, at: Path) -> Errors:
+    kind, steps = rollout.get("type", ""), rollout.get("rollingUpdate")
+    if kind == "Recreate":
+        if steps is not None:
+            text = "may not be specified when strategy `type` is 'Recreate'"
+            yield at.child("rollingUpdate").forbidden(text)
+    elif kind == "RollingUpdate":
+        yield from _steps(steps or {}, at.child("rollingUpdate"))
+    else:
+        yield at.child("type").not_supported(kind, ("Recreate", "RollingUpdate"))
+
+
+def _steps(steps: Obj, at: Path) -> Errors:
+    below, above = steps.get("maxUnavailable", 0), steps.get("maxSurge", 0)
+    yield from count_or_percent(below, at.child("maxUnavailable"))
+    yield from count_or_percent(above, at.child("maxSurge"))
+    if is_zero(below) and is_zero(above):
+        yield at.child("maxUnavailable").invalid(below, "may not be 0 when `maxSurge` is 0")
+    yield from at_most_all(below, at.child("maxUnavailable"))
+
+
+class DeploymentStatusStrategy(DeploymentStrategy):
+    """Writes to the status endpoint."""
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep spec and labels."""
+        obj["spec"] = old["spec"]
+        obj["metadata"].pop("labels", None)
+        if "labels" in old["metadata"]:
+            obj["metadata"]["labels"] = old["metadata"]["labels"]
+        generations.follow(obj, old, bump=False)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the counts, and that collisions are only ever added."""
+        yield from counts(obj["status"], _COUNTS, _PARTS)
+        new, before = (o["status"].get("collisionCount") for o in (obj, old))
+        if before is not None and (new is None or new < before):
+            yield Path("status.collisionCount").invalid(new, "cannot be decremented")
+
+
+def _ready(obj: Obj) -> str:
+    return f"{obj['status'].get('readyReplicas', 0)}/{obj['spec'].get('replicas', 0)}"
+
+
+def _status(name: str) -> Any:
+    return plain(lambda obj: obj["status"].get(name, 0))
+
+
+DEPLOYMENTS = ResourceType(
+    group="apps",
+    kind="Deployment",
+    plural="deployments",
+    singular="deployment",
+    namespaced=True,
+    versions=(Version("v1", APPS),),
+    strategy=DeploymentStrategy(reset=(("status",),)),
+    status=DeploymentStatusStrategy(reset=(("spec",), ("metadata", "labels"))),
+    scale=True,
+    short_names=("deploy",),
+    categories=("all",),
+    columns=(
+        NAME,
+        Column("Ready", plain(_ready), description="Ready pods of those wanted."),
+        Column("Up-to-date", _status("updatedReplicas"), description="Pods of this template."),
+        Column("Available", _status("availableReplicas"), description="Pods that can be used."),
+        AGE,
+        *POD_TEMPLATE,
+    ),
+)

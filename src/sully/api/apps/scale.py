@@ -1,0 +1,47 @@
+"""The `scale` subresource: a workload seen as a number of copies."""
+
+from typing import Any
+
+from sully.api.core.checks import not_negative
+from sully.machinery import labels
+from sully.machinery.errors import BadRequest, invalid
+from sully.machinery.fields import Path
+
+Obj = dict[str, Any]
+
+_IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
+
+
+def scale_of(obj: Obj) -> Obj:
+    """Return a workload as a Scale, without kind and apiVersion."""
+    metadata = {name: obj["metadata"][name] for name in _IDENTITY if name in obj["metadata"]}
+    replicas = obj["spec"].get("replicas", 0)
+    status: Obj = {"replicas": obj["status"].get("replicas", 0)}
+    selector = str(labels.from_object(obj["spec"].get("selector")))
+    if selector:
+        status["selector"] = selector
+    # A count of zero is not written; absent and zero are the same in a Scale.
+    return {
+        "metadata": metadata,
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": status,
+    }
+
+
+def apply_scale(obj: Obj, scale: Obj) -> Obj:
+    """Return the workload with the count of a Scale, or raise what is wrong with it.
+
+    The Scale's resourceVersion and uid go over to the workload: whoever writes it compares them.
+    """
+    name = obj["metadata"]["name"]
+    if scale["metadata"].get("name", name) != name:
+        raise BadRequest("the name of the object does not match the name on the URL")
+    replicas = scale["spec"].get("replicas", 0)
+    problems = [*not_negative(replicas, Path("spec.replicas"))]
+    if problems:
+        raise invalid("Scale", "autoscaling", name, problems)
+    metadata = dict(obj["metadata"])
+    for field in ("resourceVersion", "uid"):
+        if scale["metadata"].get(field):
+            metadata[field] = scale["metadata"][field]
+    return {**obj, "metadata": metadata, "spec": {**obj["spec"], "replicas": replicas}}

@@ -1,0 +1,81 @@
+"""The coordination group: leases, by which processes agree who is in charge.
+
+Owns: the kind Lease.
+Never: elects anyone; clients do, by the rules of the record.
+Start at: LeaseStrategy below.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sully.api.core.checks import label_key, not_negative
+from sully.api.core.columns import AGE, NAME, plain
+from sully.api.tables import load
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.schema import Tables
+from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+
+Obj = dict[str, Any]
+
+COORDINATION = "io.k8s.api.coordination.v1"
+_STRATEGIES = ("OldestEmulationVersion",)
+
+
+class LeaseStrategy(Strategy):
+    """Writes to leases."""
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the numbers of the record, and how the next holder is chosen."""
+        spec, at = obj["spec"], Path("spec")
+        if spec.get("leaseDurationSeconds", 1) <= 0:
+            text = "must be greater than 0"
+            yield at.child("leaseDurationSeconds").invalid(spec["leaseDurationSeconds"], text)
+        yield from not_negative(spec.get("leaseTransitions", 0), at.child("leaseTransitions"))
+        if "strategy" in spec:
+            # The reference repeats the name of the field in the path.
+            yield from _named_strategy(spec["strategy"], at.child("strategy", "strategy"))
+        if spec.get("preferredHolder") and not spec.get("strategy"):
+            text = "may only be specified if `strategy` is defined"
+            yield at.child("preferredHolder").forbidden(text)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the new record like a new lease."""
+        return self.validate_create(obj, ctx)
+
+
+def _named_strategy(strategy: str, at: Path) -> Iterator[FieldError]:
+    if "/" in strategy:
+        yield from label_key(strategy, at)
+    elif strategy not in _STRATEGIES:
+        yield at.not_supported(strategy, _STRATEGIES)
+
+
+LEASES = ResourceType(
+    group="coordination.k8s.io",
+    kind="Lease",
+    plural="leases",
+    singular="lease",
+    namespaced=True,
+    versions=(Version("v1", COORDINATION, unconditional_update=False),),
+    strategy=LeaseStrategy(),
+    columns=(
+        NAME,
+        Column(
+            "Holder",
+            plain(lambda obj: obj["spec"].get("holderIdentity", "")),
+            description="Who holds the lease.",
+        ),
+        AGE,
+    ),
+    create_on_update=True,
+)
+
+
+def load_tables(tables: Tables) -> None:
+    """Load the types of the group."""
+    load(tables, __name__, COORDINATION, "coordination.fields")
+
+
+def resources() -> Iterable[ResourceType]:
+    """Return the resources of the group."""
+    return (LEASES,)

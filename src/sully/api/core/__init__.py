@@ -1,0 +1,30 @@
+"""The core group: pods, nodes, namespaces, events, and what pods are configured with.
+
+Owns: the kinds of `v1` (tables, defaults, validation, rules on write, columns).
+Never: decides about scheduling or eviction; kinds of other groups.
+Start at: pods/strategy.py; nodes.py and namespaces.py are the short ones.
+"""
+
+from collections.abc import Iterable
+
+from sully.api.core.events import EVENTS
+from sully.api.core.namespaces import NAMESPACES
+from sully.api.core.nodes import NODES
+from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
+from sully.api.core.pods import PODS
+from sully.api.tables import load
+from sully.machinery.schema import Tables
+from sully.machinery.strategy import ResourceType
+
+CORE = "io.k8s.api.core.v1"
+_TABLES = ("objects", "nodes", "pods", "containers", "volumes", "selectors")
+
+
+def load_tables(tables: Tables) -> None:
+    """Load the types of the core package."""
+    load(tables, __name__, CORE, *(f"{name}.fields" for name in _TABLES))
+
+
+def resources() -> Iterable[ResourceType]:
+    """Return the resources of the group."""
+    return (CONFIG_MAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS)

@@ -1,0 +1,102 @@
+"""Amounts of resources, as pods ask for them and nodes offer them."""
+
+import re
+from collections.abc import Iterator, Mapping, MutableMapping
+
+from sully.api.core.checks import NOT_NEGATIVE, Errors, label_key
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.quantity import NANO, Quantity, parse_quantity
+
+_MILLI = NANO // 1000
+_FINER = re.compile(r"[nu]$|[eE]-")
+_STANDARD = frozenset(
+    (
+        "cpu",
+        "memory",
+        "ephemeral-storage",
+        "requests.cpu",
+        "requests.memory",
+        "requests.ephemeral-storage",
+        "limits.cpu",
+        "limits.memory",
+        "limits.ephemeral-storage",
+        "pods",
+        "resourcequotas",
+        "services",
+        "replicationcontrollers",
+        "secrets",
+        "persistentvolumeclaims",
+        "configmaps",
+        "services.nodeports",
+        "services.loadbalancers",
+        "storage",
+        "requests.storage",
+    )
+)
+_COUNTED = frozenset(
+    (
+        "pods",
+        "services",
+        "replicationcontrollers",
+        "resourcequotas",
+        "secrets",
+        "configmaps",
+        "persistentvolumeclaims",
+        "services.nodeports",
+        "services.loadbalancers",
+    )
+)
+_OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
+HUGE_PAGES = "hugepages-"
+
+
+def round_up(amounts: MutableMapping[str, str]) -> None:
+    """Round amounts finer than a thousandth up, which is as fine as the API keeps them."""
+    for name, text in amounts.items():
+        if _FINER.search(text):
+            found = parse_quantity(text)
+            nanos = -(-found.nanos // _MILLI) * _MILLI
+            if nanos != found.nanos:
+                amounts[name] = str(Quantity(nanos, found.style))
+
+
+def is_native(name: str) -> bool:
+    """Say whether Kubernetes itself knows the resource."""
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def may_overcommit(name: str) -> bool:
+    """Say whether more of it may be promised than there is."""
+    return is_native(name) and not name.startswith(HUGE_PAGES)
+
+
+def amount(name: str, text: str, at: Path) -> Errors:
+    """Check one amount: not negative, and whole where it is a count."""
+    value = parse_quantity(text)
+    if value.sign() < 0:
+        yield at.invalid(text, NOT_NEGATIVE)
+    if (name in _COUNTED or not is_native(name)) and not _whole(value):
+        yield at.invalid(text, "must be an integer")
+
+
+def _whole(value: Quantity) -> bool:
+    # Thousandths are what is looked at: finer parts are rounded to them.
+    return -(-value.nanos // _MILLI) % 1000 == 0
+
+
+def amounts(values: Mapping[str, str], at: Path) -> Iterator[FieldError]:
+    """Check amounts that are written as fields, as nodes report them."""
+    for name, text in sorted(values.items()):
+        yield from amount(name, text, at.child(name))
+
+
+def container_resource_name(name: str, at: Path) -> Errors:
+    """Check the name of a resource that a container asks for."""
+    yield from label_key(name, at)
+    if "/" not in name:
+        if name not in _STANDARD and not name.startswith(HUGE_PAGES):
+            yield at.invalid(name, "must be a standard resource type or fully qualified")
+        if name not in _OF_CONTAINERS and not name.startswith(HUGE_PAGES):
+            yield at.invalid(name, "must be a standard resource for containers")
+    elif not is_native(name) and name.startswith("requests."):
+        yield at.invalid(name, "doesn't follow extended resource name standard")

@@ -1,0 +1,152 @@
+"""Small checks that the kinds of these groups share: numbers, names, labels, label selectors.
+
+Each is a generator of FieldErrors over plain dicts in normal form (machinery.decode). The checks of
+one kind lie beside that kind; what a pod may contain is under pods/.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import show
+from sully.machinery.names import (
+    dns_label_problems,
+    dns_subdomain_problems,
+    label_key_problems,
+    label_value_problems,
+)
+
+Obj = dict[str, Any]
+Errors = Iterator[FieldError]
+
+NOT_NEGATIVE = "must be greater than or equal to 0"
+IMMUTABLE = "field is immutable"
+_IN = "must be specified when `operator` is 'In' or 'NotIn'"
+_EXISTS = "may not be specified when `operator` is 'Exists' or 'DoesNotExist'"
+NOT_AN_OPERATOR = "not a valid selector operator"
+
+
+def not_negative(value: int, at: Path) -> Errors:
+    """Check a count."""
+    if value < 0:
+        yield at.invalid(value, NOT_NEGATIVE)
+
+
+def between(value: int, low: int, high: int, at: Path) -> Errors:
+    """Check a number against both ends of a range."""
+    if not low <= value <= high:
+        yield at.invalid(value, f"must be between {low} and {high}, inclusive")
+
+
+def unchanged(new: Any, old: Any, at: Path) -> Errors:
+    """Check a field that keeps the value it was created with."""
+    if (new or None) != (old or None):
+        yield at.invalid(new, IMMUTABLE)
+
+
+def one_of(value: str, supported: Sequence[str], at: Path, *, required: bool = False) -> Errors:
+    """Check an enumeration, which error texts list in order of the alphabet."""
+    if not value and required:
+        yield at.required()
+    elif value not in supported:
+        yield at.not_supported(value, sorted(supported))
+
+
+def formatted(value: str, problems: Callable[[str], Sequence[str]], at: Path) -> Errors:
+    """Turn what is wrong with a word into errors."""
+    for text in problems(value):
+        yield at.invalid(value, text)
+
+
+def dns_label(value: str, at: Path) -> Errors:
+    """Check an RFC 1123 label."""
+    return formatted(value, dns_label_problems, at)
+
+
+def dns_subdomain(value: str, at: Path) -> Errors:
+    """Check an RFC 1123 subdomain."""
+    return formatted(value, dns_subdomain_problems, at)
+
+
+def label_key(value: str, at: Path) -> Errors:
+    """Check `[prefix/]name`."""
+    return formatted(value, label_key_problems, at)
+
+
+def labels(values: Mapping[str, str], at: Path) -> Errors:
+    """Check a map of labels; errors name the map, not the entry."""
+    for key, value in sorted(values.items()):
+        yield from label_key(key, at)
+        yield from formatted(value, label_value_problems, at)
+
+
+def label_selector(selector: Obj | None, at: Path) -> Errors:
+    """Check a LabelSelector; an absent one is fine."""
+    if selector is None:
+        return
+    yield from labels(selector.get("matchLabels") or {}, at.child("matchLabels"))
+    for position, expression in enumerate(selector.get("matchExpressions") or ()):
+        yield from _expression(expression, at.child("matchExpressions").index(position))
+
+
+def _expression(expression: Obj, at: Path) -> Errors:
+    values = expression.get("values") or []
+    yield from set_operator(expression, at)
+    yield from label_key(expression.get("key", ""), at.child("key"))
+    for position, value in enumerate(values):
+        yield from formatted(value, label_value_problems, at.child("values").index(position))
+
+
+def set_operator(
+    expression: Obj, at: Path, otherwise: Callable[[Obj, Path], Errors] | None = None
+) -> Errors:
+    """Check that operator and values fit; `otherwise` looks at operators beyond the four."""
+    values = expression.get("values") or []
+    match expression.get("operator", ""):
+        case "In" | "NotIn":
+            if not values:
+                yield at.child("values").required(_IN)
+        case "Exists" | "DoesNotExist":
+            if values:
+                yield at.child("values").forbidden(_EXISTS)
+        case operator:
+            if otherwise is None:
+                yield at.child("operator").invalid(operator, NOT_AN_OPERATOR)
+            else:
+                yield from otherwise(expression, at)
+
+
+def explained(error: FieldError, why: str) -> FieldError:
+    """Add a reason to an error whose kind has none of its own."""
+    return FieldError(error.reason, error.field, f"{error.body}: {why}")
+
+
+def as_go(value: Obj, *names: str) -> Obj:
+    """Return an object under the names of Go's fields, which is how error texts quote it."""
+    return {name: value.get(name[0].lower() + name[1:]) for name in names}
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compare as Kubernetes does: an empty list or map equals an absent one."""
+    if isinstance(left, dict) and isinstance(right, dict):
+        return all(same(left.get(key), right.get(key)) for key in left.keys() | right.keys())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    if left in ([], {}, None) and right in ([], {}, None):
+        return True
+    return bool(left == right)
+
+
+def changes(new: Any, old: Any, at: str = "") -> Iterator[str]:
+    """Tell line by line how two values differ, for people: `- path: old`, `+ path: new`."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        for key in sorted(new.keys() | old.keys()):
+            yield from changes(new.get(key), old.get(key), f"{at}.{key}" if at else key)
+    elif isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        for position, pair in enumerate(zip(new, old, strict=True)):
+            yield from changes(*pair, f"{at}[{position}]")
+    elif not same(new, old):
+        if old is not None:
+            yield f"- {at}: {show(old)}"
+        if new is not None:
+            yield f"+ {at}: {show(new)}"

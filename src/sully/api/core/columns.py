@@ -1,0 +1,70 @@
+"""What the printed tables of these groups share: the name, the age, containers and selectors.
+
+The columns of one kind lie beside that kind.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from sully.machinery import labels
+from sully.machinery.strategy import Column
+from sully.machinery.timestamps import age, parse_time
+
+Obj = dict[str, Any]
+
+UNKNOWN = "<unknown>"
+NONE = "<none>"
+
+
+def since(text: str | None, now: datetime) -> str:
+    """Say how long ago a time on the wire was."""
+    return age(parse_time(text), now) if text else UNKNOWN
+
+
+def name_cell(obj: Obj, _now: datetime) -> str:
+    """Return the object's name."""
+    return str(obj["metadata"].get("name", ""))
+
+
+def age_cell(obj: Obj, now: datetime) -> str:
+    """Return the object's age."""
+    return since(obj["metadata"].get("creationTimestamp"), now)
+
+
+def plain(read: Callable[[Obj], Any]) -> Callable[[Obj, datetime], Any]:
+    """Make a cell of a function that needs no clock."""
+    return lambda obj, _now: read(obj)
+
+
+NAME = Column("Name", name_cell, format="name", description="Name of the object.")
+AGE = Column("Age", age_cell, description="Time since the object was created.")
+
+
+def _containers(obj: Obj) -> list[Obj]:
+    return obj["spec"]["template"]["spec"].get("containers") or []
+
+
+def _container_names(obj: Obj) -> str:
+    return ",".join(container["name"] for container in _containers(obj))
+
+
+def _images(obj: Obj) -> str:
+    return ",".join(container.get("image", "") for container in _containers(obj))
+
+
+def _selector(obj: Obj) -> str:
+    try:
+        return str(labels.from_object(obj["spec"].get("selector"))) or NONE
+    except labels.SelectorError:
+        return "<invalid>"
+
+
+# What controllers of pods show in the wide form.
+POD_TEMPLATE = (
+    Column(
+        "Containers", plain(_container_names), priority=1, description="Names of the containers."
+    ),
+    Column("Images", plain(_images), priority=1, description="Images of the containers."),
+    Column("Selector", plain(_selector), priority=1, description="Which pods are counted."),
+)

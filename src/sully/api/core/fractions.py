@@ -1,0 +1,40 @@
+"""Numbers that are given as a count or as a share: `3` or `25%`."""
+
+import re
+
+from sully.api.core.checks import NOT_NEGATIVE, Errors
+from sully.machinery.fields import Path
+
+_PERCENT = re.compile(r"[0-9]+%")
+_NOT_A_PERCENT = (
+    "a valid percent string must be a numeric string followed by an ending '%'"
+    " (e.g. '1%',  or '93%', regex used for validation is '[0-9]+%')"
+)
+
+
+def percent(value: int | str) -> int | None:
+    """Return the share of a percentage, or None if it is none."""
+    if isinstance(value, str) and _PERCENT.fullmatch(value):
+        return int(value[:-1])
+    return None
+
+
+def count_or_percent(value: int | str, at: Path) -> Errors:
+    """Check that the value is one or the other."""
+    if isinstance(value, int):
+        if value < 0:
+            yield at.invalid(value, NOT_NEGATIVE)
+    elif percent(value) is None:
+        yield at.invalid(value, _NOT_A_PERCENT)
+
+
+def at_most_all(value: int | str, at: Path) -> Errors:
+    """Check that a share is not more than the whole."""
+    share = percent(value)
+    if share is not None and share > 100:
+        yield at.invalid(value, "must not be greater than 100%")
+
+
+def is_zero(value: int | str) -> bool:
+    """Say whether the value is a zero of either form."""
+    return value == 0 if isinstance(value, int) else percent(value) == 0

@@ -1,0 +1,151 @@
+"""Nodes: the machines that pods run on, as kubelets (or hollow nodes) report them."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sully.api.core.amounts import amounts, round_up
+from sully.api.core.checks import same
+from sully.api.core.columns import AGE, NAME, NONE, UNKNOWN, plain
+from sully.api.core.namespaces import unsupported_label
+from sully.api.core.taints import taints
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+
+Obj = dict[str, Any]
+
+_ROLE_PREFIX = "node-role.kubernetes.io/"
+_ROLE_LABEL = "kubernetes.io/role"
+_CIDR_SET = 'node updates may not change podCIDR except from "" to valid'
+_ONCE = "field cannot be modified once set"
+
+
+class NodeStrategy(Strategy):
+    """Writes to nodes. A node may be created with a status: kubelets register that way."""
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Take all capacity as allocatable where nothing is said; align both CIDR fields."""
+        status = obj["status"]
+        if status.get("capacity") and not status.get("allocatable"):
+            status["allocatable"] = dict(status["capacity"])
+        for name in ("capacity", "allocatable"):
+            round_up(status.get(name) or {})
+        _align_cidrs(obj["spec"])
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status."""
+        obj["status"] = old["status"]
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check taints and amounts."""
+        # The path says metadata, and always has.
+        yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
+        yield from _resources(obj)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the new state, and what may be set only once."""
+        yield from _resources(obj)
+        yield from _addresses(obj)
+        yield from _set_once(obj["spec"], old["spec"])
+        yield from taints(obj["spec"].get("taints") or [], Path("metadata.taints"))
+
+
+class NodeStatusStrategy(NodeStrategy):
+    """Writes to the status endpoint."""
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the spec."""
+        obj["spec"] = old["spec"]
+
+
+def _align_cidrs(spec: Obj) -> None:
+    one, many = spec.get("podCIDR"), spec.get("podCIDRs")
+    if one and (not many or many[0] != one):
+        # Clients that know only the older field must be able to change it.
+        spec["podCIDRs"] = [one]
+    elif many:
+        spec["podCIDR"] = many[0]
+
+
+def _resources(obj: Obj) -> Iterator[FieldError]:
+    for name in ("capacity", "allocatable"):
+        yield from amounts(obj["status"].get(name) or {}, Path("status").child(name))
+
+
+def _addresses(obj: Obj) -> Iterator[FieldError]:
+    seen: list[Obj] = []
+    for position, address in enumerate(obj["status"].get("addresses") or ()):
+        if address in seen:
+            shown = {"Type": address.get("type", ""), "Address": address.get("address", "")}
+            yield Path("status.addresses").index(position).duplicate(shown)
+        seen.append(address)
+
+
+def _set_once(spec: Obj, old: Obj) -> Iterator[FieldError]:
+    if old.get("podCIDRs") and not same(spec.get("podCIDRs"), old["podCIDRs"]):
+        yield Path("spec.podCIDRs").forbidden(_CIDR_SET)
+    if old.get("providerID") and spec.get("providerID") != old["providerID"]:
+        yield Path("spec.providerID").invalid(None, _ONCE)
+
+
+def _status(obj: Obj) -> str:
+    conditions = obj["status"].get("conditions") or ()
+    ready = [c.get("status") == "True" for c in conditions if c.get("type") == "Ready"]
+    words = ["Unknown"] if not ready else ["Ready" if ready[-1] else "NotReady"]
+    if obj["spec"].get("unschedulable"):
+        words.append("SchedulingDisabled")
+    return ",".join(words)
+
+
+def _roles(obj: Obj) -> str:
+    labels = obj["metadata"].get("labels") or {}
+    roles = {key.removeprefix(_ROLE_PREFIX) for key in labels if key.startswith(_ROLE_PREFIX)}
+    roles.add(labels.get(_ROLE_LABEL, ""))
+    return ",".join(sorted(roles - {""})) or NONE
+
+
+def _address(kind: str) -> Any:
+    def read(obj: Obj) -> str:
+        for address in obj["status"].get("addresses") or ():
+            if address.get("type") == kind:
+                return str(address.get("address", ""))
+        return NONE
+
+    return plain(read)
+
+
+def _info(name: str, otherwise: str = UNKNOWN) -> Any:
+    return plain(lambda obj: obj["status"]["nodeInfo"].get(name) or otherwise)
+
+
+NODES = ResourceType(
+    group="",
+    kind="Node",
+    plural="nodes",
+    singular="node",
+    namespaced=False,
+    versions=(Version("v1", "io.k8s.api.core.v1"),),
+    strategy=NodeStrategy(reset=(("status",),)),
+    status=NodeStatusStrategy(reset=(("spec",),)),
+    short_names=("no",),
+    columns=(
+        NAME,
+        Column("Status", plain(_status), description="Whether pods can run and come."),
+        Column("Roles", plain(_roles), description="Roles of the node, from its labels."),
+        AGE,
+        Column("Version", _info("kubeletVersion", ""), description="Version of the kubelet."),
+        Column("Internal-IP", _address("InternalIP"), priority=1, description="Inner address."),
+        Column("External-IP", _address("ExternalIP"), priority=1, description="Outer address."),
+        Column("OS-Image", _info("osImage"), priority=1, description="Operating system."),
+        Column("Kernel-Version", _info("kernelVersion"), priority=1, description="Its kernel."),
+        Column(
+            "Container-Runtime",
+            _info("containerRuntimeVersion"),
+            priority=1,
+            description="What runs the containers.",
+        ),
+    ),
+    selectable={
+        "spec.unschedulable": lambda obj: "true" if obj["spec"].get("unschedulable") else "false",
+    },
+    unknown_label=unsupported_label,
+)

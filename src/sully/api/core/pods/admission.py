@@ -1,0 +1,152 @@
+"""What the cluster adds to pods before they are checked: account, priority, tolerations.
+
+In the API server these are admission plugins; they come after defaults and before validation, and
+refuse with 403. The order here is theirs.
+"""
+
+from typing import Any
+
+from sully.api.core.pods.defaults import mirror_service_account
+from sully.machinery.errors import forbidden
+from sully.machinery.gotext import quote
+from sully.machinery.strategy import WriteContext
+
+Obj = dict[str, Any]
+
+_TOKEN_VOLUME = "kube-api-access-"
+_TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
+_TOKEN_SECONDS = 3607  # odd on purpose upstream: tells tokens made for pods from others
+_MIRROR = "kubernetes.io/config.mirror"
+_SYSTEM_PRIORITIES = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+_PREEMPT = "PreemptLowerPriority"
+_BAD_PRIORITY = (
+    "the integer value of priority ({}) must not be provided in pod spec;"
+    " priority admission controller computed {} from the given PriorityClass name"
+)
+_BAD_PREEMPTION = (
+    "the string value of PreemptionPolicy ({}) must not be provided in pod spec;"
+    " priority admission controller computed {} from the given PriorityClass name"
+)
+_NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+_STAY_SECONDS = 300
+
+
+def admit_new(pod: Obj, ctx: WriteContext) -> None:
+    """Complete a pod that is being created, or refuse it."""
+    _service_account(pod, ctx)
+    _priority(pod, ctx)
+    _tolerations(pod["spec"])
+
+
+def admit_change(pod: Obj, old: Obj) -> None:
+    """Complete a pod that is being replaced: what only the cluster sets is carried over."""
+    for name in ("priority", "preemptionPolicy"):
+        if name not in pod["spec"] and name in old["spec"]:
+            pod["spec"][name] = old["spec"][name]
+    _tolerations(pod["spec"])
+
+
+def _refuse(pod: Obj, why: str) -> Exception:
+    return forbidden("pods", "", pod["metadata"].get("name", ""), why)
+
+
+def _service_account(pod: Obj, ctx: WriteContext) -> None:
+    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+        # A pod that a node runs on its own may not use the API at all.
+        return
+    spec, namespace = pod["spec"], pod["metadata"].get("namespace", "")
+    spec["serviceAccountName"] = name = spec.get("serviceAccountName") or "default"
+    mirror_service_account(spec)
+    account = ctx.lookup("serviceaccounts", namespace, name)
+    if account is None:
+        why = f"serviceaccount {quote(name)} not found"
+        raise _refuse(pod, f"error looking up service account {namespace}/{name}: {why}")
+    if _wants_token(spec, account):
+        _mount_token(spec, ctx)
+    if not spec.get("imagePullSecrets") and account.get("imagePullSecrets"):
+        spec["imagePullSecrets"] = [dict(secret) for secret in account["imagePullSecrets"]]
+
+
+def _wants_token(spec: Obj, account: Obj) -> bool:
+    for source in (spec, account):
+        wish = source.get("automountServiceAccountToken")
+        if wish is not None:
+            return bool(wish)
+    return True
+
+
+def _mount_token(spec: Obj, ctx: WriteContext) -> None:
+    volumes = spec.get("volumes") or []
+    names = [volume["name"] for volume in volumes if volume["name"].startswith(_TOKEN_VOLUME)]
+    name = names[0] if names else _TOKEN_VOLUME + ctx.new_suffix()
+    mounted = False
+    for container in [*(spec.get("initContainers") or ()), *(spec.get("containers") or ())]:
+        mounts = container.get("volumeMounts") or []
+        if all(mount["mountPath"] != _TOKEN_PATH for mount in mounts):
+            mount = {"name": name, "readOnly": True, "mountPath": _TOKEN_PATH}
+            container["volumeMounts"] = [*mounts, mount]
+            mounted = True
+    if mounted and not names:
+        spec["volumes"] = [*volumes, _token_volume(name)]
+
+
+def _token_volume(name: str) -> Obj:
+    namespace = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    certificate = {"key": "ca.crt", "path": "ca.crt"}
+    return {
+        "name": name,
+        "projected": {
+            "sources": [
+                {"serviceAccountToken": {"expirationSeconds": _TOKEN_SECONDS, "path": "token"}},
+                {"configMap": {"name": "kube-root-ca.crt", "items": [certificate]}},
+                {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": namespace}]}},
+            ],
+            "defaultMode": 0o644,
+        },
+    }
+
+
+def _priority(pod: Obj, ctx: WriteContext) -> None:
+    spec = pod["spec"]
+    priority, preemption = _class_values(pod, spec.get("priorityClassName", ""), ctx)
+    if spec.get("priority", priority) != priority:
+        raise _refuse(pod, _BAD_PRIORITY.format(spec["priority"], priority))
+    if spec.get("preemptionPolicy", preemption) != preemption:
+        raise _refuse(pod, _BAD_PREEMPTION.format(spec["preemptionPolicy"], preemption))
+    spec["priority"], spec["preemptionPolicy"] = priority, preemption
+
+
+def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[int, str]:
+    if not name:
+        return 0, _PREEMPT
+    if name in _SYSTEM_PRIORITIES:
+        return _SYSTEM_PRIORITIES[name], _PREEMPT
+    found = ctx.lookup("scheduling.k8s.io/priorityclasses", "", name)
+    if found is None:
+        raise _refuse(pod, f"no PriorityClass with name {name} was found")
+    return int(found.get("value", 0)), found.get("preemptionPolicy") or _PREEMPT
+
+
+def _tolerations(spec: Obj) -> None:
+    """Let pods stay for a while on nodes that went away, unless they say something themselves."""
+    given = spec.get("tolerations") or []
+    added = [
+        {
+            "key": key,
+            "operator": "Exists",
+            "effect": "NoExecute",
+            "tolerationSeconds": _STAY_SECONDS,
+        }
+        for key in _NODE_TAINTS
+        if not any(_speaks_of(toleration, key) for toleration in given)
+    ]
+    if added:
+        spec["tolerations"] = [*given, *added]
+
+
+def _speaks_of(toleration: Obj, key: str) -> bool:
+    same_key = toleration.get("key", "") in ("", key)
+    return same_key and toleration.get("effect", "") in ("", "NoExecute")

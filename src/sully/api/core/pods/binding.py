@@ -1,0 +1,76 @@
+"""Puts a pod on a node: what the binding endpoint does to the pod."""
+
+from typing import Any
+
+from sully.api.core.pods.conditions import with_condition
+from sully.machinery.errors import ApiError, BadRequest, aggregate, conflict
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
+from sully.machinery.strategy import WriteContext
+
+Obj = dict[str, Any]
+
+# Pods learn from these labels where their node stands.
+_TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")
+
+
+def check_binding(name: str, binding: Obj, ctx: WriteContext) -> None:
+    """Refuse a binding that is wrong by itself, before the pod is looked at."""
+    if binding["metadata"].get("name", "") != name:
+        raise BadRequest("name in URL does not match name in Binding object")
+    problems = [*_problems(binding["target"])]
+    if problems:
+        # The reference server takes its own findings for a crash and answers 500.
+        answer = ApiError if ctx.strict_compat else BadRequest
+        raise answer(aggregate(problems))
+
+
+def _problems(target: Obj) -> list[FieldError]:
+    kind, at, found = target.get("kind", ""), Path("target"), []
+    if kind not in ("", "Node"):
+        found.append(at.child("kind").not_supported(kind, ("Node", "<empty>")))
+    if not target.get("name"):
+        found.append(at.child("name").required())
+    return found
+
+
+def bind_pod(pod: Obj, binding: Obj, ctx: WriteContext) -> Obj:
+    """Return the pod as the binding leaves it, or raise the answer that refuses it.
+
+    Labels and annotations of the binding go over to the pod, and so does the place of the node.
+    """
+    name, node = pod["metadata"]["name"], binding["target"]["name"]
+    _refuse(pod, binding, name)
+    metadata = dict(pod["metadata"])
+    place = _place(node, ctx)
+    for field, more in (("annotations", {}), ("labels", place)):
+        given = (binding["metadata"].get(field) or {}) | more
+        if given:
+            metadata[field] = (metadata.get(field) or {}) | given
+    bound = {**pod, "metadata": metadata, "spec": {**pod["spec"], "nodeName": node}}
+    return with_condition(bound, {"type": "PodScheduled", "status": "True"}, ctx.now)
+
+
+def _refuse(pod: Obj, binding: Obj, name: str) -> None:
+    metadata, spec = pod["metadata"], pod["spec"]
+    uid = binding["metadata"].get("uid") or metadata.get("uid")
+    why = ""
+    if uid != metadata.get("uid"):
+        why = (
+            f"Precondition failed: UID in precondition: {uid},"
+            f" UID in object meta: {metadata.get('uid', '')}"
+        )
+    elif "deletionTimestamp" in metadata:
+        why = f"pod {name} is being deleted, cannot be assigned to a host"
+    elif spec.get("nodeName"):
+        why = f"pod {name} is already assigned to node {quote(spec['nodeName'])}"
+    elif spec.get("schedulingGates"):
+        why = f"pod {name} has non-empty .spec.schedulingGates"
+    if why:
+        raise conflict("pods/binding", "", name, why)
+
+
+def _place(node: str, ctx: WriteContext) -> dict[str, str]:
+    found = ctx.lookup("nodes", "", node) or {"metadata": {}}
+    labels = found["metadata"].get("labels") or {}
+    return {key: labels[key] for key in _TOPOLOGY if key in labels}

@@ -1,0 +1,80 @@
+"""What controllers and nodes may report about a pod, through its status endpoint."""
+
+from typing import Any
+
+from sully.api.core.checks import IMMUTABLE, Errors, dns_subdomain, label_key, not_negative
+from sully.machinery.fields import Path
+
+Obj = dict[str, Any]
+
+_AT = Path("status")
+_OWN_CONDITIONS = ("PodScheduled", "Ready", "Initialized")
+_NOT_A_CLAIM = "must match the name of an entry in `spec.resourceClaims`"
+
+
+def validate_status(pod: Obj, old: Obj) -> Errors:
+    """Yield everything wrong with a new status."""
+    status, before = pod["status"], old["status"]
+    for position, condition in enumerate(status.get("conditions") or ()):
+        if condition.get("type") not in _OWN_CONDITIONS:
+            here = _AT.child("conditions").index(position).child("Type")
+            yield from label_key(condition.get("type", ""), here)
+    nominated = status.get("nominatedNodeName", "")
+    if nominated and nominated != before.get("nominatedNodeName", ""):
+        yield from dns_subdomain(nominated, _AT.child("nominatedNodeName"))
+    if status.get("qosClass", "") != before.get("qosClass", ""):
+        yield _AT.child("qosClass").invalid(status.get("qosClass", ""), IMMUTABLE)
+    yield from _restarts(pod, old)
+    yield from _claims(pod)
+    generation = status.get("observedGeneration", 0)
+    yield from not_negative(generation, _AT.child("observedGeneration"))
+
+
+def _restarts(pod: Obj, old: Obj) -> Errors:
+    """Check that containers which never restart stay ended."""
+    if old["spec"].get("restartPolicy") == "Always":
+        return
+    may_fail = old["spec"].get("restartPolicy") == "OnFailure"
+    now = {c["name"]: c for c in pod["status"].get("containerStatuses") or ()}
+    for position, container in enumerate(old["status"].get("containerStatuses") or ()):
+        ended = (container.get("state") or {}).get("terminated")
+        if not ended or (may_fail and ended.get("exitCode", 0) != 0):
+            continue
+        state = (now.get(container["name"]) or container).get("state") or {}
+        if "terminated" not in state:
+            at = _AT.child("containerStatuses").index(position).child("state")
+            yield at.forbidden("may not be transitioned to non-terminated state")
+
+
+def _claims(pod: Obj) -> Errors:
+    known = {claim.get("name") for claim in pod["spec"].get("resourceClaims") or ()}
+    seen: set[str] = set()
+    for position, claim in enumerate(pod["status"].get("resourceClaimStatuses") or ()):
+        here, name = _AT.child("resourceClaimStatuses").index(position), claim.get("name", "")
+        if name not in known:
+            yield here.child("name").invalid(name, _NOT_A_CLAIM)
+        if name in seen:
+            yield here.child("name").duplicate(name)
+        seen.add(name)
+        if "resourceClaimName" in claim:
+            yield from dns_subdomain(claim["resourceClaimName"], here.child("name"))
+
+
+def align_addresses(status: Obj) -> None:
+    """Make the single address the first of the list; where they differ, the single one counts."""
+    one, many = status.get("podIP"), status.get("podIPs")
+    if one and (not many or many[0].get("ip") != one):
+        status["podIPs"] = [{"ip": one}]
+    elif many and many[0].get("ip"):
+        status["podIP"] = many[0]["ip"]
+
+
+def keep_generations(status: Obj, before: Obj) -> None:
+    """Keep what was said about generations where a writer that does not know them left it out."""
+    if not status.get("observedGeneration") and before.get("observedGeneration"):
+        status["observedGeneration"] = before["observedGeneration"]
+    known = {c.get("type"): c for c in reversed(before.get("conditions") or [])}
+    for condition in status.get("conditions") or ():
+        old = known.get(condition.get("type"), {}).get("observedGeneration")
+        if old and not condition.get("observedGeneration"):
+            condition["observedGeneration"] = old

@@ -1,0 +1,157 @@
+"""What happens when a pod is written, and the resource itself."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from sully.api.core import generations
+from sully.api.core.namespaces import unsupported_label
+from sully.api.core.pods.admission import admit_change, admit_new
+from sully.api.core.pods.aggregate import quality_of_service
+from sully.api.core.pods.columns import COLUMNS
+from sully.api.core.pods.conditions import with_condition
+from sully.api.core.pods.defaults import GRACE_SECONDS, default_pod, default_spec
+from sully.api.core.pods.status import align_addresses, keep_generations, validate_status
+from sully.api.core.pods.update import validate_change
+from sully.api.core.pods.validation import SPEC, validate_new_pod
+from sully.api.core.pods.warnings import spec_warnings
+from sully.machinery.fields import FieldError
+from sully.machinery.names import dns_label_problems
+from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
+
+Obj = dict[str, Any]
+
+_GATED = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "SchedulingGated",
+    "message": "Scheduling is blocked due to non-empty scheduling gates",
+}
+_HOSTNAME = (
+    "metadata.name: this is used in the Pod's hostname, which can result in surprising behavior;"
+    " a DNS label is recommended: [{}]"
+)
+
+
+class PodStrategy(Strategy):
+    """Writes to the pod itself."""
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Fill in the spec, and write addresses under both of their names."""
+        default_spec(obj["spec"])
+        default_pod(obj["spec"])
+        align_addresses(obj["status"])
+
+    def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Add what the cluster decides: account, priority, tolerations."""
+        if old is None:
+            admit_new(obj, ctx)
+        else:
+            admit_change(obj, old)
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Start pending; quality of service is decided here for good."""
+        generations.start(obj)
+        status = {"phase": "Pending", "qosClass": quality_of_service(obj["spec"])}
+        obj["status"] = status
+        if obj["spec"].get("schedulingGates"):
+            obj["status"] = with_condition(obj, _GATED, ctx.now)["status"]
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status; count the change."""
+        obj["status"] = old["status"]
+        generations.follow(obj, old, bump=generations.spec_changed(obj, old))
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the spec."""
+        return validate_new_pod(obj)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the spec, and that only what may change changes."""
+        return validate_change(obj, old)
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Warn on create only: later writes come from programs."""
+        if old is not None:
+            return
+        problems = dns_label_problems(obj["metadata"].get("name", ""))
+        if problems:
+            yield _HOSTNAME.format(" ".join(problems))
+        yield from spec_warnings(obj["spec"], SPEC)
+
+
+class PodStatusStrategy(PodStrategy):
+    """Writes to the status endpoint, which may also change labels."""
+
+    def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Leave the spec alone: it is not written here."""
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep spec, owners and quality of service."""
+        obj["spec"] = old["spec"]
+        owners = old["metadata"].get("ownerReferences")
+        obj["metadata"].pop("ownerReferences", None)
+        if owners:
+            obj["metadata"]["ownerReferences"] = owners
+        quality = old["status"].get("qosClass")
+        if quality and not obj["status"].get("qosClass"):
+            obj["status"]["qosClass"] = quality
+        keep_generations(obj["status"], old["status"])
+        generations.follow(obj, old, bump=False)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the status only."""
+        return validate_status(obj, old)
+
+
+def deletion_grace(pod: Obj, asked: int | None = None) -> int:
+    """Return how many seconds a deletion waits; a pod that does not run is not waited for."""
+    never_ran = not pod["spec"].get("nodeName")
+    if never_ran or pod["status"].get("phase") in ("Succeeded", "Failed"):
+        return 0
+    own = pod["spec"].get("terminationGracePeriodSeconds", GRACE_SECONDS)
+    seconds = int(own if asked is None else asked)
+    return seconds if seconds >= 0 else 1
+
+
+def _spec(name: str) -> Any:
+    return lambda pod: str(pod["spec"].get(name, ""))
+
+
+def _status(name: str) -> Any:
+    return lambda pod: str(pod["status"].get(name, ""))
+
+
+PODS = ResourceType(
+    group="",
+    kind="Pod",
+    plural="pods",
+    singular="pod",
+    namespaced=True,
+    versions=(Version("v1", "io.k8s.api.core.v1", delete_returns_object=True),),
+    strategy=PodStrategy(reset=(("status",),)),
+    status=PodStatusStrategy(
+        reset=(("spec",), ("metadata", "deletionTimestamp"), ("metadata", "ownerReferences"))
+    ),
+    connect=("binding", "eviction"),
+    short_names=("po",),
+    categories=("all",),
+    columns=COLUMNS,
+    selectable={
+        "spec.nodeName": _spec("nodeName"),
+        "spec.host": _spec("nodeName"),  # its name in the oldest clients
+        "spec.restartPolicy": _spec("restartPolicy"),
+        "spec.schedulerName": _spec("schedulerName"),
+        "spec.serviceAccountName": _spec("serviceAccountName"),
+        "spec.hostNetwork": lambda pod: "true" if pod["spec"].get("hostNetwork") else "false",
+        "status.phase": _status("phase"),
+        "status.podIP": lambda pod: next(
+            (str(a.get("ip", "")) for a in pod["status"].get("podIPs") or ()), ""
+        ),
+        "status.podIPs": lambda pod: ",".join(
+            str(a.get("ip", "")) for a in pod["status"].get("podIPs") or ()
+        ),
+        "status.nominatedNodeName": _status("nominatedNodeName"),
+    },
+    unknown_label=unsupported_label,
+    grace_period=deletion_grace,
+)

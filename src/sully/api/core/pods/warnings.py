@@ -1,0 +1,75 @@
+"""What is allowed in a pod but probably not meant."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sully.machinery.fields import Path
+from sully.machinery.gotext import quote
+from sully.machinery.quantity import parse_quantity
+
+Obj = dict[str, Any]
+
+_BYTES = ("memory", "ephemeral-storage")
+_SORTS = ("initContainers", "containers", "ephemeralContainers")
+
+
+def spec_warnings(spec: Obj, at: Path) -> Iterator[str]:
+    """Yield warnings about a pod spec, in a pod or in a template."""
+    found = [
+        (container, at.child(sort).index(position))
+        for sort in _SORTS
+        for position, container in enumerate(spec.get(sort) or ())
+    ]
+    for container, here in found:
+        yield from _fractions(container, here)
+        yield from _hidden_variables(container, here)
+    yield from _ports(found)
+
+
+def _fractions(container: Obj, at: Path) -> Iterator[str]:
+    for field in ("limits", "requests"):
+        amounts = container["resources"].get(field) or {}
+        for name in _BYTES:
+            if name in amounts and not parse_quantity(amounts[name]).is_integer():
+                here = at.child("resources", field).key(name)
+                text = f"fractional byte value {quote(amounts[name])} is invalid"
+                yield f"{here}: {text}, must be an integer"
+
+
+def _hidden_variables(container: Obj, at: Path) -> Iterator[str]:
+    seen: set[str] = set()
+    for position, variable in enumerate(container.get("env") or ()):
+        name, value = variable.get("name", ""), variable.get("value", "")
+        itself = f"$({name})"
+        # Building on the earlier value is what defining a variable twice is good for.
+        extends = itself in value and value != itself and "valueFrom" not in variable
+        if name in seen and not extends:
+            here = at.child("env").index(position)
+            text = f"hides previous definition of {quote(name)}"
+            yield f"{here}: {text}, which may be dropped when using apply"
+        seen.add(name)
+
+
+def _ports(containers: list[tuple[Obj, Path]]) -> Iterator[str]:
+    taken: dict[tuple[int, str], list[tuple[Path, Obj]]] = {}
+    for container, at in containers:
+        for position, port in enumerate(container.get("ports") or ()):
+            here = at.child("ports").index(position)
+            others = taken.setdefault((port.get("containerPort", 0), port.get("protocol", "")), [])
+            for place, other in others:
+                verdict = _overlap(port, other)
+                if verdict:
+                    yield f"{here}: {verdict} port definition with {place}"
+            others.append((here, port))
+
+
+def _overlap(port: Obj, other: Obj) -> str:
+    (ip, number), (other_ip, other_number) = (
+        (one.get("hostIP", ""), one.get("hostPort", 0)) for one in (port, other)
+    )
+    if (ip, number) == (other_ip, other_number):
+        return "duplicate"
+    if not number or not other_number:
+        return "overlapping"
+    ambiguous = number == other_number and bool(ip) != bool(other_ip)
+    return "dangerously ambiguous" if ambiguous else ""

@@ -1,0 +1,98 @@
+"""PodDisruptionBudgets: how many pods of a group may be away at the same time, on purpose."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sully.api.core import generations
+from sully.api.core.checks import as_go, label_selector, not_negative, one_of
+from sully.api.core.columns import AGE, NAME, plain
+from sully.api.core.fractions import at_most_all, count_or_percent
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+
+Obj = dict[str, Any]
+
+POLICY = "io.k8s.api.policy.v1"
+_LIMITS = ("minAvailable", "maxUnavailable")
+_COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
+_POLICIES = ("AlwaysAllow", "IfHealthyBudget")
+
+
+class BudgetStrategy(Strategy):
+    """Writes to the budget itself."""
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Start with nothing allowed: the controller has not counted yet."""
+        obj["status"] = dict.fromkeys(_COUNTS, 0)
+        generations.start(obj)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status; count the change."""
+        obj["status"] = old["status"]
+        generations.follow(obj, old, bump=generations.spec_changed(obj, old))
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the limits and the selector."""
+        spec, at = obj["spec"], Path("spec")
+        if all(name in spec for name in _LIMITS):
+            yield at.invalid(_shown(spec), "minAvailable and maxUnavailable cannot be both set")
+        for name in _LIMITS:
+            if name in spec:
+                yield from count_or_percent(spec[name], at.child(name))
+                yield from at_most_all(spec[name], at.child(name))
+        yield from label_selector(spec.get("selector"), at.child("selector"))
+        if "unhealthyPodEvictionPolicy" in spec:
+            policy = spec["unhealthyPodEvictionPolicy"]
+            yield from one_of(policy, _POLICIES, at.child("unhealthyPodEvictionPolicy"))
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the new state like a new budget."""
+        return self.validate_create(obj, ctx)
+
+
+def _shown(spec: Obj) -> Obj:
+    names = ("MinAvailable", "Selector", "MaxUnavailable", "UnhealthyPodEvictionPolicy")
+    return as_go(spec, *names)
+
+
+class BudgetStatusStrategy(BudgetStrategy):
+    """Writes to the status endpoint."""
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the spec."""
+        obj["spec"] = old["spec"]
+        generations.follow(obj, old, bump=False)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the counts."""
+        for name in _COUNTS:
+            yield from not_negative(obj["status"].get(name, 0), Path("status").child(name))
+
+
+def _limit(name: str) -> Any:
+    return plain(lambda obj: str(obj["spec"].get(name, "N/A")))
+
+
+BUDGETS = ResourceType(
+    group="policy",
+    kind="PodDisruptionBudget",
+    plural="poddisruptionbudgets",
+    singular="poddisruptionbudget",
+    namespaced=True,
+    versions=(Version("v1", POLICY, unconditional_update=False),),
+    strategy=BudgetStrategy(reset=(("status",),)),
+    status=BudgetStatusStrategy(reset=(("spec",),)),
+    short_names=("pdb",),
+    columns=(
+        NAME,
+        Column("Min Available", _limit("minAvailable"), description="Pods that must stay."),
+        Column("Max Unavailable", _limit("maxUnavailable"), description="Pods that may be away."),
+        Column(
+            "Allowed Disruptions",
+            plain(lambda obj: obj["status"].get("disruptionsAllowed", 0)),
+            type="integer",
+            description="Evictions that would be granted now.",
+        ),
+        AGE,
+    ),
+)

@@ -1,0 +1,168 @@
+"""May this pod be evicted now? What the eviction endpoint decides before a pod is deleted.
+
+The answer is a value that says what to write besides deleting the pod, or an ApiError. Budgets
+protect running pods that count; a pod that has not started or has ended may always go.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sully.api.core.pods.conditions import is_ready, with_condition
+from sully.machinery import labels
+from sully.machinery.errors import ApiError, BadRequest, TooManyRequests, forbidden
+from sully.machinery.strategy import WriteContext
+from sully.machinery.timestamps import format_time
+
+Obj = dict[str, Any]
+
+_UNPROTECTED = ("Succeeded", "Failed", "Pending")
+_REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
+_TWO_BUDGETS = (
+    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not"
+    " support."
+)
+_MARK = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "EvictionByEvictionAPI",
+    "message": "Eviction API: evicting",
+}
+_NONE_ALLOWED = {
+    "type": "DisruptionAllowed",
+    "status": "False",
+    "reason": "InsufficientPods",
+    "message": "",
+}
+_MAX_PENDING = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Eviction:
+    """A granted eviction.
+
+    pod: as it is to be written before its deletion, with the mark why it goes.
+    budget: the budget with one disruption less, to be written first; None if none is spent.
+    exact: the pod may only be deleted in the version that was looked at; if it changed meanwhile,
+    answer `still_processed(budget name)`, so that clients ask again.
+    """
+
+    pod: Obj
+    budget: Obj | None = None
+    exact: bool = False
+    budget_name: str = ""
+
+
+def check_eviction(name: str, eviction: Obj) -> None:
+    """Refuse a body that is about another pod than the path."""
+    if eviction["metadata"].get("name", "") != name:
+        raise BadRequest("name in URL does not match name in Eviction object")
+
+
+def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Eviction:
+    """Decide about a pod, given all budgets of its namespace."""
+    marked = with_condition(pod, _MARK, ctx.now)
+    phase = pod["status"].get("phase")
+    if "deletionTimestamp" in pod["metadata"]:
+        return Eviction(marked)
+    if phase in _UNPROTECTED:
+        return Eviction(marked, exact=phase == "Pending")
+    protecting = [budget for budget in budgets if protects(budget, pod)]
+    if not protecting:
+        return Eviction(marked)
+    if len(protecting) > 1:
+        # The reference server answers 500, as if it had failed.
+        raise (ApiError if ctx.strict_compat else BadRequest)(_TWO_BUDGETS)
+    budget = protecting[0]
+    name = budget["metadata"]["name"]
+    if not is_ready(pod) and _may_lose_unready(budget):
+        return Eviction(marked, exact=True, budget_name=name)
+    return Eviction(marked, spend(budget, pod["metadata"]["name"], ctx.now), budget_name=name)
+
+
+def protects(budget: Obj, pod: Obj) -> bool:
+    """Say whether a budget counts a pod; one without a selector counts none."""
+    if budget["metadata"].get("namespace") != pod["metadata"].get("namespace"):
+        return False
+    try:
+        selector = labels.from_object(budget["spec"].get("selector"))
+    except labels.SelectorError:
+        return False
+    return selector.matches(pod["metadata"].get("labels") or {})
+
+
+def _may_lose_unready(budget: Obj) -> bool:
+    """Say whether an unready pod may go without counting: it is not what keeps the group up."""
+    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
+        return True
+    status = budget["status"]
+    desired = status.get("desiredHealthy", 0)
+    return bool(status.get("currentHealthy", 0) >= desired > 0)
+
+
+def spend(budget: Obj, pod_name: str, now: datetime) -> Obj:
+    """Return the budget with one disruption less, or raise the answer that refuses it."""
+    metadata, status = budget["metadata"], budget["status"]
+    if status.get("observedGeneration", 0) < metadata.get("generation", 0):
+        raise still_processed(metadata["name"])
+    allowed, pending = status.get("disruptionsAllowed", 0), status.get("disruptedPods") or {}
+    if allowed < 0:
+        raise _broken(metadata["name"], "pdb disruptions allowed is negative")
+    if len(pending) > _MAX_PENDING:
+        why = "DisruptedPods map too big - too many evictions not confirmed by PDB controller"
+        raise _broken(metadata["name"], why)
+    if allowed == 0:
+        raise _exhausted(budget)
+    changed = {
+        **status,
+        "disruptionsAllowed": allowed - 1,
+        "disruptedPods": pending | {pod_name: format_time(now)},
+    }
+    if allowed == 1:
+        changed["conditions"] = _none_allowed(budget, now)
+    return {**budget, "status": changed}
+
+
+def _none_allowed(budget: Obj, now: datetime) -> list[Obj]:
+    condition = {**_NONE_ALLOWED, "lastTransitionTime": format_time(now)}
+    generation = budget["status"].get("observedGeneration")
+    if generation:
+        condition["observedGeneration"] = generation
+    old = budget["status"].get("conditions") or []
+    rest = [one for one in old if one.get("type") != condition["type"]]
+    return [*rest, condition]
+
+
+def still_processed(name: str) -> TooManyRequests:
+    """Say that the budget's numbers are not those of its present spec."""
+    cause = f"The disruption budget {name} is still being processed by the server."
+    return _too_many(cause, retry_after=10)
+
+
+def _exhausted(budget: Obj) -> TooManyRequests:
+    name, status = budget["metadata"]["name"], budget["status"]
+    for condition in status.get("conditions") or ():
+        failed = condition.get("reason") == "SyncFailed" and condition.get("status") == "False"
+        if condition.get("type") == "DisruptionAllowed" and failed:
+            return _too_many(
+                f"The disruption budget {name} does not allow evicting pods currently because it"
+                f" failed sync: {condition.get('message', '')}"
+            )
+    desired, healthy = status.get("desiredHealthy", 0), status.get("currentHealthy", 0)
+    return _too_many(
+        f"The disruption budget {name} needs {desired} healthy pods and has {healthy} currently"
+    )
+
+
+def _too_many(cause: str, retry_after: int = 0) -> TooManyRequests:
+    details: dict[str, Any] = {"causes": [{"reason": "DisruptionBudget", "message": cause}]}
+    headers = {}
+    if retry_after:
+        details["retryAfterSeconds"] = retry_after
+        headers["Retry-After"] = str(retry_after)
+    return TooManyRequests(_REFUSED, details=details, headers=headers)
+
+
+def _broken(name: str, why: str) -> ApiError:
+    return forbidden("poddisruptionbudget", "policy", name, why)

@@ -1,0 +1,146 @@
+"""What all validation of this group shares: order of errors, limits of lists, options.
+
+Upstream has two layers of checks: written by hand, and generated from the schema. A client sees
+the findings of the first layer before those of the second, so errors of the second are marked as
+`Declared` where they arise, and `in_order` moves them to the end.
+"""
+
+import re
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gates import Gates
+from sully.machinery.strategy import WriteContext
+
+T = TypeVar("T")
+Errors = Iterator[FieldError]
+
+_DEVICE = re.compile(r"^(spec\.devices\[\d+\])\.(?!name\b)")
+
+
+@dataclass(frozen=True, slots=True)
+class Declared(FieldError):  # noqa: N818 - a value, never raised
+    """A finding of the schema-driven layer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What decides how strictly a value is checked, besides the value."""
+
+    gates: Gates
+    strict_compat: bool = False
+    # Expressions that did not change are taken as they are: they were checked when they were new.
+    stored: bool = False
+
+    @property
+    def effects(self) -> list[str]:
+        """Return the effects a taint may have, as error texts list them."""
+        extra = {
+            "PreferNoSchedule": "SullyPreferNoSchedule",
+            "NoExecuteWithPodDisruptionBudget": "SullyNoExecuteWithPodDisruptionBudget",
+        }
+        gated = [effect for effect, gate in extra.items() if self.gates[gate]]
+        return sorted(["NoExecute", "NoSchedule", "None", *gated])
+
+    def as_stored(self, stored: bool) -> "Options":
+        """Return the same options for values that did, or did not, change."""
+        return replace(self, stored=stored)
+
+
+def options(ctx: WriteContext) -> Options:
+    """Take from a request what matters to validation."""
+    return Options(ctx.gates, ctx.strict_compat)
+
+
+def declared(errors: Iterable[FieldError]) -> Errors:
+    """Mark findings as those of the schema-driven layer."""
+    for error in errors:
+        yield Declared(error.reason, error.field, error.body)
+
+
+def in_order(errors: Iterable[FieldError]) -> Errors:
+    """Give hand-written findings first, then the schema-driven ones."""
+    found = list(errors)
+    yield from (error for error in found if not isinstance(error, Declared))
+    for error in found:
+        if isinstance(error, Declared):
+            yield FieldError(error.reason, error.field, error.body)
+
+
+def under_basic(errors: Iterable[FieldError], *, only_declared: bool) -> Errors:
+    """Name fields of devices as v1beta1 does, under `basic`.
+
+    Upstream's hand-written layer knows only the hub's names; naming all of them as the client
+    wrote them is kinder, and is what happens outside of strict compatibility.
+    """
+    for error in errors:
+        if only_declared and not isinstance(error, Declared):
+            yield error
+        else:
+            yield replace(error, field=_DEVICE.sub(r"\1.basic.", error.field))
+
+
+def each(
+    items: Sequence[T], limit: int | None, check: Callable[[T, Path], Errors], at: Path
+) -> Errors:
+    """Check a list item by item; too long a list is one error.
+
+    Only the hand-written layer stops there: the schema still looks at the items.
+    """
+    found = _items(items, check, at)
+    if limit is not None and len(items) > limit:
+        yield at.too_many(len(items), limit)
+        found = (error for error in found if isinstance(error, Declared))
+    yield from found
+
+
+def each_declared(
+    items: Sequence[T], limit: int, check: Callable[[T, Path], Errors], at: Path
+) -> Errors:
+    """Check a list whose length is the schema's business: beyond it nothing else is said."""
+    if len(items) > limit:
+        yield from declared([at.too_many(len(items), limit)])
+    else:
+        yield from _items(items, check, at)
+
+
+def _items(items: Sequence[T], check: Callable[[T, Path], Errors], at: Path) -> Errors:
+    for position, item in enumerate(items):
+        yield from check(item, at.index(position))
+
+
+def unique(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
+    """Find items whose key stood there before; the error shows the whole item."""
+    for position, item in _repeated(items, key):
+        yield at.index(position).duplicate(shown(item))
+
+
+def unique_keys(items: Sequence[T], key: Callable[[T], Hashable], at: Path) -> Errors:
+    """Find items whose key stood there before; the error shows the key."""
+    for position, item in _repeated(items, key):
+        yield at.index(position).duplicate(key(item))
+
+
+def _repeated(items: Sequence[T], key: Callable[[T], Hashable]) -> Iterator[tuple[int, T]]:
+    seen: set[Hashable] = set()
+    for position, item in enumerate(items):
+        if key(item) in seen:
+            yield position, item
+        seen.add(key(item))
+
+
+def shown(value: Any) -> Any:
+    """Return a value in the form in which error texts show it."""
+    return msgspec.to_builtins(value)
+
+
+def shortened(key: str, limit: int) -> str:
+    """Cut the middle out of a map key that is too long to be shown in a path."""
+    if len(key) <= limit:
+        return key
+    kept = limit - 3
+    return f"{key[: (kept + 1) // 2]}...{key[len(key) - kept // 2 :]}"

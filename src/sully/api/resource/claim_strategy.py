@@ -1,0 +1,179 @@
+"""What happens on a write of claims, their status, and templates."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from sully.api.resource.checks import Errors, in_order, options
+from sully.api.resource.claim_types import (
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplateSpec,
+)
+from sully.api.resource.defaults import (
+    default_claim_spec,
+    default_claim_status,
+    results_of,
+)
+from sully.api.resource.features import CLAIM_SPEC_FEATURES, CLAIM_STATUS_FEATURES, drop_disabled
+from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC, only_status
+from sully.api.resource.validation_claim_status import validate_claim_status
+from sully.api.resource.validation_claims import validate_claim_spec
+from sully.api.resource.validation_names import validate_label_key, validate_label_value
+from sully.api.resource.validation_slices import IMMUTABLE
+from sully.machinery.fields import Path
+from sully.machinery.strategy import Obj, Strategy, WriteContext
+
+ADMIN_LABEL = "resource.kubernetes.io/admin-access"
+ANNOTATIONS_MAX = 256 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimStrategy(Strategy):
+    """Claims: the spec never changes, the status belongs to its own endpoint."""
+
+    reset: tuple[tuple[str, ...], ...] = NO_STATUS
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Fill in requests and results."""
+        default_claim_spec(obj["spec"])
+        default_claim_status(obj.get("status", {}))
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Wipe the status, drop what is switched off."""
+        obj["status"] = {}
+        drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], None, ctx.gates)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status."""
+        obj["status"] = old.get("status", {})
+        drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], old["spec"], ctx.gates)
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check a new claim, and whether it may ask for admin access."""
+        yield from _admin_requested(obj["spec"], obj, ctx)
+        spec = msgspec.convert(obj["spec"], ResourceClaimSpec)
+        yield from in_order(validate_claim_spec(spec, SPEC, options(ctx)))
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Refuse any change of the spec; what is stored was checked when it was new."""
+        if obj["spec"] != old["spec"]:
+            yield SPEC.invalid(None, IMMUTABLE)
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimStatusStrategy(Strategy):
+    """The status of claims: what scheduler, claim controller and drivers write."""
+
+    reset: tuple[tuple[str, ...], ...] = ONLY_STATUS
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Fill in results."""
+        default_claim_spec(obj["spec"])
+        default_claim_status(obj.get("status", {}))
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep all but the status; forget reports about devices that were given back."""
+        only_status(obj, old)
+        before = old.get("status", {})
+        drop_disabled(CLAIM_STATUS_FEATURES, obj.setdefault("status", {}), before, ctx.gates)
+        _forget_returned(obj["status"], before)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Check the status, and whether it may grant admin access."""
+        yield from _admin_granted(obj, old, ctx)
+        new, before = msgspec.convert(obj, ResourceClaim), msgspec.convert(old, ResourceClaim)
+        yield from in_order(validate_claim_status(new, before, options(ctx)))
+
+
+def _forget_returned(status: Obj, before: Obj) -> None:
+    def identity(entry: Obj) -> tuple[str, ...]:
+        names = ("driver", "pool", "device", "shareID")
+        return tuple(entry.get(name, "") for name in names)
+
+    returned = {identity(one) for one in results_of(before)}
+    returned -= {identity(one) for one in results_of(status)}
+    if returned and status.get("devices"):
+        status["devices"] = [one for one in status["devices"] if identity(one) not in returned]
+        if not status["devices"]:
+            del status["devices"]
+
+
+@dataclass(frozen=True, slots=True)
+class TemplateStrategy(Strategy):
+    """Templates never change; unlike a claim's, their spec is checked again on an update."""
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Fill in requests."""
+        default_claim_spec(obj["spec"]["spec"])
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Drop what is switched off."""
+        drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"]["spec"], None, ctx.gates)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Drop what is switched off and was not stored."""
+        before = old["spec"]["spec"]
+        drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"]["spec"], before, ctx.gates)
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check a new template, and whether it may ask for admin access."""
+        yield from _admin_requested(obj["spec"]["spec"], obj, ctx)
+        yield from self._checked(obj, ctx, stored=False)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Refuse any change of the spec."""
+        if obj["spec"] != old["spec"]:
+            yield SPEC.invalid(obj["spec"], IMMUTABLE)
+        yield from self._checked(obj, ctx, stored=True)
+
+    def _checked(self, obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:
+        yield from _template_metadata(obj["spec"].get("metadata", {}), SPEC.child("metadata"))
+        spec = msgspec.convert(obj["spec"], ResourceClaimTemplateSpec)
+        rules = options(ctx).as_stored(stored)
+        yield from in_order(validate_claim_spec(spec.spec, SPEC.child("spec"), rules))
+
+
+def _template_metadata(meta: Obj, at: Path) -> Errors:
+    annotations = meta.get("annotations", {})
+    for key in annotations:
+        # Annotation keys may be written in upper case.
+        yield from validate_label_key(key.lower(), at.child("annotations"))
+    if sum(len(k.encode()) + len(v.encode()) for k, v in annotations.items()) > ANNOTATIONS_MAX:
+        yield at.child("annotations").too_long(ANNOTATIONS_MAX)
+    for key, value in meta.get("labels", {}).items():
+        yield from validate_label_key(key, at.child("labels"))
+        yield from validate_label_value(value, at.child("labels"))
+    for name in meta:
+        if name not in ("annotations", "labels"):
+            yield at.child(name).forbidden("cannot be set")
+
+
+def _admin_requested(spec: Obj, obj: Obj, ctx: WriteContext) -> Errors:
+    """Refuse admin access in a namespace that is not marked for it; the path is upstream's."""
+    requests = spec["devices"].get("requests") or ()
+    for position, request in enumerate(requests):
+        if request.get("exactly", {}).get("adminAccess"):
+            at = Path("spec.devices.requests").index(position).child("adminAccess")
+            yield from _admin_allowed(at, obj, ctx)
+            return
+
+
+def _admin_granted(obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+    if any(one.get("adminAccess") for one in results_of(old.get("status", {}))):
+        return
+    for position, result in enumerate(results_of(obj.get("status", {}))):
+        if result.get("adminAccess"):
+            at = Path("status.allocation.devices.results").index(position).child("adminAccess")
+            yield from _admin_allowed(at, obj, ctx)
+            return
+
+
+def _admin_allowed(at: Path, obj: Obj, ctx: WriteContext) -> Errors:
+    namespace = ctx.lookup("namespaces", "", obj["metadata"].get("namespace", ""))
+    labels = namespace["metadata"].get("labels", {}) if namespace is not None else {}
+    if labels.get(ADMIN_LABEL) != "true":
+        yield at.forbidden(
+            f"admin access to devices requires the `{ADMIN_LABEL}: true` label on the containing"
+            " namespace"
+        )

@@ -1,0 +1,105 @@
+"""The printed columns of the kinds, as `kubectl get` shows them."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from sully.machinery.strategy import Column
+from sully.machinery.timestamps import age, parse_time
+
+Obj = dict[str, Any]
+
+
+def _text(*names: str) -> Callable[[Obj, datetime], str]:
+    """Show a field, or nothing where it is absent."""
+
+    def cell(obj: Obj, _now: datetime) -> str:
+        value: Any = obj
+        for name in names:
+            value = (value or {}).get(name)
+        return "" if value is None else str(value)
+
+    return cell
+
+
+def _age(missing: str, *names: str) -> Callable[[Obj, datetime], str]:
+    """Show how long ago a time was."""
+    given = _text(*names)
+
+    def cell(obj: Obj, now: datetime) -> str:
+        text = given(obj, now)
+        return age(parse_time(text), now) if text else missing
+
+    return cell
+
+
+def claim_state(obj: Obj, _now: datetime) -> str:
+    """Say in a word or more what became of a claim."""
+    status = obj.get("status") or {}
+    allocated = status.get("allocation") is not None
+    words = []
+    if obj["metadata"].get("deletionTimestamp"):
+        words.append("deleted")
+    if allocated:
+        words.append("allocated")
+        if status.get("reservedFor"):
+            words.append("reserved")
+    elif not words:
+        words.append("pending")
+    return ",".join(words)
+
+
+def _priority(obj: Obj, _now: datetime) -> int:
+    return int(obj["spec"]["devices"].get("priority", 0))
+
+
+NAME = Column(
+    "Name",
+    _text("metadata", "name"),
+    format="name",
+    description="Name of the object, unique among its kind in its namespace or cluster.",
+)
+AGE = Column(
+    "Age",
+    _age("<unknown>", "metadata", "creationTimestamp"),
+    description="How long ago the server stored the object.",
+)
+
+SLICE = (
+    NAME,
+    Column("Node", _text("spec", "nodeName"), description="Node the devices belong to."),
+    Column("Driver", _text("spec", "driver"), description="Driver that publishes the devices."),
+    Column("Pool", _text("spec", "pool", "name"), description="Pool the slice is a part of."),
+    AGE,
+)
+CLASS = (NAME, AGE)
+CLAIM = (
+    NAME,
+    Column(
+        "State",
+        claim_state,
+        description="pending, or what has happened: deleted, allocated, reserved.",
+    ),
+    AGE,
+)
+TEMPLATE = (NAME, AGE)
+RULE = (
+    NAME,
+    Column("Key", _text("spec", "taint", "key"), description="Key of the taint."),
+    Column("Value", _text("spec", "taint", "value"), description="Value of the taint."),
+    Column("Effect", _text("spec", "taint", "effect"), description="What the taint does."),
+    Column(
+        "TimeAdded",
+        _age("", "spec", "taint", "timeAdded"),
+        description="Since when the taint counts.",
+    ),
+    AGE,
+)
+PATCH = (
+    NAME,
+    Column("Priority", _priority, type="integer", description="The higher wins."),
+    Column("Driver", _text("spec", "devices", "filter", "driver"), description="Driver selected."),
+    Column("Pool", _text("spec", "devices", "filter", "pool"), description="Pool selected."),
+    Column("Device", _text("spec", "devices", "filter", "device"), description="Device selected."),
+    AGE,
+)

@@ -1,0 +1,91 @@
+"""Between the hub (v1) and v1beta1, which has another shape; all other versions are the hub's.
+
+In v1beta1 the content of a device lies under `basic`, and what v1 calls `exactly` lies flat in the
+request. Nothing is lost either way: fields that only Sully has exist in both shapes.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+Obj = dict[str, Any]
+
+_EXACT = (
+    "deviceClassName",
+    "selectors",
+    "allocationMode",
+    "count",
+    "adminAccess",
+    "tolerations",
+    "capacity",
+    "derivedAttributes",
+)
+
+
+def slice_to_hub(obj: Obj) -> Obj:
+    """Lift the content of every device out of `basic`."""
+    return _with_devices(obj, lambda device: {"name": device["name"], **device.get("basic", {})})
+
+
+def slice_from_hub(obj: Obj) -> Obj:
+    """Put the content of every device under `basic`."""
+    return _with_devices(obj, _nested)
+
+
+def _nested(device: Obj) -> Obj:
+    basic = {name: value for name, value in device.items() if name != "name"}
+    return {"name": device["name"], "basic": basic}
+
+
+def _with_devices(obj: Obj, convert: Callable[[Obj], Obj]) -> Obj:
+    devices = obj["spec"].get("devices")
+    if devices is None:
+        return obj
+    spec = obj["spec"] | {"devices": [convert(device) for device in devices]}
+    return obj | {"spec": spec}
+
+
+def claim_to_hub(obj: Obj) -> Obj:
+    """Gather the flat fields of every request under `exactly`."""
+    return obj | {"spec": _spec(obj["spec"], _gathered)}
+
+
+def claim_from_hub(obj: Obj) -> Obj:
+    """Spread `exactly` of every request over the request."""
+    return obj | {"spec": _spec(obj["spec"], _spread)}
+
+
+def template_to_hub(obj: Obj) -> Obj:
+    """Do as for a claim, one level deeper."""
+    inner = obj["spec"] | {"spec": _spec(obj["spec"]["spec"], _gathered)}
+    return obj | {"spec": inner}
+
+
+def template_from_hub(obj: Obj) -> Obj:
+    """Do as for a claim, one level deeper."""
+    inner = obj["spec"] | {"spec": _spec(obj["spec"]["spec"], _spread)}
+    return obj | {"spec": inner}
+
+
+def _spec(spec: Obj, convert: Callable[[Obj], Obj]) -> Obj:
+    devices = spec["devices"]
+    requests = devices.get("requests")
+    if not requests:
+        return spec
+    return spec | {"devices": devices | {"requests": [convert(request) for request in requests]}}
+
+
+def _gathered(request: Obj) -> Obj:
+    exactly = {name: request[name] for name in _EXACT if name in request}
+    rest = {name: value for name, value in request.items() if name not in _EXACT}
+    # Only a request that says something flat has an `exactly`; the class name alone is always
+    # written, so empty it says nothing.
+    if exactly.get("deviceClassName") or len(exactly) > 1:
+        rest["exactly"] = exactly
+    return rest
+
+
+def _spread(request: Obj) -> Obj:
+    flat: Obj = {name: value for name, value in request.items() if name != "exactly"}
+    exactly: Obj = request.get("exactly", {})
+    # v1beta1 always writes the class name.
+    return flat | {"deviceClassName": ""} | exactly

@@ -1,0 +1,64 @@
+"""What the server fills in on every decoded body, new or changed.
+
+Defaults work on the dict, before it becomes a value: a PUT without timeAdded gets a new one, a
+patch keeps the stored one because it starts from the stored object.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from sully.machinery.timestamps import format_time
+
+Obj = dict[str, Any]
+
+
+def default_taints(taints: Iterator[Obj], now: datetime) -> None:
+    """Stamp taints that do not say since when they exist, whatever their effect."""
+    for taint in taints:
+        if not taint.get("timeAdded"):
+            taint["timeAdded"] = format_time(now)
+
+
+def default_claim_spec(spec: Obj) -> None:
+    """Fill in how many devices each request wants and how tolerations compare."""
+    for request in requests_of(spec):
+        mode = request.get("allocationMode") or "ExactCount"
+        request["allocationMode"] = mode
+        if mode == "ExactCount" and not request.get("count"):
+            request["count"] = 1
+        default_tolerations(request)
+
+
+def default_tolerations(holder: Obj) -> None:
+    """Compare by equality where no operator is given."""
+    for toleration in holder.get("tolerations", ()):
+        toleration["operator"] = toleration.get("operator") or "Equal"
+
+
+def default_claim_status(status: Obj) -> None:
+    """Fill in the tolerations of allocation results."""
+    for result in results_of(status):
+        default_tolerations(result)
+
+
+def requests_of(spec: Obj) -> Iterator[Obj]:
+    """Go through the exact requests and subrequests of a claim spec."""
+    for request in spec["devices"].get("requests") or ():
+        if "exactly" in request:
+            yield request["exactly"]
+        yield from request.get("firstAvailable", ())
+
+
+def results_of(status: Obj) -> Iterator[Obj]:
+    """Go through the allocation results of a claim status."""
+    allocation = status.get("allocation") or {}
+    yield from allocation.get("devices", {}).get("results", ())
+
+
+def slice_taints(spec: Obj) -> Iterator[Obj]:
+    """Go through all taints of a slice, those of devices first."""
+    for device in spec.get("devices", ()):
+        yield from device.get("taints", ())
+    for entry in spec.get("taints", ()):
+        yield entry["taint"]

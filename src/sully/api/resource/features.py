@@ -1,0 +1,193 @@
+"""Fields that belong to feature gates, and what happens to them while a gate is off.
+
+A field whose gate is off is dropped silently, unless the stored object already used the feature
+anywhere: then everything the client sends is kept, so that switching a gate off and on again loses
+nothing. Selection criteria of rules are never dropped but refused (validation_rules.py).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sully.api.resource.defaults import requests_of, results_of, slice_taints
+from sully.machinery.gates import Gates
+
+Obj = dict[str, Any]
+Places = Iterator[tuple[Obj, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """A gate and the places of its fields in an object: (holder, name) pairs."""
+
+    gate: str
+    places: Callable[[Obj], Places]
+
+    def used_in(self, obj: Obj) -> bool:
+        """Say whether an object has any of the fields."""
+        return any(True for _ in self.places(obj))
+
+    def drop_from(self, obj: Obj) -> None:
+        """Remove all of the fields."""
+        for holder, name in list(self.places(obj)):
+            del holder[name]
+
+
+def drop_disabled(features: tuple[Feature, ...], obj: Obj, old: Obj | None, gates: Gates) -> None:
+    """Remove what is switched off and was not in use before."""
+    for feature in features:
+        if not gates[feature.gate] and not (old is not None and feature.used_in(old)):
+            feature.drop_from(obj)
+
+
+def _given(holder: Obj, *names: str) -> Places:
+    for name in names:
+        if name in holder:
+            yield holder, name
+
+
+def _devices(obj: Obj) -> Iterator[Obj]:
+    yield from obj["spec"].get("devices", ())
+
+
+def _of_devices(*names: str) -> Callable[[Obj], Places]:
+    def places(obj: Obj) -> Places:
+        for device in _devices(obj):
+            yield from _given(device, *names)
+
+    return places
+
+
+def _of_slice(*names: str) -> Callable[[Obj], Places]:
+    return lambda obj: _given(obj["spec"], *names)
+
+
+def _partitions(obj: Obj) -> Places:
+    yield from _given(obj["spec"], "sharedCounters", "perDeviceNodeSelection")
+    names = ("consumesCounters", "nodeName", "nodeSelector", "allNodes")
+    yield from _of_devices(*names)(obj)
+
+
+def _shares(obj: Obj) -> Places:
+    for device in _devices(obj):
+        yield from _given(device, "allowMultipleAllocations")
+        for capacity in device.get("capacity", {}).values():
+            yield from _given(capacity, "requestPolicy")
+
+
+def _list_attributes(obj: Obj) -> Places:
+    for device in _devices(obj):
+        for attribute in device.get("attributes", {}).values():
+            yield from _given(attribute, "ints", "bools", "strings", "versions")
+
+
+def _groups(obj: Obj) -> Places:
+    for device in _devices(obj):
+        for consumption in device.get("consumesCounters", ()):
+            yield from _given(consumption, "compatibilityGroups")
+
+
+def _of_slice_taints(*names: str) -> Callable[[Obj], Places]:
+    def places(obj: Obj) -> Places:
+        for taint in slice_taints(obj["spec"]):
+            yield from _given(taint, *names)
+
+    return places
+
+
+SLICE_FEATURES = (
+    Feature("DRADeviceTaints", _of_devices("taints")),
+    Feature("DRAPartitionableDevices", _partitions),
+    Feature(
+        "DRADeviceBindingConditions",
+        _of_devices("bindsToNode", "bindingConditions", "bindingFailureConditions"),
+    ),
+    Feature("DRAConsumableCapacity", _shares),
+    Feature("DRAListTypeAttributes", _list_attributes),
+    Feature("DRADeviceCompatibilityGroups", _groups),
+    Feature("DRANodeAllocatableResources", _of_devices("nodeAllocatableResources")),
+    Feature("DRAOptionalNodeOperations", _of_slice("skipNodeOperations")),
+    Feature("DRAPartitionableDevicesType", _of_slice("partitionTypeAttribute")),
+    Feature("SullyTaintSlices", _of_slice("taints")),
+    Feature("SullyTaintDetails", _of_slice_taints("description", "data")),
+    Feature("SullyEvictionRate", _of_slice_taints("evictionsPerSecond")),
+)
+
+
+def _of_requests(*names: str) -> Callable[[Obj], Places]:
+    def places(spec: Obj) -> Places:
+        for request in requests_of(spec):
+            yield from _given(request, *names)
+
+    return places
+
+
+def _shared_requests(spec: Obj) -> Places:
+    yield from _of_requests("capacity")(spec)
+    for constraint in spec["devices"].get("constraints", ()):
+        yield from _given(constraint, "distinctAttribute")
+
+
+# These look at a claim's spec, which is also what a template holds.
+CLAIM_SPEC_FEATURES = (
+    Feature("DRADeviceTaints", _of_requests("tolerations")),
+    Feature("DRAConsumableCapacity", _shared_requests),
+    Feature("DRADerivedAttributes", _of_requests("derivedAttributes")),
+)
+
+
+def _of_results(*names: str) -> Callable[[Obj], Places]:
+    def places(status: Obj) -> Places:
+        for result in results_of(status):
+            yield from _given(result, *names)
+
+    return places
+
+
+def _bindings(status: Obj) -> Places:
+    yield from _given(status.get("allocation") or {}, "allocationTimestamp")
+    yield from _of_results("bindingConditions", "bindingFailureConditions")(status)
+
+
+def _shared_results(status: Obj) -> Places:
+    yield from _of_results("shareID", "consumedCapacity")(status)
+    for device in status.get("devices", ()):
+        yield from _given(device, "shareID")
+
+
+# Tolerations of results are never dropped: eviction reads them there.
+CLAIM_STATUS_FEATURES = (
+    Feature("DRADeviceBindingConditions", _bindings),
+    Feature("DRAConsumableCapacity", _shared_results),
+    Feature("DRAOptionalNodeOperations", _of_results("skipNodeOperations")),
+)
+
+
+def _of_rule_taint(*names: str) -> Callable[[Obj], Places]:
+    return lambda obj: _given(obj["spec"]["taint"], *names)
+
+
+RULE_FEATURES = (
+    Feature("SullyTaintDetails", _of_rule_taint("description", "data")),
+    Feature("SullyEvictionRate", _of_rule_taint("evictionsPerSecond")),
+)
+
+
+def _of_patch(*names: str) -> Callable[[Obj], Places]:
+    return lambda obj: _given(obj["spec"]["devices"], *names)
+
+
+def _of_patch_taints(*names: str) -> Callable[[Obj], Places]:
+    def places(obj: Obj) -> Places:
+        for taint in obj["spec"]["devices"].get("taints", ()):
+            yield from _given(taint, *names)
+
+    return places
+
+
+PATCH_FEATURES = (
+    Feature("DRAAdminControlledDeviceAttributes", _of_patch("attributes", "capacity")),
+    Feature("DRADeviceTaints", _of_patch("taints")),
+    Feature("SullyTaintDetails", _of_patch_taints("description", "data")),
+    Feature("SullyEvictionRate", _of_patch_taints("evictionsPerSecond")),
+)

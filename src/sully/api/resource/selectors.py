@@ -1,0 +1,79 @@
+"""Expressions over devices: the one place of this group that knows the CEL package.
+
+Cost is estimated for the worst case that the limits of slices allow, so that an expression which
+is accepted can never keep the scheduler busy.
+"""
+
+from dataclasses import replace
+from functools import lru_cache
+
+from sully.api.resource.checks import Errors, Options, each_declared
+from sully.api.resource.types import DeviceSelector
+from sully.machinery.cel import CompileError, device_environment
+from sully.machinery.fields import Path
+
+SELECTORS_MAX = 32
+EXPRESSION_MAX = 10 * 1024
+COST_MAX = 1_000_000
+
+
+def validate_selectors(selectors: tuple[DeviceSelector, ...], at: Path, rules: Options) -> Errors:
+    """Check the selectors of a class, request, rule or patch."""
+    yield from each_declared(
+        selectors, SELECTORS_MAX, lambda one, at: validate_selector(one, at, rules), at
+    )
+
+
+def validate_selector(selector: DeviceSelector, at: Path, rules: Options) -> Errors:
+    """Check that a selector has an expression and that it compiles to a yes or no."""
+    if selector.cel is None:
+        yield at.child("cel").required()
+    else:
+        yield from validate_expression(
+            selector.cel.expression, at.child("cel", "expression"), rules
+        )
+
+
+def validate_expression(
+    expression: str, at: Path, rules: Options, *, derived: bool = False
+) -> Errors:
+    """Compile a new expression and look at its cost; a stored one is taken as it is.
+
+    A derived attribute may have a value of any type, a selector says yes or no.
+    """
+    if rules.stored:
+        return
+    if len(expression.encode()) > EXPRESSION_MAX:
+        yield at.too_long(EXPRESSION_MAX)
+        return
+    problem, cost = _judge(expression, rules, derived)
+    if problem:
+        yield at.invalid(expression, problem)
+    elif cost > COST_MAX:
+        yield at.forbidden("too complex, exceeds cost limit")
+
+
+def derived_cost(expression: str, rules: Options) -> int:
+    """Return the worst cost of a derived attribute; one that is not looked at costs nothing."""
+    if rules.stored or not expression or len(expression.encode()) > EXPRESSION_MAX:
+        return 0
+    return _judge(expression, rules, True)[1]
+
+
+def _judge(expression: str, rules: Options, derived: bool) -> tuple[str, int]:
+    gates = rules.gates
+    return _compiled(
+        expression, derived, gates["DRAConsumableCapacity"], gates["DRAListTypeAttributes"]
+    )
+
+
+@lru_cache(maxsize=1024)
+def _compiled(expression: str, derived: bool, consumable: bool, lists: bool) -> tuple[str, int]:
+    """Return what is wrong with an expression, and its cost."""
+    environment = device_environment(consumable_capacity=consumable, list_attributes=lists)
+    if derived:
+        environment = replace(environment, results=())
+    try:
+        return "", environment.compile(expression).cost
+    except CompileError as error:
+        return error.detail, 0

@@ -1,0 +1,287 @@
+"""What happens on a write of slices, classes, taint rules and patches.
+
+Claims and templates are in claim_strategy.py. Everything here changes `obj` in place and leaves
+`old` alone; the checks themselves are in validation_*.py.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from sully.api.resource.checks import Errors, in_order, options, under_basic
+from sully.api.resource.defaults import default_taints, slice_taints
+from sully.api.resource.features import (
+    PATCH_FEATURES,
+    RULE_FEATURES,
+    SLICE_FEATURES,
+    drop_disabled,
+)
+from sully.api.resource.types import (
+    ConditionsStatus,
+    DeviceClassSpec,
+    DeviceTaintRuleSpec,
+    ResourceSlicePatchSpec,
+    ResourceSliceSpec,
+)
+from sully.api.resource.validation_classes import validate_class_spec
+from sully.api.resource.validation_conditions import validate_conditions
+from sully.api.resource.validation_rules import validate_patch, validate_rule_spec
+from sully.api.resource.validation_slices import validate_slice_spec
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
+from sully.machinery.strategy import Obj, Strategy, WriteContext
+from sully.machinery.timestamps import format_time
+
+CREATED_BY = "sully.dev/created-by"
+SPEC = Path("spec")
+NO_STATUS = (("status",),)
+ONLY_STATUS = (("metadata",), ("spec",))
+# What a status write may bring along: its precondition, and who owns which field.
+_OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
+
+
+def first_generation(obj: Obj) -> None:
+    """Start counting changes, whatever the client sent."""
+    obj["metadata"]["generation"] = 1
+
+
+def next_generation(obj: Obj, old: Obj) -> None:
+    """Count a change of the spec."""
+    generation = old["metadata"].get("generation", 0)
+    changed = obj["spec"] != old["spec"]
+    obj["metadata"]["generation"] = generation + 1 if changed else generation
+
+
+def only_status(obj: Obj, old: Obj) -> None:
+    """Take everything but the status from the stored object."""
+    sent = obj["metadata"]
+    kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
+    obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
+    obj["spec"] = old["spec"]
+
+
+def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Note who created an object; nobody can write the note."""
+    if ctx.strict_compat:
+        return
+    annotations = dict(obj["metadata"].get("annotations", {}))
+    annotations.pop(CREATED_BY, None)
+    author = ctx.user
+    if old is not None:
+        author = old["metadata"].get("annotations", {}).get(CREATED_BY, "")
+    if author:
+        annotations[CREATED_BY] = author
+    if annotations:
+        obj["metadata"]["annotations"] = annotations
+    else:
+        obj["metadata"].pop("annotations", None)
+
+
+def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iterator[str]:
+    """Warn of keys whose meaning is not the author's to decide."""
+    for place, taint in taints:
+        domain = taint["key"].partition("/")[0] if "/" in taint["key"] else ""
+        reserved = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
+        if reserved and not ctx.strict_compat:
+            yield (
+                f"{place}.key: keys under kubernetes.io/ are reserved for Kubernetes;"
+                f" {quote(taint['key'])} may come to mean something else"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStrategy(Strategy):
+    """Slices belong to drivers: only their generation is ours."""
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Stamp taints."""
+        default_taints(slice_taints(obj["spec"]), ctx.now)
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Start the generation, drop what is switched off."""
+        first_generation(obj)
+        drop_disabled(SLICE_FEATURES, obj, None, ctx.gates)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Count changes, also of fields that are then dropped."""
+        next_generation(obj, old)
+        drop_disabled(SLICE_FEATURES, obj, old, ctx.gates)
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check a new slice."""
+        return self._checked(obj, None, ctx)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Check a changed slice."""
+        return self._checked(obj, old, ctx)
+
+    def _checked(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+        spec = msgspec.convert(obj["spec"], ResourceSliceSpec)
+        before = msgspec.convert(old["spec"], ResourceSliceSpec) if old is not None else None
+        errors = validate_slice_spec(spec, before, SPEC, options(ctx))
+        if ctx.version == "v1beta1":
+            errors = under_basic(errors, only_declared=ctx.strict_compat)
+        return in_order(errors)
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Warn of upper case in the driver's name and of reserved taint keys."""
+        driver = obj["spec"]["driver"]
+        if driver != driver.lower():
+            yield (
+                f"spec.driver: driver names should be lowercase; {quote(driver)} contains"
+                " uppercase characters"
+            )
+        yield from taint_warnings(_slice_taint_places(obj["spec"]), ctx)
+
+
+def _slice_taint_places(spec: Obj) -> Iterator[tuple[str, Obj]]:
+    for i, device in enumerate(spec.get("devices", ())):
+        for j, taint in enumerate(device.get("taints", ())):
+            yield f"spec.devices[{i}].taints[{j}]", taint
+    for i, entry in enumerate(spec.get("taints", ())):
+        yield f"spec.taints[{i}].taint", entry["taint"]
+
+
+@dataclass(frozen=True, slots=True)
+class ClassStrategy(Strategy):
+    """Classes may change freely; allocations made before do not notice."""
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Start the generation."""
+        first_generation(obj)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Count changes."""
+        next_generation(obj, old)
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check a new class."""
+        spec = msgspec.convert(obj["spec"], DeviceClassSpec)
+        return in_order(validate_class_spec(spec, None, SPEC, options(ctx)))
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Check a changed class."""
+        spec = msgspec.convert(obj["spec"], DeviceClassSpec)
+        before = msgspec.convert(old["spec"], DeviceClassSpec)
+        return in_order(validate_class_spec(spec, before, SPEC, options(ctx)))
+
+
+@dataclass(frozen=True, slots=True)
+class RuleStrategy(Strategy):
+    """Rules: a changed effect starts the clock of tolerations anew."""
+
+    reset: tuple[tuple[str, ...], ...] = NO_STATUS
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Stamp the taint."""
+        default_taints(iter((obj["spec"]["taint"],)), ctx.now)
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Wipe the status, start the generation, note the author."""
+        obj["status"] = {}
+        first_generation(obj)
+        drop_disabled(RULE_FEATURES, obj, None, ctx.gates)
+        keep_author(obj, None, ctx)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status; stamp the taint when its effect changed and its time did not."""
+        obj["status"] = old.get("status", {})
+        drop_disabled(RULE_FEATURES, obj, old, ctx.gates)
+        keep_author(obj, old, ctx)
+        taint, before = obj["spec"]["taint"], old["spec"]["taint"]
+        same_time = taint.get("timeAdded") == before.get("timeAdded")
+        if taint["effect"] != before["effect"] and same_time:
+            taint["timeAdded"] = format_time(ctx.now)
+        next_generation(obj, old)
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check a new rule."""
+        spec = msgspec.convert(obj["spec"], DeviceTaintRuleSpec)
+        return in_order(validate_rule_spec(spec, None, SPEC, options(ctx)))
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Check a changed rule."""
+        spec = msgspec.convert(obj["spec"], DeviceTaintRuleSpec)
+        before = msgspec.convert(old["spec"], DeviceTaintRuleSpec)
+        return in_order(validate_rule_spec(spec, before, SPEC, options(ctx)))
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Warn of a reserved taint key."""
+        return taint_warnings([("spec.taint", obj["spec"]["taint"])], ctx)
+
+
+@dataclass(frozen=True, slots=True)
+class PatchStrategy(Strategy):
+    """Patches: like rules, but with a list of taints."""
+
+    reset: tuple[tuple[str, ...], ...] = NO_STATUS
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Stamp taints."""
+        default_taints(iter(_patch_taints(obj)), ctx.now)
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Wipe the status, start the generation, note the author."""
+        obj["status"] = {}
+        first_generation(obj)
+        drop_disabled(PATCH_FEATURES, obj, None, ctx.gates)
+        keep_author(obj, None, ctx)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status; stamp taints whose effect changed and whose time did not."""
+        obj["status"] = old.get("status", {})
+        drop_disabled(PATCH_FEATURES, obj, old, ctx.gates)
+        keep_author(obj, old, ctx)
+        _restamp(_patch_taints(obj), _patch_taints(old), format_time(ctx.now))
+        next_generation(obj, old)
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check a new patch."""
+        spec = msgspec.convert(obj["spec"], ResourceSlicePatchSpec)
+        return in_order(validate_patch(spec.devices, None, SPEC.child("devices"), options(ctx)))
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Check a changed patch."""
+        spec = msgspec.convert(obj["spec"], ResourceSlicePatchSpec)
+        before = msgspec.convert(old["spec"], ResourceSlicePatchSpec)
+        at = SPEC.child("devices")
+        return in_order(validate_patch(spec.devices, before.devices, at, options(ctx)))
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Warn of reserved taint keys."""
+        taints = enumerate(_patch_taints(obj))
+        return taint_warnings(((f"spec.devices.taints[{i}]", t) for i, t in taints), ctx)
+
+
+def _patch_taints(obj: Obj) -> list[Obj]:
+    taints: list[Obj] = obj["spec"]["devices"].get("taints", [])
+    return taints
+
+
+def _restamp(taints: list[Obj], before: list[Obj], now: str) -> None:
+    known: dict[Any, set[str]] = {}
+    for taint in before:
+        known.setdefault((taint["key"], taint.get("timeAdded")), set()).add(taint["effect"])
+    for taint in taints:
+        # Taints of a list have no identity; the key is the nearest thing to one.
+        effects = known.get((taint["key"], taint.get("timeAdded")))
+        if effects is not None and taint["effect"] not in effects:
+            taint["timeAdded"] = now
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionsStrategy(Strategy):
+    """The status of rules and patches: conditions, and nothing else changes."""
+
+    reset: tuple[tuple[str, ...], ...] = ONLY_STATUS
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Take everything but the status from the stored object."""
+        only_status(obj, old)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the conditions."""
+        status = msgspec.convert(obj.get("status", {}), ConditionsStatus)
+        return in_order(validate_conditions(status.conditions, Path("status.conditions")))

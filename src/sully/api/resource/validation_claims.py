@@ -1,0 +1,227 @@
+"""What a claim or a template asks for."""
+
+from collections.abc import Iterable, Sequence
+
+from sully.api.resource.checks import (
+    Errors,
+    Options,
+    declared,
+    each_declared,
+    unique,
+    unique_keys,
+)
+from sully.api.resource.claim_types import (
+    DeviceClaim,
+    DeviceClaimConfiguration,
+    DeviceConstraint,
+    DeviceDerivedAttribute,
+    DeviceRequest,
+    DeviceSubRequest,
+    ExactDeviceRequest,
+    ResourceClaimSpec,
+)
+from sully.api.resource.selectors import (
+    COST_MAX,
+    derived_cost,
+    validate_expression,
+    validate_selectors,
+)
+from sully.api.resource.validation_classes import validate_configuration
+from sully.api.resource.validation_names import (
+    validate_class_name,
+    validate_dns_label,
+    validate_fully_qualified_name,
+    validate_request_reference,
+)
+from sully.api.resource.validation_taints import validate_tolerations
+from sully.machinery.fields import Path
+
+REQUESTS_MAX = 32
+SUBREQUESTS_MAX = 8
+CONSTRAINTS_MAX = 32
+CONFIG_MAX = 32
+DERIVED_MAX = 32
+_MODES = ("All", "ExactCount")
+
+Names = dict[str, frozenset[str]]
+
+
+def request_names(claim: DeviceClaim) -> Names:
+    """Return the names of all requests, each with those of its alternatives."""
+    return {
+        request.name: frozenset(sub.name for sub in request.first_available)
+        for request in claim.requests or ()
+    }
+
+
+def validate_claim_spec(spec: ResourceClaimSpec, at: Path, rules: Options) -> Errors:
+    """Yield everything wrong with a claim's spec."""
+    claim, at = spec.devices, at.child("devices")
+    names = request_names(claim)
+    requests = claim.requests or ()
+    yield from each_declared(
+        requests,
+        REQUESTS_MAX,
+        lambda request, at: _request(request, at, rules, claim.constraints),
+        at.child("requests"),
+    )
+    if len(requests) <= REQUESTS_MAX:
+        yield from declared(unique(requests, lambda one: one.name, at.child("requests")))
+    yield from each_declared(
+        claim.constraints,
+        CONSTRAINTS_MAX,
+        lambda constraint, at: _constraint(constraint, at, names, rules),
+        at.child("constraints"),
+    )
+    yield from each_declared(
+        claim.config,
+        CONFIG_MAX,
+        lambda config, at: _config(config, at, names, rules),
+        at.child("config"),
+    )
+    if sum(_derived_costs(claim, rules)) > COST_MAX:
+        yield at.forbidden(
+            "too complex, total cost of derived attribute CEL expressions in the claim exceeds"
+            " cost limit"
+        )
+
+
+def _derived_costs(claim: DeviceClaim, rules: Options) -> Iterable[int]:
+    for request in claim.requests or ():
+        exact = (request.exactly,) if request.exactly is not None else ()
+        for part in (*exact, *request.first_available):
+            for attribute in part.derived_attributes:
+                yield derived_cost(attribute.expression, rules)
+
+
+def _request(
+    request: DeviceRequest, at: Path, rules: Options, constraints: Sequence[DeviceConstraint]
+) -> Errors:
+    yield from validate_dns_label(request.name, at.child("name"))
+    text = "exactly one of `exactly` or `firstAvailable` is required"
+    if request.exactly is not None and request.first_available:
+        yield at.invalid(None, f"{text}, but multiple fields are set")
+    elif request.exactly is not None:
+        yield from validate_class_name(
+            request.exactly.device_class_name, at.child("exactly", "deviceClassName")
+        )
+        yield from _wish(request.exactly, at.child("exactly"), rules)
+        yield from _derived(request.exactly, request.name, at.child("exactly"), rules, constraints)
+    elif request.first_available:
+        yield from _alternatives(request, at.child("firstAvailable"), rules, constraints)
+    else:
+        yield at.required(text)
+
+
+def _alternatives(
+    request: DeviceRequest, at: Path, rules: Options, constraints: Sequence[DeviceConstraint]
+) -> Errors:
+    def check(sub: DeviceSubRequest, at: Path) -> Errors:
+        yield from validate_dns_label(sub.name, at.child("name"))
+        yield from declared(validate_class_name(sub.device_class_name, at.child("deviceClassName")))
+        yield from _wish(sub, at, rules)
+        yield from _derived(sub, f"{request.name}/{sub.name}", at, rules, constraints)
+
+    yield from each_declared(request.first_available, SUBREQUESTS_MAX, check, at)
+    if len(request.first_available) <= SUBREQUESTS_MAX:
+        yield from declared(unique(request.first_available, lambda one: one.name, at))
+
+
+def _wish(wish: ExactDeviceRequest | DeviceSubRequest, at: Path, rules: Options) -> Errors:
+    yield from validate_selectors(wish.selectors, at.child("selectors"), rules)
+    yield from _amount(wish.allocation_mode, wish.count, at)
+    yield from validate_tolerations(wish.tolerations, at.child("tolerations"), rules)
+
+
+def _amount(mode: str, count: int, at: Path) -> Errors:
+    if mode not in _MODES:
+        yield from declared([at.child("allocationMode").not_supported(mode, _MODES)])
+    elif mode == "All" and count != 0:
+        text = "must not be specified when allocationMode is 'All'"
+        yield at.child("count").invalid(count, text)
+    elif mode == "ExactCount" and count <= 0:
+        yield at.child("count").invalid(count, "must be greater than zero")
+
+
+def _derived(
+    wish: ExactDeviceRequest | DeviceSubRequest,
+    name: str,
+    at: Path,
+    rules: Options,
+    constraints: Sequence[DeviceConstraint],
+) -> Errors:
+    used = set(_constrained(name, constraints))
+
+    def check(attribute: DeviceDerivedAttribute, at: Path) -> Errors:
+        yield from declared(_derived_format(attribute, at, rules))
+        if attribute.name and attribute.name not in used:
+            yield at.child("name").invalid(
+                attribute.name,
+                "must be referenced by at least one matchAttribute or distinctAttribute constraint"
+                " targeting this request",
+            )
+        if attribute.expression:
+            expression_at = at.child("expression")
+            yield from validate_expression(attribute.expression, expression_at, rules, derived=True)
+
+    at = at.child("derivedAttributes")
+    yield from each_declared(wish.derived_attributes, DERIVED_MAX, check, at)
+    yield from unique_keys(wish.derived_attributes, lambda one: one.name, at)
+
+
+def _derived_format(attribute: DeviceDerivedAttribute, at: Path, rules: Options) -> Errors:
+    if not attribute.name:
+        yield at.child("name").required()
+    else:
+        yield from validate_fully_qualified_name(
+            attribute.name, at.child("name"), strict_compat=rules.strict_compat
+        )
+    if not attribute.expression:
+        yield at.child("expression").required()
+
+
+def _constrained(name: str, constraints: Sequence[DeviceConstraint]) -> Iterable[str]:
+    """Go through the attributes by which constraints compare the devices of a request."""
+    parent = name.partition("/")[0]
+    for constraint in constraints:
+        attribute = constraint.match_attribute or constraint.distinct_attribute
+        if attribute and (not constraint.requests or {name, parent} & set(constraint.requests)):
+            yield attribute
+
+
+def _constraint(constraint: DeviceConstraint, at: Path, names: Names, rules: Options) -> Errors:
+    yield from validate_references(constraint.requests, at.child("requests"), names)
+    # With both given the first one wins; upstream does not refuse it.
+    for field, name in (
+        ("matchAttribute", constraint.match_attribute),
+        ("distinctAttribute", constraint.distinct_attribute),
+    ):
+        if name is not None:
+            yield from declared(
+                validate_fully_qualified_name(
+                    name, at.child(field), strict_compat=rules.strict_compat
+                )
+            )
+            return
+    if rules.gates["DRAConsumableCapacity"]:
+        # The odd wording is upstream's, and clients may look for it.
+        yield at.required(
+            'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple'
+            " fields are set"
+        )
+    else:
+        yield at.child("matchAttribute").required()
+
+
+def _config(config: DeviceClaimConfiguration, at: Path, names: Names, rules: Options) -> Errors:
+    yield from validate_references(config.requests, at.child("requests"), names)
+    yield from validate_configuration(config.opaque, at, rules)
+
+
+def validate_references(requests: tuple[str, ...], at: Path, names: Names) -> Errors:
+    """Check a list of references to requests."""
+    yield from each_declared(
+        requests, REQUESTS_MAX, lambda name, at: validate_request_reference(name, at, names), at
+    )
+    if len(requests) <= REQUESTS_MAX:
+        yield from declared(unique(requests, str, at))

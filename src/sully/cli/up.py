@@ -1,0 +1,139 @@
+"""`sully up`: run a control plane until it is told to stop."""
+
+import argparse
+import asyncio
+import gc
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from sully.machinery.gates import GateError, Gates, parse_gates
+
+_STARTED = time.perf_counter()
+_EPILOG = """\
+examples:
+  sully up                                  data in ./data, API on https://127.0.0.1:8443
+  sully up --data-dir /var/lib/sully --listen 0.0.0.0:6443 --log-format json
+  sully up --store memory --listen 127.0.0.1:0      nothing survives, any free port
+
+Ctrl-C stops it: watches are told to end, what was acknowledged is on disk.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser.description = "Run an API server with its store and controllers in this process."
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=Path("data"),
+        metavar="D",
+        help="where everything is kept; created if missing (default: ./data)",
+    )
+    parser.add_argument(
+        "--listen",
+        default="127.0.0.1:8443",
+        metavar="HOST:PORT",
+        help="address to serve on; port 0 takes a free one (default: 127.0.0.1:8443)",
+    )
+    parser.add_argument(
+        "--store",
+        default="sqlite",
+        choices=("sqlite", "memory"),
+        help="sqlite keeps data in the data directory, memory forgets it (default: sqlite)",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        default="",
+        metavar="A=true,B=false",
+        help="switch features on or off; an unknown name lists the known ones",
+    )
+    parser.add_argument(
+        "--compat",
+        default="sully",
+        choices=("sully", "reference"),
+        help="reference: behave as Kubernetes does, quirks included, and nothing of ours",
+    )
+    parser.add_argument(
+        "--log-format",
+        default="console",
+        choices=("console", "json"),
+        help="logs for people or for programs (default: console)",
+    )
+    parser.add_argument(
+        "--log-level",
+        default="info",
+        choices=("debug", "info", "warning", "error"),
+        help="how much to log (default: info)",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run until SIGINT or SIGTERM."""
+    try:
+        host, port = _address(options.listen)
+        gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+    except (GateError, ValueError) as error:
+        print(f"sully up: {error}", file=sys.stderr)
+        return 2
+    return _run(options, host, port, gates)
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise ValueError(f"--listen must be HOST:PORT, not {text!r}; for example 127.0.0.1:8443")
+    return host.strip("[]") or "127.0.0.1", int(port)
+
+
+def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int:
+    # Late imports: `sully up --help` and usage errors need none of this.
+    import uvloop
+
+    from sully.app import Config
+    from sully.runtime.log import configure as configure_log
+    from sully.store.errors import StoreError
+
+    configure_log(options.log_format, level=options.log_level)
+    # Fewer, larger collections: objects here live long, and young ones die by reference count.
+    gc.set_threshold(50_000, 20, 100)
+    config = Config(
+        data_dir=options.data_dir,
+        host=host,
+        port=port,
+        store=options.store,
+        gates=gates,
+        strict_compat=options.compat == "reference",
+    )
+    try:
+        uvloop.run(_serve(config))
+    except (StoreError, OSError) as error:
+        print(f"sully up: {_explain(error, host, port)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+async def _serve(config: "Config") -> None:  # type: ignore[name-defined]  # noqa: F821 - imported late
+    from sully.app import running
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with running(config) as plane:
+        gc.freeze()
+        took = time.perf_counter() - _STARTED
+        print(f"API server:  {plane.url}")
+        print(f"kubeconfig:  {plane.kubeconfig}")
+        print(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)", flush=True)
+        await stop.wait()
+        print("stopping: ending watches, finishing writes", flush=True)
+
+
+def _explain(error: Exception, host: str, port: int) -> str:
+    if isinstance(error, OSError) and error.errno in (98, 48):
+        return f"{host}:{port} is in use; stop what listens there or give another --listen"
+    return str(error)

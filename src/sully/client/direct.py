@@ -1,0 +1,137 @@
+"""The in-process transport: calls the verbs of an embedded server, with no socket and no JSON.
+
+`Verbs` is what such a server offers; it is declared here, where it is used, and the server fulfils
+it without knowing this room. A typed object is converted once per stored revision and then shared
+by all who read it, because it is frozen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar, cast
+
+from sully.client.calls import Call, Calls
+from sully.client.objects import from_body
+from sully.client.transport import EventType, Kind, Page, Ref, UnreachableError, WatchEvent
+
+T = TypeVar("T")
+
+
+class Reply(Protocol):
+    """An object as the server holds it."""
+
+    @property
+    def obj(self) -> Mapping[str, Any]:
+        """Return the object with its kind and apiVersion; it is shared and never changed."""
+        ...
+
+    @property
+    def memo(self) -> dict[Hashable, Any]:
+        """Return what readers derived from this revision and may find again."""
+        ...
+
+    @property
+    def items(self) -> Sequence[Reply]:
+        """Return the objects of a list; empty for an object."""
+        ...
+
+
+class Verbs(Protocol):
+    """An API server in this process. Refusals are raised as ApiErrors."""
+
+    async def call(
+        self,
+        verb: str,
+        ref: Ref,
+        *,
+        body: Any = None,
+        options: Mapping[str, str] = {},
+        patch_type: str = "",
+    ) -> Reply:
+        """Do what an HTTP request with this verb, path, query and body would do."""
+        ...
+
+    def watch(
+        self, ref: Ref, *, options: Mapping[str, str] = {}
+    ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
+        """Yield events as they come, those that came together in one batch."""
+        ...
+
+
+class DirectTransport(Calls):
+    """A `Transport` over an embedded server."""
+
+    def __init__(self, verbs: Verbs) -> None:
+        self._verbs: Verbs | None = verbs
+
+    async def __aenter__(self) -> DirectTransport:
+        """Return the transport."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the transport."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Let go of the server; it runs on."""
+        self._verbs = None
+
+    @property
+    def _server(self) -> Verbs:
+        if self._verbs is None:
+            raise UnreachableError("the transport is closed")
+        return self._verbs
+
+    async def _call(self, call: Call) -> Reply:
+        return await self._server.call(
+            call.verb,
+            call.ref,
+            body=call.body,
+            options=call.options,
+            patch_type=call.patch_type,
+        )
+
+    async def _object(self, kind: Kind[T], call: Call) -> T:
+        return _typed(kind, await self._call(call))
+
+    async def _page(self, kind: Kind[T], call: Call) -> Page[T]:
+        reply = await self._call(call)
+        metadata = reply.obj.get("metadata") or {}
+        return Page(
+            items=[_typed(kind, item) for item in reply.items],
+            resource_version=metadata.get("resourceVersion", ""),
+            continue_token=metadata.get("continue", ""),
+            remaining=metadata.get("remainingItemCount"),
+        )
+
+    async def _done(self, call: Call) -> None:
+        await self._call(call)
+
+    async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
+        batches = self._server.watch(call.ref, options=call.options)
+        try:
+            async for batch in batches:
+                for type_, reply in batch:
+                    yield _event(kind, type_, reply)
+        finally:
+            # An abandoned generator is closed by the garbage collector, some time; the server
+            # should know at once that nobody listens.
+            close = getattr(batches, "aclose", None)
+            if close is not None:
+                await close()
+
+
+def _typed(kind: Kind[T], reply: Reply) -> T:
+    if kind.untyped:
+        return from_body(kind, reply.obj)
+    place = (kind.group, kind.version, kind.type)
+    found = reply.memo.get(place)
+    if found is None:
+        found = reply.memo[place] = from_body(kind, reply.obj)
+    return cast("T", found)
+
+
+def _event(kind: Kind[T], type_: str, reply: Reply) -> WatchEvent[T]:
+    version = reply.obj["metadata"].get("resourceVersion", "")
+    obj = None if type_ == "BOOKMARK" else _typed(kind, reply)
+    return WatchEvent(cast("EventType", type_), obj, version)

@@ -1,0 +1,250 @@
+"""The HTTP transport: any Kubernetes API server, over aiohttp.
+
+aiohttp is imported when the first request is made: it takes longer to load than most commands
+take to run. What comes back is read by json_answers.py; who asks is said by the `Access`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from sully import __version__
+from sully.client.access import Access, tls_context
+from sully.client.calls import Call, Calls
+from sully.client.credentials import AccessError, Credential
+from sully.client.json_answers import (
+    Lines,
+    read_event,
+    read_object,
+    read_page,
+    read_part,
+)
+from sully.client.status import to_error
+from sully.client.transport import Kind, Page, Ref, UnreachableError, WatchEvent
+from sully.machinery.codec import from_json, to_json
+
+if TYPE_CHECKING:
+    import ssl
+
+    import aiohttp
+
+    from sully.machinery.errors import ApiError
+
+T = TypeVar("T")
+
+USER_AGENT = f"sully/{__version__}"
+CONNECT_SECONDS = 10.0
+REQUEST_SECONDS = 60.0
+WATCH_SLACK_SECONDS = 30.0
+"""How much longer than it promised a server may take to end a watch."""
+PARALLEL_REQUESTS = 64
+
+METHODS = {
+    "get": "GET",
+    "list": "GET",
+    "watch": "GET",
+    "create": "POST",
+    "update": "PUT",
+    "patch": "PATCH",
+    "apply": "PATCH",
+    "delete": "DELETE",
+    "deletecollection": "DELETE",
+}
+
+
+class HttpTransport(Calls):
+    """A `Transport` to the server that an `Access` names."""
+
+    def __init__(self, access: Access, *, request_seconds: float = REQUEST_SECONDS) -> None:
+        self._access = access
+        self._request_seconds = request_seconds
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        # Watches stay open, so they do not count: else they could starve the requests.
+        self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
+        self._tls: tuple[Credential, ssl.SSLContext] | None = None
+
+    async def __aenter__(self) -> HttpTransport:
+        """Return the transport; it connects when it is used."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the transport."""
+        await self.close()
+
+    async def close(self) -> None:
+        """Close all connections, also those of watches."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def _object(self, kind: Kind[T], call: Call) -> T:
+        data = await self._answer(call)
+        return read_part(kind, data) if call.ref.subresource else read_object(kind, data)
+
+    async def _page(self, kind: Kind[T], call: Call) -> Page[T]:
+        return read_page(kind, await self._answer(call))
+
+    async def _done(self, call: Call) -> None:
+        await self._answer(call)
+
+    async def _answer(self, call: Call) -> bytes:
+        async with self._slots, self._open(call, self._request_timeout()) as response:
+            return await response.read()
+
+    async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
+        lines = Lines()
+        async with self._open(call, self._watch_timeout(call)) as response:
+            # The stream stops reading from the socket while nobody takes what it has.
+            async for chunk in response.content.iter_any():
+                for line in lines.feed(chunk):
+                    yield read_event(kind, line)
+            for line in lines.end():
+                yield read_event(kind, line)
+
+    def _request_timeout(self) -> aiohttp.ClientTimeout:
+        from aiohttp import ClientTimeout
+
+        return ClientTimeout(total=self._request_seconds, sock_connect=CONNECT_SECONDS)
+
+    def _watch_timeout(self, call: Call) -> aiohttp.ClientTimeout:
+        from aiohttp import ClientTimeout
+
+        promised = call.options.get("timeoutSeconds")
+        silence = float(promised) + WATCH_SLACK_SECONDS if promised else None
+        return ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
+
+    @asynccontextmanager
+    async def _open(
+        self, call: Call, limits: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a request and yield its answer if it is a success; else raise."""
+        import aiohttp
+
+        url = self._access.server + url_path(call.ref) + _query(call.options)
+        try:
+            response = await self._send(call, url, limits)
+            try:
+                if response.status >= 400:
+                    raise _refusal(response, await response.read())
+                yield response
+            finally:
+                # Returns the connection to the pool if all was read, and closes it if not.
+                response.release()
+        except TimeoutError as error:
+            raise UnreachableError(f"{url}: no answer in time") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise UnreachableError(f"{url}: {str(error) or type(error).__name__}") from error
+        except AccessError as error:
+            raise UnreachableError(str(error)) from error
+
+    async def _send(
+        self, call: Call, url: str, limits: aiohttp.ClientTimeout
+    ) -> aiohttp.ClientResponse:
+        credentials = self._access.credentials
+        credential = await credentials.current()
+        response = await self._request(call, url, limits, credential)
+        if response.status == 401 and credentials.reject(credential):
+            response.release()
+            response = await self._request(call, url, limits, await credentials.current())
+        return response
+
+    async def _request(
+        self, call: Call, url: str, limits: aiohttp.ClientTimeout, credential: Credential
+    ) -> aiohttp.ClientResponse:
+        import yarl
+
+        secure = url.startswith("https:")
+        return await self._open_session().request(
+            METHODS[call.verb],
+            # We have quoted it already.
+            yarl.URL(url, encoded=True),
+            data=None if call.body is None else to_json(call.body),
+            headers=_headers(self._access, call, credential),
+            ssl=self._tls_for(credential) if secure else True,
+            server_hostname=(self._access.tls_server_name or None) if secure else None,
+            proxy=self._access.proxy_url or _proxy_of(url),
+            timeout=limits,
+            allow_redirects=False,
+        )
+
+    def _open_session(self) -> aiohttp.ClientSession:
+        import aiohttp
+
+        if self._closed:
+            raise UnreachableError("the transport is closed")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._session
+
+    def _tls_for(self, credential: Credential) -> ssl.SSLContext:
+        # A new context only for a new certificate: connections are pooled by context.
+        shown = Credential(certificate=credential.certificate, key=credential.key)
+        if self._tls is None or self._tls[0] != shown:
+            self._tls = (shown, tls_context(self._access, credential))
+        return self._tls[1]
+
+
+def url_path(ref: Ref) -> str:
+    """Return the path of a collection, an object or a subresource."""
+    parts = ["apis", ref.group, ref.version] if ref.group else ["api", ref.version]
+    if ref.namespace:
+        parts += ["namespaces", ref.namespace]
+    parts += [part for part in (ref.plural, ref.name, ref.subresource) if part]
+    return "/" + "/".join(quote(part, safe=":") for part in parts)
+
+
+def _query(options: Mapping[str, str]) -> str:
+    return "?" + urlencode(options) if options else ""
+
+
+def _headers(access: Access, call: Call, credential: Credential) -> list[tuple[str, str]]:
+    headers = [("User-Agent", USER_AGENT), ("Accept", "application/json")]
+    if not access.compression:
+        headers.append(("Accept-Encoding", "identity"))
+    if credential.authorization:
+        headers.append(("Authorization", credential.authorization))
+    if call.body is not None:
+        headers.append(("Content-Type", call.patch_type or "application/json"))
+    for name, value in access.headers.items():
+        headers += [(name, item) for item in ((value,) if isinstance(value, str) else value)]
+    return headers
+
+
+def _proxy_of(url: str) -> str | None:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    # As kubectl: what runs on this machine is never behind a proxy.
+    if host in ("localhost", "::1") or host.startswith("127."):
+        return None
+    from urllib.request import getproxies, proxy_bypass  # late: it loads a client of its own
+
+    return None if proxy_bypass(host) else getproxies().get(parts.scheme)
+
+
+def _refusal(response: aiohttp.ClientResponse, data: bytes) -> ApiError:
+    status: Any = None
+    if response.content_type == "application/json":
+        try:
+            status = from_json(data)
+        except ValueError:
+            status = None
+    if not isinstance(status, dict) or status.get("kind") != "Status":
+        status = {"message": _page_text(response, data)}
+    return to_error(status, code=response.status, headers=response.headers)
+
+
+def _page_text(response: aiohttp.ClientResponse, data: bytes) -> str:
+    text = data.decode(errors="replace").strip()
+    if response.status == 404 and text == "404 page not found":
+        # How an API server says that it does not serve a whole group.
+        return "the server could not find the requested resource"
+    # Not from an API server: a proxy, or something else that listens there.
+    return f"the server answered {response.status} {response.reason}: {text[:200]}"

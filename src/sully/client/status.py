@@ -1,0 +1,55 @@
+"""Status objects back into the errors they were made from.
+
+`sully.machinery.errors` writes them; a foreign server may use reasons and codes that our tree does
+not have, and those are kept too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Any
+
+from sully.machinery.errors import ApiError
+
+
+def to_error(
+    status: Mapping[str, Any], *, code: int = 0, headers: Mapping[str, str] | None = None
+) -> ApiError:
+    """Build the error that a Status tells of; `code` is the HTTP status, if there is one."""
+    reason = str(status.get("reason") or "")
+    found = _class_of(reason, int(status.get("code") or code or 500))
+    message = str(status.get("message") or "") or f"the server answered with code {found.code}"
+    kept = {name: text for name, text in (headers or {}).items() if name.lower() == "retry-after"}
+    return found(message, details=status.get("details"), headers=kept)
+
+
+def retry_after(error: ApiError) -> float | None:
+    """Return how many seconds the server asks to wait, if it does."""
+    given = next((v for k, v in error.headers.items() if k.lower() == "retry-after"), None)
+    if given is None:
+        given = (error.details or {}).get("retryAfterSeconds")
+    try:
+        return max(float(given), 0.0) if given is not None else None
+    except ValueError:
+        # The header may also be a date; no API server sends one.
+        return None
+
+
+@cache
+def _class_of(reason: str, code: int) -> type[ApiError]:
+    known = {error.reason: error for error in _tree(ApiError)}
+    found = known.get(reason)
+    if found is None:
+        found = next((error for error in _tree(ApiError) if error.code == code), ApiError)
+    if found.code == code and reason in (found.reason, ""):
+        return found
+    # What the server said is kept, on top of the class by which callers recognise it.
+    return type(found.__name__, (found,), {"code": code, "reason": reason})
+
+
+def _tree(root: type[ApiError]) -> Iterator[type[ApiError]]:
+    for child in root.__subclasses__():
+        if child.__module__ == ApiError.__module__:
+            yield child
+            yield from _tree(child)

@@ -1,0 +1,214 @@
+"""The verbs of an API server, as everything above `client` sees them.
+
+There are two transports: `http.py` speaks to any API server, `direct.py` calls the embedded one in
+this process. Nothing above can tell which it has. Failures are the tree of
+`sully.machinery.errors`, and two that are no answers: `UnreachableError` and `UnreadableError`.
+"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, get_origin
+
+from sully.client.options import (
+    ALL,
+    FOLLOW,
+    PLAIN,
+    USUAL,
+    DeleteOptions,
+    ListOptions,
+    PatchType,
+    WatchOptions,
+    WriteOptions,
+)
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
+
+
+class UnreachableError(ConnectionError):
+    """No answer came: the server is away, or the connection broke."""
+
+
+class UnreadableError(ValueError):
+    """An answer came that does not fit the type it was asked for as."""
+
+
+class Key(NamedTuple):
+    """Names one object of a kind; the namespace of a cluster-scoped object is empty."""
+
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        """Write the key as people do."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+COLLECTION = Key("", "")
+"""Names no object: all of a kind in all namespaces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """Names what a call is about: a collection, an object, or a part of one."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[T]):
+    """A resource of the API and the type its objects are read as.
+
+    The type is a frozen Struct or `dict`. A Struct may be a projection that names only the fields
+    its reader needs, but it must have `metadata` with `name`, `namespace`, `uid` and
+    `resource_version`.
+    """
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    type: builtins.type[T]
+    namespaced: bool = True
+
+    @property
+    def api_version(self) -> str:
+        """Return what `apiVersion` says in objects of this kind."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def untyped(self) -> bool:
+        """Say whether objects are plain dicts."""
+        return self.type is dict or get_origin(self.type) is dict
+
+    def read_as(self, type_: builtins.type[U]) -> Kind[U]:
+        """Return the same resource, read as another type.
+
+        Subresources such as `eviction` answer with another kind: read those as `dict`.
+        """
+        return cast("Kind[U]", replace(cast("Kind[Any]", self), type=type_))
+
+    def ref(self, key: Key = COLLECTION, subresource: str = "") -> Ref:
+        """Name an object of this kind, or with no name the collection."""
+        namespace = key.namespace if self.namespaced else ""
+        return Ref(self.group, self.version, self.plural, namespace, key.name, subresource)
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[T]):
+    """A list, or one page of it."""
+
+    items: Sequence[T]
+    resource_version: str
+    continue_token: str = ""
+    """Empty on the last page."""
+    remaining: int | None = None
+    """How many items follow, where the server knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchEvent(Generic[T]):
+    """One change, or a BOOKMARK: the promise that nothing is missing up to this version."""
+
+    type: EventType
+    object: T | None
+    """None only in a BOOKMARK."""
+    resource_version: str
+
+
+class Transport(Protocol):
+    """An API server.
+
+    Objects that come back belong to everyone: Structs are frozen, and a dict is a copy. What is
+    sent may be a Struct or a mapping; kind and apiVersion are filled in where they are missing.
+    An object's namespace and name are taken from its metadata.
+    """
+
+    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
+        """Return objects, of all namespaces if none is given."""
+        ...
+
+    def watch(
+        self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
+    ) -> AsyncGenerator[WatchEvent[T], None]:
+        """Follow changes until the server ends the watch; close it with `aclosing`."""
+        ...
+
+    async def get(
+        self, kind: Kind[T], key: Key, subresource: str = "", resource_version: str = ""
+    ) -> T:
+        """Return one object."""
+        ...
+
+    async def create(
+        self,
+        kind: Kind[T],
+        obj: object,
+        subresource: str = "",
+        options: WriteOptions = PLAIN,
+    ) -> T:
+        """Create an object, or send something to a subresource of an existing one."""
+        ...
+
+    async def update(
+        self,
+        kind: Kind[T],
+        obj: object,
+        subresource: str = "",
+        options: WriteOptions = PLAIN,
+    ) -> T:
+        """Replace an object; with a resourceVersion only if nobody else did meanwhile.
+
+        Send what was read as a full type: a projection would wipe the fields it does not name.
+        """
+        ...
+
+    async def patch(
+        self,
+        kind: Kind[T],
+        key: Key,
+        patch: Mapping[str, Any] | Sequence[Any],
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        options: WriteOptions = PLAIN,
+    ) -> T:
+        """Change parts of an object."""
+        ...
+
+    async def apply(
+        self,
+        kind: Kind[T],
+        obj: object,
+        options: WriteOptions,
+        subresource: str = "",
+    ) -> T:
+        """Declare the fields this manager wants; `options.field_manager` must be given."""
+        ...
+
+    async def delete(self, kind: Kind[T], key: Key, options: DeleteOptions = USUAL) -> None:
+        """Delete an object, or begin to: finalizers and grace periods keep it for a while."""
+        ...
+
+    async def delete_collection(
+        self,
+        kind: Kind[T],
+        namespace: str = "",
+        selection: ListOptions = ALL,
+        options: DeleteOptions = USUAL,
+    ) -> None:
+        """Delete all objects that the selectors choose."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of what the transport holds; calls after this fail."""
+        ...

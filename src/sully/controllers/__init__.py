@@ -1,0 +1,6 @@
+"""The loops that bring the world to what the objects say.
+
+Owns: the controllers, one folder each, and the framework and manager that run them.
+Never: imports `server` or `store`, or lets one controller import another.
+Start at: framework.py (what a controller is), then serviceaccounts/controller.py (the smallest).
+"""

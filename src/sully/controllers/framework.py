@@ -1,0 +1,154 @@
+"""What a controller is, and the loop that runs it: take a key, reconcile, look again when told.
+
+A controller gets a key, never an event, so any number of events costs one reconcile, and whatever
+was missed is made up for by the next one. Errors rise to the loop here, which brings the key back
+after a delay that grows per key. `manager.py` starts and stops these loops together.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Generic, Protocol, TypeVar
+
+from sully.client.transport import Key, UnreachableError, UnreadableError
+from sully.machinery.errors import ApiError, Conflict, Forbidden, NotFound
+from sully.runtime.backoff import Backoff
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+from sully.runtime.workqueue import QueueObserver, ShutDown, WorkQueue
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+log = get_logger("controllers")
+
+
+class Source(Protocol[T_co]):
+    """Tells of changes: an informer, or a view that joins several."""
+
+    def enqueue(
+        self, add: Callable[[Key], None], to_keys: Callable[[T_co], Iterable[Key]]
+    ) -> Callable[[], None]:
+        """Add the keys that each change touches; return how to stop that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Watch(Generic[T]):
+    """What wakes a controller, and which keys a changed object means."""
+
+    source: Source[T]
+    to_keys: Callable[[T], Iterable[Key]]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """When to look at a key again, if no event comes before."""
+
+    requeue_after: timedelta | None = None
+    back_off: bool = False
+    """Look again after a delay that grows each time; for what sends no event when it is over."""
+
+
+DONE = Result()
+AGAIN = Result(back_off=True)
+
+
+class Controller(Protocol):
+    """Brings one aspect of the world to what the objects say, key by key."""
+
+    name: str
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Say what wakes the controller."""
+        ...
+
+    async def reconcile(self, key: Key) -> Result:
+        """Look at a key and act; safe to run twice, and never for one key at the same time."""
+        ...
+
+
+class Runner:
+    """Runs one controller: its queue, and a bounded number of workers."""
+
+    def __init__(
+        self,
+        controller: Controller,
+        *,
+        clock: Clock,
+        workers: int = 2,
+        backoff: Backoff | None = None,
+        observer: QueueObserver | None = None,
+    ) -> None:
+        self.controller = controller
+        self.queue: WorkQueue[Key] = WorkQueue(clock, backoff=backoff, observer=observer)
+        self._workers = workers
+        self._stopping = False
+        for watch in controller.watches():
+            watch.source.enqueue(self.queue.add, watch.to_keys)
+
+    async def run(self) -> None:
+        """Work until `stop`."""
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(self._workers):
+                tasks.create_task(self._work())
+
+    def stop(self) -> None:
+        """Let workers end what they are doing and take nothing more.
+
+        What waits is dropped: whoever starts next sees every object anew.
+        """
+        self._stopping = True
+        self.queue.shut_down()
+
+    async def _work(self) -> None:
+        while True:
+            try:
+                key = await self.queue.get()
+            except ShutDown:
+                return
+            try:
+                # A queue that was shut down still hands out what was ready.
+                if not self._stopping:
+                    await self._reconcile(key)
+            finally:
+                self.queue.done(key)
+
+    async def _reconcile(self, key: Key) -> None:
+        try:
+            result = await self.controller.reconcile(key)
+        except Exception as error:  # noqa: BLE001 - the one place where no error may end the loop
+            self._failed(key, error)
+            return
+        if result.back_off:
+            self.queue.retry(key)
+            return
+        self.queue.forget(key)
+        if result.requeue_after is not None:
+            self.queue.add_after(key, result.requeue_after.total_seconds())
+
+    def _failed(self, key: Key, error: Exception) -> None:
+        fields: dict[str, Any] = {
+            "controller": self.controller.name,
+            "key": str(key),
+            "error": str(error),
+            "retry_in": round(self.queue.retry(key), 3),
+        }
+        if _lost_a_race(error):
+            log.debug("reconcile overtaken", **fields)
+        elif isinstance(error, ApiError | UnreachableError | UnreadableError):
+            log.warning("reconcile failed", failures=self.queue.failures(key), **fields)
+        else:
+            # Not an answer of a server, so a mistake of ours: say where.
+            log.error("reconcile broke", exc_info=error, **fields)
+
+
+def _lost_a_race(error: Exception) -> bool:
+    """Say whether the world only moved on since the cache was read; the next look will see it."""
+    if isinstance(error, Forbidden):
+        causes = (error.details or {}).get("causes") or ()
+        return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)
+    return isinstance(error, Conflict | NotFound)

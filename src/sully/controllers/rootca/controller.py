@@ -1,0 +1,96 @@
+"""Publishes the authority's certificate in every namespace, as ConfigMap `kube-root-ca.crt`.
+
+Reads namespaces and the config maps of that name; creates them, and repairs what others changed.
+Pods mount this map beside their token, to know that they speak to the right server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from sully.client.informer import Informer, own_key
+from sully.client.reflector import Selection
+from sully.client.transport import Key, Kind, Transport
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.kinds import Metadata, Namespace
+from sully.machinery.meta import Wire
+
+NAME = "kube-root-ca.crt"
+FILE = "ca.crt"
+DESCRIPTION = "kubernetes.io/description"
+TEXT = (
+    "The certificate of the authority that vouches for this cluster's API server. Use it to check"
+    " addresses inside the cluster, such as kubernetes.default.svc, and nothing else."
+)
+
+
+class AnnotatedMetadata(Metadata, frozen=True, kw_only=True):
+    """Metadata with annotations."""
+
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class ConfigMap(Wire, frozen=True, kw_only=True):
+    """A config map without its binary content."""
+
+    metadata: AnnotatedMetadata = msgspec.field(default_factory=AnnotatedMetadata)
+    data: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+CONFIG_MAPS: Kind[ConfigMap] = Kind("", "v1", "configmaps", "ConfigMap", ConfigMap)
+WHOLE_CONFIG_MAPS: Kind[dict[str, Any]] = CONFIG_MAPS.read_as(dict)
+PUBLISHED = Selection(field_selector=f"metadata.name={NAME}")
+"""Which ConfigMaps this controller needs to see."""
+
+
+class RootCaController:
+    """Keeps the authority's certificate in all namespaces."""
+
+    name = "root-ca-cert-publisher"
+
+    def __init__(
+        self,
+        *,
+        namespaces: Informer[Namespace],
+        maps: Informer[ConfigMap],
+        transport: Transport,
+        certificate: str,
+    ) -> None:
+        self._namespaces = namespaces
+        self._maps = maps
+        self._transport = transport
+        self._data = {FILE: certificate}
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for namespaces, and for config maps as part of their namespace."""
+        yield Watch(self._namespaces, own_key)
+        yield Watch(self._maps, _namespace_of)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Create the map of a namespace, or repair it."""
+        namespace = self._namespaces.get(key)
+        if namespace is None or namespace.leaving:
+            return DONE
+        place = Key(key.name, NAME)
+        found = self._maps.get(place)
+        if found is None:
+            bare: dict[str, Any] = {"metadata": {"name": NAME, "namespace": key.name}}
+            await self._transport.create(CONFIG_MAPS, self._right(bare))
+        elif found.data != self._data or DESCRIPTION not in found.metadata.annotations:
+            # From the server, because an update replaces all, and the cache has only a part.
+            whole = await self._transport.get(WHOLE_CONFIG_MAPS, place)
+            await self._transport.update(WHOLE_CONFIG_MAPS, self._right(whole))
+        return DONE
+
+    def _right(self, obj: dict[str, Any]) -> dict[str, Any]:
+        """Return a map as it should be; labels and other annotations are left to their owners."""
+        annotations = {DESCRIPTION: TEXT} | (obj["metadata"].get("annotations") or {})
+        metadata = obj["metadata"] | {"annotations": annotations}
+        return obj | {"metadata": metadata, "data": dict(self._data)}
+
+
+def _namespace_of(config_map: ConfigMap) -> Iterable[Key]:
+    return (Key("", config_map.metadata.namespace),)

@@ -1,0 +1,60 @@
+"""Gives every namespace a ServiceAccount `default`, and gives it back when it is deleted.
+
+Reads namespaces and the accounts of that name; creates accounts. Pods cannot be created in a
+namespace before its account is there, so this runs on events and not on a timer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from sully.client.informer import Informer, own_key
+from sully.client.reflector import Selection
+from sully.client.transport import Key, Kind
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.kinds import SERVICE_ACCOUNTS, Item, Namespace
+
+DEFAULT = "default"
+ACCOUNTS = Selection(field_selector=f"metadata.name={DEFAULT}")
+"""Which ServiceAccounts this controller needs to see."""
+
+
+class Creator(Protocol):
+    """Creates objects; a `Transport` does."""
+
+    async def create(self, kind: Kind[Item], obj: object) -> Any:
+        """Create an object."""
+        ...
+
+
+class ServiceAccountsController:
+    """Keeps the default ServiceAccounts."""
+
+    name = "service-account-controller"
+
+    def __init__(
+        self, *, namespaces: Informer[Namespace], accounts: Informer[Item], creator: Creator
+    ) -> None:
+        self._namespaces = namespaces
+        self._accounts = accounts
+        self._creator = creator
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for namespaces, and for accounts as part of their namespace."""
+        yield Watch(self._namespaces, own_key)
+        yield Watch(self._accounts, _namespace_of)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Create the account of a namespace if it is missing."""
+        namespace = self._namespaces.get(key)
+        if namespace is None or namespace.leaving:
+            return DONE
+        if self._accounts.get(Key(key.name, DEFAULT)) is None:
+            account = {"metadata": {"name": DEFAULT, "namespace": key.name}}
+            await self._creator.create(SERVICE_ACCOUNTS, account)
+        return DONE
+
+
+def _namespace_of(account: Item) -> Iterable[Key]:
+    return (Key("", account.metadata.namespace),)

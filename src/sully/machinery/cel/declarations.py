@@ -1,0 +1,107 @@
+"""What an environment knows: functions with their overloads, variables and object types.
+
+Libraries are tables of signatures written as text, `string.startsWith(string) -> bool`, each with
+the Python function that does it. They are read once, when the first environment is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sully.machinery.cel.types import PARAM, Type, parse_type
+
+Implementation = Callable[..., Any]
+_SIGNATURE: Final = re.compile(
+    r"(?:(?P<target>[\w.(), ]+):)?(?P<name>\S+?)\((?P<args>.*)\) -> (?P<result>.+)"
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overload:
+    """One way to call a function."""
+
+    id: str
+    args: tuple[Type, ...]
+    result: Type
+    member: bool
+    run: Implementation
+    generic: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How large a value can get, for the estimate of the worst case.
+
+    `named` says that every element may also be selected by name and has the same size.
+    """
+
+    size: int
+    key: Shape | None = None
+    element: Shape | None = None
+    fields: Mapping[str, Shape] = field(default_factory=dict)
+    named: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """Functions under their names, and constants such as the names of types."""
+
+    functions: Mapping[str, tuple[Overload, ...]]
+    constants: Mapping[str, Type] = field(default_factory=dict)
+
+
+def overload(identifier: str, signature: str, run: Implementation) -> tuple[str, Overload]:
+    """Read `target:name(args) -> result` (the target is absent for plain functions)."""
+    match = _SIGNATURE.fullmatch(signature)
+    if match is None:
+        raise ValueError(f"not a signature: {signature}")
+    target = match["target"]
+    args = tuple(parse_type(text) for text in _split(match["args"]))
+    if target:
+        args = (parse_type(target), *args)
+    generic = any(_has_variable(one) for one in args)
+    return match["name"], Overload(
+        identifier, args, parse_type(match["result"]), bool(target), run, generic
+    )
+
+
+def library(
+    rows: Iterable[tuple[str, str, Implementation]], constants: Mapping[str, Type] | None = None
+) -> Library:
+    """Build a library from rows of overload identifier, signature and function."""
+    functions: dict[str, list[Overload]] = {}
+    for identifier, signature, run in rows:
+        name, declared = overload(identifier, signature, run)
+        functions.setdefault(name, []).append(declared)
+    return Library({name: tuple(found) for name, found in functions.items()}, constants or {})
+
+
+def merge(libraries: Iterable[Library]) -> Library:
+    """Return one library with everything in the given ones."""
+    functions: dict[str, tuple[Overload, ...]] = {}
+    constants: dict[str, Type] = {}
+    for one in libraries:
+        for name, found in one.functions.items():
+            functions[name] = functions.get(name, ()) + found
+        constants.update(one.constants)
+    return Library(functions, constants)
+
+
+def _split(text: str) -> list[str]:
+    """Split at the commas that are not inside parentheses."""
+    parts, depth, current = [], 0, ""
+    for char in text:
+        depth += (char == "(") - (char == ")")
+        if char == "," and depth == 0:
+            parts.append(current)
+            current = ""
+        else:
+            current += char
+    return [part.strip() for part in (*parts, current) if part.strip()]
+
+
+def _has_variable(one: Type) -> bool:
+    return one.kind == PARAM or any(map(_has_variable, one.params))

@@ -1,0 +1,127 @@
+"""Environments compile expressions; programs evaluate them.
+
+An environment says which variables, types and functions exist and what an expression may cost. It
+is immutable, and so are the programs it makes: both may be shared between threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from sully.machinery.cel.checker import Checked, check
+from sully.machinery.cel.declarations import Library, Shape
+from sully.machinery.cel.errors import CompileError, Issue, render
+from sully.machinery.cel.estimate import estimate
+from sully.machinery.cel.metering import Meter, metered
+from sully.machinery.cel.nodes import Node
+from sully.machinery.cel.parser import MAX_DEPTH, parse
+from sully.machinery.cel.planner import Plan, plan
+from sully.machinery.cel.types import Type
+from sully.machinery.cel.validators import literal_issues
+
+DEFAULT_LIMIT: Final = 1_000_000
+_DECLARED: Final = {
+    "timestamp": "google.protobuf.Timestamp",
+    "duration": "google.protobuf.Duration",
+    "null": "null_type",
+    "any": "google.protobuf.Any",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Environment:
+    """What an expression may refer to, and what must come out of it."""
+
+    library: Library
+    variables: Mapping[str, Type] = field(default_factory=dict)
+    objects: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
+    shapes: Mapping[str, Shape] = field(default_factory=dict)
+    # An expression must have one of these types; with none given, any will do.
+    results: tuple[Type, ...] = ()
+    limit: int = DEFAULT_LIMIT
+    container: str = ""
+    homogeneous: bool = True
+    # Patterns, durations and timestamps written in the expression are read when it is compiled.
+    validated: bool = True
+
+    def compile(self, expression: str) -> Program:
+        """Return the program of an expression; raise CompileError."""
+        return self._compile(expression, lenient=False)
+
+    def compile_unchecked(self, expression: str) -> Program:
+        """Return the program of an expression without looking at types beforehand."""
+        return self._compile(expression, lenient=True)
+
+    def _compile(self, expression: str, *, lenient: bool) -> Program:
+        root = parse(expression)
+        try:
+            checked = self._checked(root, expression, lenient=lenient)
+            if not lenient:
+                self._check_result(checked)
+            return Program(expression, checked, estimate(checked, self.shapes), self.limit)
+        except RecursionError:
+            deep = Issue(-1, f"expression recursion limit exceeded: {MAX_DEPTH}")
+            raise CompileError(render([deep], expression)) from None
+
+    def _checked(self, root: Node, expression: str, *, lenient: bool) -> Checked:
+        checked, issues = check(root, self, lenient=lenient)
+        if not issues and self.validated:
+            issues = list(literal_issues(checked))
+        if issues:
+            raise CompileError(render(issues, expression))
+        return checked
+
+    def _check_result(self, checked: Checked) -> None:
+        found = checked.types[checked.root]
+        if self.results and found not in self.results:
+            text = f"must evaluate to {self.results[0]} or the unknown type, not {_named(found)}"
+            raise CompileError(text, syntax=False)
+
+
+def _named(found: Type) -> str:
+    """Return a type as the API names it, which is longer than in the checker's messages."""
+    if not found.params:
+        return _DECLARED.get(found.kind, found.name)
+    return f"{found.name}({', '.join(map(_named, found.params))})"
+
+
+class Program:
+    """A compiled expression."""
+
+    __slots__ = ("_checked", "_limit", "_metered", "_plan", "cost", "evaluate", "expression")
+
+    def __init__(self, expression: str, checked: Checked, cost: int, limit: int) -> None:
+        self.expression = expression
+        # The most that an evaluation can cost, from the sizes the environment declares.
+        self.cost = cost
+        self._checked = checked
+        self._limit = limit
+        self._plan: Plan = plan(checked)
+        self._metered: Plan | None = None
+        # What cannot exceed the limit is not counted while it runs.
+        self.evaluate: Plan = self._plan if cost <= limit else self._evaluate_counted
+
+    @property
+    def type(self) -> Type:
+        """Return the type of the result, as far as it is known beforehand."""
+        return self._checked.types[self._checked.root]
+
+    def _evaluate_counted(self, activation: dict[str, Any]) -> Any:
+        return self.evaluate_counted(activation, self._limit)[0]
+
+    def evaluate_counted(self, activation: dict[str, Any], limit: int) -> tuple[Any, int]:
+        """Return the result and what it cost; raise CostLimitError beyond the limit."""
+        if self._metered is None:
+            self._metered = metered(self._checked)
+        meter = Meter(limit)
+        value = self._metered({**activation, Meter.KEY: meter})
+        return value, meter.cost
+
+
+@lru_cache(maxsize=1024)
+def compile_cached(environment: Environment, expression: str) -> Program:
+    """Return the program of an expression, compiled once per environment; failures are not kept."""
+    return environment.compile(expression)

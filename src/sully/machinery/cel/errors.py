@@ -1,0 +1,85 @@
+"""What can go wrong with an expression, and how it is told.
+
+The texts follow cel-go, because Kubernetes copies them into its answers and clients know them:
+one block per problem, the offending line under it, and a caret under the column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+LIMIT_TEXT: Final = "operation cancelled: actual cost limit exceeded"
+_WIDE_DOT: Final = "\uff0e"
+_WIDE_CARET: Final = "\uff3e"
+
+
+class CompileError(ValueError):
+    """An expression that cannot be used; `str()` is what Kubernetes puts into its answer.
+
+    `syntax` is true when Kubernetes puts `compilation failed: ` before it, and false when the
+    expression is well-formed but has the wrong type.
+    """
+
+    def __init__(self, message: str, *, syntax: bool = True) -> None:
+        super().__init__(message)
+        self.syntax = syntax
+
+    @property
+    def detail(self) -> str:
+        """Return the text of the field error in an API answer."""
+        return f"compilation failed: {self}" if self.syntax else str(self)
+
+
+class EvaluationError(Exception):
+    """An expression that failed on these inputs; `&&` and `||` may absorb it."""
+
+
+class CostLimitError(EvaluationError):
+    """The evaluation used up its budget. Nothing absorbs this."""
+
+    def __init__(self) -> None:
+        super().__init__(LIMIT_TEXT)
+
+
+def no_such_overload() -> EvaluationError:
+    """Return the error for operands that no function accepts."""
+    return EvaluationError("no such overload")
+
+
+@dataclass(frozen=True, slots=True)
+class Issue:
+    """One problem at one place of the source, counted in characters; -1 is no place."""
+
+    offset: int
+    message: str
+
+
+def render(issues: list[Issue], source: str) -> str:
+    """Return all problems in the order of their places, as cel-go prints them."""
+    placed = [(*_place(issue.offset, source), issue.message) for issue in issues]
+    placed.sort(key=lambda item: (item[0], item[1]))
+    lines = source.split("\n")
+    return "\n".join(_block(line, column, message, lines) for line, column, message in placed)
+
+
+def _place(offset: int, source: str) -> tuple[int, int]:
+    """Return the line, counted from one, and the column, counted from zero."""
+    if offset < 0:
+        return -1, -1
+    if not source:
+        # The end of nothing is before its first column.
+        return 1, -1
+    before = source[:offset]
+    line = before.count("\n") + 1
+    return line, offset - (before.rfind("\n") + 1)
+
+
+def _block(line: int, column: int, message: str, lines: list[str]) -> str:
+    head = f"ERROR: <input>:{line}:{column + 1}: {message}"
+    if line < 1 or column < 0:
+        return head
+    text = lines[line - 1]
+    dots = "".join("." if char.isascii() else _WIDE_DOT for char in text[:column])
+    caret = "^" if text[column : column + 1].isascii() else _WIDE_CARET
+    return f"{head}\n | {text.replace(chr(9), ' ')}\n | {dots}{caret}"

@@ -1,0 +1,47 @@
+"""Regular expressions in time linear in the text: RE2, loaded when the first one is needed."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from sully.machinery.cel.errors import EvaluationError
+
+
+@lru_cache(maxsize=1024)
+def compiled(pattern: str) -> Any:
+    """Return a compiled pattern; raise EvaluationError when it is not one."""
+    import re2  # Deferred: it takes longer to load than all of this package.
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except (re2.error, ValueError) as error:
+        raise EvaluationError(f"error parsing regexp: {_reason(error)}: `{pattern}`") from None
+
+
+def _reason(error: Exception) -> str:
+    reason = error.args[0] if error.args else ""
+    return reason.decode() if isinstance(reason, bytes) else str(reason)
+
+
+def matches(text: str, pattern: str) -> bool:
+    """Say whether a pattern occurs anywhere in a text."""
+    return compiled(pattern).search(text) is not None
+
+
+def find(text: str, pattern: str) -> str:
+    """Return the first occurrence of a pattern, or the empty string."""
+    found = compiled(pattern).search(text)
+    return "" if found is None else str(found.group(0))
+
+
+def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
+    """Return the occurrences of a pattern, at most `limit` when that is not negative."""
+    found: list[str] = []
+    for match in compiled(pattern).finditer(text):
+        if 0 <= limit <= len(found):
+            break
+        found.append(match.group(0))
+    return found

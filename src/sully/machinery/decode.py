@@ -1,0 +1,310 @@
+"""From a parsed body to the object as the API sees it, along a field table.
+
+What Go's typed decoding and encoding do together happens here in one walk: types are checked,
+unknown fields are noted and left out, nulls and empty optional values go, values that are always
+written appear, times and quantities take their canonical form. The result is exactly what the
+server stores and answers.
+"""
+
+import base64
+import binascii
+from collections.abc import Callable
+from typing import Any
+
+from sully.machinery.gotext import quote
+from sully.machinery.quantity import QuantityError, canonical
+from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
+
+Obj = dict[str, Any]
+Trail = tuple[Any, ...]  # (parent trail, name); a linked list, since most walks never print it
+
+_INT_RANGE = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
+_ZERO: dict[str, Any] = {
+    "string": "",
+    "int32": 0,
+    "int64": 0,
+    "number": 0,
+    "bool": False,
+    "bytes": "",
+    "Time": None,
+    "MicroTime": None,
+    "Quantity": "0",
+    "IntOrString": 0,
+    "object": None,
+}
+
+
+class DecodeError(ValueError):
+    """A body whose types do not fit; the message is what Go would say."""
+
+
+def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
+    """Return the object in its normal form; names of unknown fields go to `unknown`."""
+    return _object(value, kind, (), _Place(kind, None), unknown)
+
+
+def empty_object(kind: ObjectType) -> Obj:
+    """Return the object as an empty body decodes: only what is always written."""
+    return decode({}, kind, [])
+
+
+class _Place:
+    """Where a value sits in terms of Go types, for error texts."""
+
+    __slots__ = ("field", "owner")
+
+    def __init__(self, owner: ObjectType, field: Field | None) -> None:
+        self.owner, self.field = owner, field
+
+
+def _object(value: Any, kind: ObjectType, at: Trail, place: _Place, unknown: list[str]) -> Obj:
+    if not isinstance(value, dict):
+        raise _mismatch(value, kind, at, place)
+    result: Obj = {}
+    fields = kind.fields
+    for name, given in value.items():
+        field = fields.get(name)
+        if field is None:
+            unknown.append(_written((at, name)))
+            continue
+        if given is None:
+            continue
+        _put(result, field, given, ((at, name), kind), unknown)
+    for field in _always_written(kind):
+        if field.name not in result:
+            result[field.name] = _zero_of(field)
+    return result
+
+
+def _put(
+    result: Obj, field: Field, given: Any, where: tuple[Trail, ObjectType], unknown: list[str]
+) -> None:
+    at, owner = where
+    found = _value(given, field.type, at, _Place(owner, field), unknown)
+    if found or field.emit or field.null or field.ptr or _keeps_empty(field, found):
+        result[field.name] = found
+
+
+def _keeps_empty(field: Field, found: Any) -> bool:
+    # An empty struct behind a pointer, a raw value and a written quantity are not "zero" to Go.
+    if isinstance(field.type, ObjectType):
+        return True
+    return (
+        isinstance(field.type, Scalar)
+        and field.type.name in ("object", "IntOrString")
+        and (found is not None)
+    )
+
+
+def _value(given: Any, kind: Type, at: Trail, place: _Place, unknown: list[str]) -> Any:
+    if isinstance(kind, Scalar):
+        return _SCALAR[kind.name](given, kind, at, place)
+    if isinstance(kind, ObjectType):
+        if given is None:
+            given = {}
+        return _object(given, kind, at, place, unknown)
+    if isinstance(kind, ListOf):
+        if not isinstance(given, list):
+            raise _mismatch(given, kind, at, place)
+        return [
+            _value(_or_zero(item, kind.item), kind.item, (at, index), place, unknown)
+            for index, item in enumerate(given)
+        ]
+    if not isinstance(given, dict):
+        raise _mismatch(given, kind, at, place)
+    return {
+        key: _value(_or_zero(item, kind.value), kind.value, (at, key), place, unknown)
+        for key, item in given.items()
+    }
+
+
+def _or_zero(item: Any, kind: Type) -> Any:
+    if item is not None:
+        return item
+    if isinstance(kind, Scalar):
+        return _ZERO[kind.name]
+    return [] if isinstance(kind, ListOf) else {}
+
+
+def _string(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(given) is not str:
+        raise _mismatch(given, kind, at, place)
+    return given
+
+
+def _integer(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(given) is not int:
+        raise _mismatch(given, kind, at, place)
+    low, high = _INT_RANGE[kind.name]
+    if not low <= given <= high:
+        raise _mismatch(given, kind, at, place)
+    return given
+
+
+def _bool(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(given) is not bool:
+        raise _mismatch(given, kind, at, place)
+    return given
+
+
+def _number(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(given) not in (int, float):
+        raise _mismatch(given, kind, at, place)
+    return given
+
+
+def _bytes(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(given) is not str:
+        raise _mismatch(given, kind, at, place)
+    try:
+        raw = base64.b64decode(given.replace("\n", "").replace("\r", ""), validate=True)
+    except (binascii.Error, ValueError):
+        raise DecodeError(f"illegal base64 data at input byte {_bad_base64(given)}") from None
+    return base64.b64encode(raw).decode()
+
+
+def _bad_base64(text: str) -> int:
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    for position, char in enumerate(text):
+        if char not in alphabet:
+            return position
+    return len(text) - len(text) % 4
+
+
+def _time(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if given is None:
+        return None
+    if type(given) is not str:
+        raise _mismatch(given, Scalar("string"), at, place)
+    try:
+        return canonical_time(given) if kind.name == "Time" else canonical_micro_time(given)
+    except TimeError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _quantity(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
+    if type(given) is str:
+        text = given.strip()
+    elif type(given) in (int, float):
+        text = repr(given)
+    else:
+        raise _mismatch(given, kind, at, place)
+    try:
+        return canonical(text)
+    except QuantityError as error:
+        raise DecodeError(str(error)) from None
+
+
+def _int_or_string(given: Any, _: Scalar, at: Trail, place: _Place) -> Any:
+    if type(given) is int and not -(2**31) <= given < 2**31:
+        raise _mismatch(given, Scalar("int32"), at, place)
+    if type(given) not in (int, str):
+        raise _mismatch(given, Scalar("int32"), at, place)
+    return given
+
+
+def _raw(given: Any, *_: object) -> Any:
+    return given
+
+
+_SCALAR: dict[str, Callable[[Any, Scalar, Trail, _Place], Any]] = {
+    "string": _string,
+    "int32": _integer,
+    "int64": _integer,
+    "number": _number,
+    "bool": _bool,
+    "bytes": _bytes,
+    "Time": _time,
+    "MicroTime": _time,
+    "Quantity": _quantity,
+    "IntOrString": _int_or_string,
+    "object": _raw,
+}
+
+
+_WRITTEN: dict[int, tuple[ObjectType, tuple[Field, ...]]] = {}
+
+
+def _always_written(kind: ObjectType) -> tuple[Field, ...]:
+    known = _WRITTEN.get(id(kind))
+    if known is None:
+        known = (kind, tuple(f for f in kind.fields.values() if f.emit or f.null))
+        _WRITTEN[id(kind)] = known
+    return known[1]
+
+
+def _zero_of(field: Field) -> Any:
+    if field.null:
+        return None
+    if isinstance(field.type, Scalar):
+        return _ZERO[field.type.name]
+    if isinstance(field.type, ObjectType):
+        return empty_object(field.type)
+    return None
+
+
+def _written(at: Trail) -> str:
+    """Spell a trail as strict decoding does: dots for fields and keys, brackets for indexes."""
+    names: list[Any] = []
+    while at:
+        at, name = at
+        names.append(name)
+    text = ""
+    for name in reversed(names):
+        text += f"[{name}]" if isinstance(name, int) else f".{name}" if text else str(name)
+    return text
+
+
+def _mismatch(given: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:
+    names: list[Any] = []
+    while at:
+        at, name = at
+        names.append(name)
+    # Go names the field, not the entry of the list or map inside it.
+    known: list[str] = [name for name in reversed(names) if isinstance(name, str)]
+    if place.field is not None and place.field.name in known:
+        last = len(known) - 1 - known[::-1].index(place.field.name)
+        known = known[: last + 1]
+    target = f"Go struct field {place.owner.name}.{'.'.join(known)}" if known else "Go value"
+    return DecodeError(
+        f"json: cannot unmarshal {_json_kind(given, kind)} into {target} of type {_go(kind, place)}"
+    )
+
+
+def _json_kind(given: Any, kind: Type) -> str:
+    if isinstance(given, bool):
+        return "bool"
+    if isinstance(given, int | float):
+        integral = isinstance(kind, Scalar) and kind.name in ("int32", "int64")
+        return f"number {given!r}" if integral else "number"
+    if isinstance(given, str):
+        return "string"
+    return "array" if isinstance(given, list) else "object"
+
+
+_GO_SCALAR = {
+    "int32": "int32",
+    "int64": "int64",
+    "number": "float64",
+    "bool": "bool",
+    "bytes": "[]uint8",
+    "Quantity": "resource.Quantity",
+}
+
+
+def _go(kind: Type, place: _Place) -> str:
+    if isinstance(kind, ListOf):
+        return "[]" + _go(kind.item, place)
+    if isinstance(kind, MapOf):
+        return "map[string]" + _go(kind.value, place)
+    if isinstance(kind, ObjectType):
+        return f"{kind.package.rsplit('.', 1)[-1]}.{kind.name}"
+    if kind.name == "string" and place.field is not None and place.field.go_type:
+        return place.field.go_type
+    return _GO_SCALAR.get(kind.name, "string")
+
+
+def describe_unknown(names: list[str]) -> list[str]:
+    """Word unknown fields as warnings and strict errors do."""
+    return [f"unknown field {quote(name)}" for name in names]

@@ -1,0 +1,245 @@
+"""The answers that are not a success, and their HTTP codes.
+
+ApiError
+├── BadRequest            400
+├── Unauthorized          401
+├── Forbidden             403
+├── NotFound              404
+├── MethodNotAllowed      405
+├── NotAcceptable         406
+├── Conflict              409
+│   └── AlreadyExists     409
+├── Gone                  410
+│   └── Expired           410
+├── RequestEntityTooLarge 413
+├── UnsupportedMediaType  415
+├── Invalid               422
+├── TooManyRequests       429
+├── InternalError         500
+├── ServiceUnavailable    503
+└── Timeout               504
+
+Class names are the wire reasons. An ApiError is an answer; anything else that is raised is a bug.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from sully.machinery.fields import FieldError
+from sully.machinery.gotext import quote
+
+
+class ApiError(Exception):
+    """An answer with a Status body."""
+
+    code: ClassVar[int] = 500
+    reason: ClassVar[str] = ""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        details: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = dict(details) if details is not None else None
+        self.headers = dict(headers or {})
+        # Rarely an answer says something in its own metadata, such as where a list goes on.
+        self.list_metadata: dict[str, Any] = {}
+        self.warnings: list[str] = []
+
+    def to_status(self) -> dict[str, Any]:
+        """Return the Status object that goes over the wire."""
+        status: dict[str, Any] = {
+            "kind": "Status",
+            "apiVersion": "v1",
+            "metadata": self.list_metadata,
+            "status": "Failure",
+            "message": self.message,
+        }
+        if self.reason:
+            status["reason"] = self.reason
+        if self.details is not None:
+            status["details"] = self.details
+        status["code"] = self.code
+        return status
+
+
+class BadRequest(ApiError):  # noqa: N818 - the class is named as the wire names the reason
+    """The request cannot be understood."""
+
+    code, reason = 400, "BadRequest"
+
+
+class Unauthorized(ApiError):  # noqa: N818 - wire reason
+    """Nobody knows who asks."""
+
+    code, reason = 401, "Unauthorized"
+
+
+class Forbidden(ApiError):  # noqa: N818 - wire reason
+    """Who asks may not do this."""
+
+    code, reason = 403, "Forbidden"
+
+
+class NotFound(ApiError):  # noqa: N818 - wire reason
+    """There is no such thing."""
+
+    code, reason = 404, "NotFound"
+
+
+class MethodNotAllowed(ApiError):  # noqa: N818 - wire reason
+    """The thing exists, the verb does not."""
+
+    code, reason = 405, "MethodNotAllowed"
+
+
+class NotAcceptable(ApiError):  # noqa: N818 - wire reason
+    """No form of the answer is one the client accepts."""
+
+    code, reason = 406, "NotAcceptable"
+
+
+class Conflict(ApiError):  # noqa: N818 - wire reason
+    """The write is based on a state that has passed."""
+
+    code, reason = 409, "Conflict"
+
+
+class AlreadyExists(Conflict):
+    """The name is taken."""
+
+    reason = "AlreadyExists"
+
+
+class Gone(ApiError):  # noqa: N818 - wire reason
+    """The thing was here and will not come back."""
+
+    code, reason = 410, "Gone"
+
+
+class Expired(Gone):
+    """The version asked for is no longer kept."""
+
+    reason = "Expired"
+
+
+class RequestEntityTooLarge(ApiError):  # noqa: N818 - wire reason
+    """The body is larger than the server takes."""
+
+    code, reason = 413, "RequestEntityTooLarge"
+
+
+class UnsupportedMediaType(ApiError):  # noqa: N818 - wire reason
+    """The body's content type is not one the server reads."""
+
+    code, reason = 415, "UnsupportedMediaType"
+
+
+class Invalid(ApiError):  # noqa: N818 - wire reason
+    """The object is well-formed and wrong."""
+
+    code, reason = 422, "Invalid"
+
+
+class TooManyRequests(ApiError):  # noqa: N818 - wire reason
+    """Come back later."""
+
+    code, reason = 429, "TooManyRequests"
+
+
+class InternalError(ApiError):
+    """Something broke on our side."""
+
+    code, reason = 500, "InternalError"
+
+
+class ServiceUnavailable(ApiError):  # noqa: N818 - wire reason
+    """Not now."""
+
+    code, reason = 503, "ServiceUnavailable"
+
+
+class Timeout(ApiError):  # noqa: N818 - wire reason
+    """It took too long."""
+
+    code, reason = 504, "Timeout"
+
+
+def qualified(resource: str, group: str) -> str:
+    """Name a resource or kind with its group: `devicetaintrules.resource.k8s.io`, `pods`."""
+    return f"{resource}.{group}" if group else resource
+
+
+def _details(name: str, group: str, kind: str) -> dict[str, Any]:
+    details: dict[str, Any] = {}
+    if name:
+        details["name"] = name
+    if group:
+        details["group"] = group
+    if kind:
+        details["kind"] = kind
+    return details
+
+
+def not_found(resource: str, group: str, name: str) -> NotFound:
+    """Say that one object does not exist."""
+    message = f"{qualified(resource, group)} {quote(name)} not found"
+    return NotFound(message, details=_details(name, group, resource))
+
+
+def already_exists(resource: str, group: str, name: str) -> AlreadyExists:
+    """Say that the name is taken."""
+    message = f"{qualified(resource, group)} {quote(name)} already exists"
+    return AlreadyExists(message, details=_details(name, group, resource))
+
+
+def conflict(resource: str, group: str, name: str, why: str) -> Conflict:
+    """Say that the write does not fit the present state."""
+    message = f"Operation cannot be fulfilled on {qualified(resource, group)} {quote(name)}: {why}"
+    return Conflict(message, details=_details(name, group, resource))
+
+
+def forbidden(resource: str, group: str, name: str, why: str) -> Forbidden:
+    """Say that this write is not allowed, and why."""
+    subject = f"{qualified(resource, group)} {quote(name)}" if name else qualified(resource, group)
+    return Forbidden(f"{subject} is forbidden: {why}", details=_details(name, group, resource))
+
+
+def invalid(kind: str, group: str, name: str, problems: Sequence[FieldError]) -> Invalid:
+    """Collect field errors into one answer; repeated texts are said once in the message."""
+    causes = [{"reason": p.reason, "message": p.body, "field": p.field} for p in problems]
+    details = _details(name, group, kind) | ({"causes": causes} if causes else {})
+    message = f"{qualified(kind, group)} {quote(name)} is invalid: {aggregate(problems)}"
+    return Invalid(message, details=details)
+
+
+def aggregate(problems: Iterable[FieldError]) -> str:
+    """Join problems as clients see them: one bare, several in brackets."""
+    texts = list(dict.fromkeys(str(problem) for problem in problems))
+    if not texts:
+        return "<nil>"
+    return texts[0] if len(texts) == 1 else "[" + ", ".join(texts) + "]"
+
+
+def route_not_found() -> NotFound:
+    """Answer for a path under a served group that leads to no resource."""
+    return NotFound("the server could not find the requested resource", details={})
+
+
+def method_not_allowed() -> MethodNotAllowed:
+    """Answer for a verb that a resource does not have."""
+    return MethodNotAllowed(
+        "the server does not allow this method on the requested resource", details={}
+    )
+
+
+def blunder(message: str, *, strict: bool) -> ApiError:
+    """Answer a bad request that the reference takes for its own failure.
+
+    It says 500 without a reason; we say 400 unless we are to be exactly like it.
+    """
+    return ApiError(message) if strict else BadRequest(message)

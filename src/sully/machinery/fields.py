@@ -1,0 +1,104 @@
+"""Where in an object something is wrong, and what: the values validation yields.
+
+`Path` names the place, `FieldError` the problem. The server turns a list of them into one
+`Invalid` answer (errors.py); nothing here raises.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sully.machinery.gotext import quote, show
+
+
+@dataclass(frozen=True, slots=True)
+class FieldError:
+    """One problem with one field; `body` is the text clients see after the path."""
+
+    reason: str
+    field: str
+    body: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.body}"
+
+
+def _text(kind: str, value: str | None, detail: str) -> str:
+    return ": ".join(part for part in (kind, value, detail) if part)
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A place in an object, written as clients read it: `spec.taints[0].key`."""
+
+    text: str = ""
+
+    def __str__(self) -> str:
+        # The empty path prints as Go prints a nil one.
+        return self.text or "<nil>"
+
+    def child(self, *names: str) -> "Path":
+        """Go down to a field."""
+        joined = ".".join(names)
+        return Path(f"{self.text}.{joined}" if self.text else joined)
+
+    def index(self, position: int) -> "Path":
+        """Go down to a list entry."""
+        return Path(f"{self.text}[{position}]")
+
+    def key(self, name: str) -> "Path":
+        """Go down to a map entry."""
+        return Path(f"{self.text}[{name}]")
+
+    def required(self, detail: str = "") -> FieldError:
+        """Say that a value must be given."""
+        return FieldError("FieldValueRequired", str(self), _text("Required value", None, detail))
+
+    def invalid(self, value: Any, detail: str) -> FieldError:
+        """Say that the value is malformed."""
+        return FieldError(
+            "FieldValueInvalid", str(self), _text("Invalid value", show(value), detail)
+        )
+
+    def type_invalid(self, value: Any, detail: str) -> FieldError:
+        """Say that the value has the wrong type."""
+        return FieldError(
+            "FieldValueTypeInvalid", str(self), _text("Invalid value", show(value), detail)
+        )
+
+    def not_supported(self, value: Any, supported: Iterable[str]) -> FieldError:
+        """Say that the value is not one of an enumeration; the list is printed as given."""
+        choices = ", ".join(quote(choice) for choice in supported)
+        detail = f"supported values: {choices}" if choices else ""
+        return FieldError(
+            "FieldValueNotSupported", str(self), _text("Unsupported value", show(value), detail)
+        )
+
+    def duplicate(self, value: Any) -> FieldError:
+        """Say that the value stands there twice."""
+        return FieldError(
+            "FieldValueDuplicate", str(self), _text("Duplicate value", show(value), "")
+        )
+
+    def forbidden(self, detail: str) -> FieldError:
+        """Say that a value may not be given here."""
+        return FieldError("FieldValueForbidden", str(self), _text("Forbidden", None, detail))
+
+    def too_long(self, limit: int) -> FieldError:
+        """Say that the value has too many bytes."""
+        detail = f"may not be more than {limit} bytes"
+        return FieldError("FieldValueTooLong", str(self), _text("Too long", None, detail))
+
+    def too_many(self, count: int, limit: int) -> FieldError:
+        """Say that the list has too many entries."""
+        noun = "item" if limit == 1 else "items"
+        detail = f"must have at most {limit} {noun}"
+        return FieldError("FieldValueTooMany", str(self), _text("Too many", str(count), detail))
+
+    def not_found(self, value: Any) -> FieldError:
+        """Say that what the value refers to does not exist."""
+        return FieldError("FieldValueNotFound", str(self), _text("Not found", show(value), ""))
+
+    def internal(self, detail: str) -> FieldError:
+        """Say that the check itself failed."""
+        return FieldError("InternalError", str(self), _text("Internal error", None, detail))

@@ -1,0 +1,79 @@
+"""Feature gates: named switches with defaults, as `--feature-gates a=true,b=false` sets them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+# Kubernetes' names and defaults at 1.37, then ours.
+DEFAULTS: dict[str, bool] = {
+    "DRADeviceTaints": True,
+    "DRADeviceTaintRules": True,
+    "DRAAdminAccess": True,
+    "DRAPrioritizedList": True,
+    "DRAExtendedResource": True,
+    "DRAResourceClaimDeviceStatus": True,
+    "DRAConsumableCapacity": True,
+    "DRAPartitionableDevices": True,
+    "DRADeviceBindingConditions": True,
+    "DRAFractionalCapacityRange": True,
+    "DRASchedulerFilterTimeout": True,
+    "DRAResourceClaimGranularStatusAuthorization": True,
+    "DRAListTypeAttributes": False,
+    "DRADerivedAttributes": False,
+    "DRADeviceCompatibilityGroups": False,
+    "DRANodeAllocatableResources": False,
+    "DRAOptionalNodeOperations": False,
+    "DRAPartitionableDevicesType": False,
+    "DRAResourcePoolStatus": False,
+    "DRAWorkloadResourceClaims": False,
+    "DRAAdminControlledDeviceAttributes": True,
+    "SullyTaintSlices": True,
+    "SullyTaintDetails": True,
+    "SullyRuleSelectors": True,
+    "SullyEvictionRate": True,
+    "SullyEvictionGuards": True,
+    "SullyPreferNoSchedule": False,
+    "SullyNoExecuteWithPodDisruptionBudget": False,
+}
+LOCKED = frozenset(
+    ("DRAAdminAccess", "DRAPrioritizedList", "DRAExtendedResource", "DRAResourceClaimDeviceStatus")
+)
+OURS = frozenset(
+    name
+    for name in DEFAULTS
+    if name.startswith("Sully") or name == "DRAAdminControlledDeviceAttributes"
+)
+
+
+class GateError(ValueError):
+    """A switch that does not exist or cannot be turned."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The switches as set for this process."""
+
+    overrides: Mapping[str, bool] = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> bool:
+        found = self.overrides.get(name)
+        return DEFAULTS[name] if found is None else found
+
+    def all(self) -> dict[str, bool]:
+        """Return every switch with its position."""
+        return {name: self[name] for name in sorted(DEFAULTS)}
+
+
+def parse_gates(text: str, *, reference: bool = False) -> Gates:
+    """Read `A=true,B=false`; with `reference` everything that is ours is off."""
+    overrides = dict.fromkeys(OURS, False) if reference else {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, value = part.partition("=")
+        if name not in DEFAULTS:
+            raise GateError(f"unknown feature gate {name!r}; known: {', '.join(sorted(DEFAULTS))}")
+        if value.lower() not in ("true", "false"):
+            raise GateError(f"feature gate {name} must be true or false, not {value!r}")
+        on = value.lower() == "true"
+        if name in LOCKED and not on:
+            raise GateError(f"feature gate {name} is locked to true")
+        overrides[name] = on
+    return Gates(overrides)

@@ -1,0 +1,170 @@
+"""Server-side apply: a client says what it wants, and owns exactly that.
+
+The applied configuration is laid over the object; fields the client applied last time and no
+longer names go, unless somebody else owns them too; changing what another owns is a conflict
+unless forced. managed.py keeps the record for other writes, pruning.py takes out what was given up,
+lastapplied.py helps clients that come from client-side apply.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sully.machinery.errors import ApiError, BadRequest
+from sully.machinery.patch.checking import TypedError, check
+from sully.machinery.patch.conflicts import Conflicts, refusal
+from sully.machinery.patch.entries import Entry, Holding, Managed, Owner, decode, encode, entries_of
+from sully.machinery.patch.errors import check_depth
+from sully.machinery.patch.fieldset import difference, recursive_difference
+from sully.machinery.patch.lastapplied import allowed_conflicts, with_last_applied
+from sully.machinery.patch.managed import (
+    Write,
+    changes_in,
+    empty_of,
+    loss,
+    settle,
+    stripped,
+    take_over,
+    without_reset,
+)
+from sully.machinery.patch.merging import merge
+from sully.machinery.patch.pruning import prune
+from sully.machinery.patch.shapes import ElementError
+from sully.machinery.patch.typed import Comparison, compare, to_field_set
+
+Obj = dict[str, Any]
+
+# Owns what an object had when nobody had kept a record so far.
+BEFORE_FIRST_APPLY = "before-first-apply"
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """Outcome of an apply.
+
+    `object` holds no decision of decoding yet: it may contain nulls where something became empty.
+    `changed` is False when neither the object nor the record differs from before.
+    """
+
+    object: Obj
+    managed_fields: list[Entry]
+    changed: bool
+
+
+def apply(live: Obj | None, applied: Obj, write: Write, *, force: bool = False) -> Applied:
+    """Lay a configuration over an object; `live` is None when apply creates it.
+
+    Raises Conflict when others own what would change, BadRequest or ApiError when the
+    configuration is not one.
+    """
+    _check(applied, write)
+    try:
+        return _apply(live, applied, write, force=force)
+    except ElementError as error:
+        # The configuration was checked, so it is the stored object that cannot be walked.
+        who = _who(live or {}, write)
+        raise ApiError(f"failed to create typed live object ({who}): {error}") from None
+
+
+def _apply(live: Obj | None, applied: Obj, write: Write, *, force: bool) -> Applied:
+    old = live if live is not None else empty_of(write.schema)
+    before = entries_of(live)
+    managed = decode(before, trusted=True)
+    if not managed:
+        take_over(managed, empty_of(write.schema), old, replace(write, manager=BEFORE_FIRST_APPLY))
+
+    merged = _configure(old, applied, managed, write)
+    change = _Change(old, merged, write)
+    conflicts = {} if force else change.conflicts(managed)
+    refused = _not_allowed(conflicts, old, write) if conflicts else {}
+    if refused:
+        raise refusal(refused)
+    change.hand_over(managed)
+    result = with_last_applied(old if change.is_same else merged, applied, write.manager)
+    entries = encode(managed)
+    changed = live is None or result is not old or entries != before
+    return Applied(result, entries if changed else before, changed)
+
+
+def _check(applied: Obj, write: Write) -> None:
+    check_depth(applied)
+    metadata = applied.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+        raise BadRequest("metadata.managedFields must be nil")
+    try:
+        check(applied, write.schema)
+    except TypedError as error:
+        # Upstream answers with a plain 500, and so do we: clients know the text.
+        who = _who(applied, write)
+        raise ApiError(f"failed to create typed patch object ({who}): {error}") from None
+
+
+def _who(obj: Obj, write: Write) -> str:
+    """Name an object as upstream does in these errors: namespace/name; group/version, Kind=…"""
+    metadata = obj.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    group = "" if "/" in write.api_version else "/"
+    name = f"{metadata.get('namespace') or ''}/{metadata.get('name') or ''}"
+    return f"{name}; {group}{write.api_version}, Kind={obj.get('kind') or ''}"
+
+
+def _configure(old: Obj, applied: Obj, managed: Managed, write: Write) -> Obj:
+    """Return the object as the applier wants it, and record what the applier names."""
+    owner = write.owner("Apply")
+    last = managed.get(owner)
+    fields = recursive_difference(to_field_set(applied, write.schema).tree, write.reset.tree)
+    managed[owner] = Holding(fields, write.api_version, last.time if last else "")
+    merged = merge(old, applied, write.schema)
+    return merged if last is None else prune(merged, last, managed, write)
+
+
+def _not_allowed(conflicts: Conflicts, live: Obj, write: Write) -> Conflicts:
+    """Return the conflicts that stand; those with one's own client-side apply do not."""
+    allowed = allowed_conflicts(live, write)
+    left = {owner: difference(fields, allowed) for owner, fields in conflicts.items()}
+    return {owner: fields for owner, fields in left.items() if fields}
+
+
+class _Change:
+    """What an apply does to the object, seen in every version that somebody's record has."""
+
+    def __init__(self, old: Obj, new: Obj, write: Write) -> None:
+        self._old, self._new, self._write = old, new, write
+        self._owner = write.owner("Apply")
+        found = compare(old, new, write.schema)
+        self.is_same = found.is_same
+        self._seen = {write.api_version: without_reset(found, write)}
+
+    def conflicts(self, managed: Managed) -> Conflicts:
+        """Return what would change of the fields that others own."""
+        found: Conflicts = {}
+        for owner, holding in managed.items():
+            change = None if owner == self._owner else self._in(holding)
+            lost = loss(holding, change) if change is not None else {}
+            if lost:
+                found[owner] = lost
+        return found
+
+    def hand_over(self, managed: Managed) -> None:
+        """Take from the others what changed, and finish the applier's own entry."""
+        for owner, holding in list(managed.items()):
+            if owner == self._owner:
+                continue
+            change = self._in(holding)
+            if change is None:
+                del managed[owner]
+            else:
+                settle(managed, owner, loss(holding, change), change.removed)
+        _sign(managed, self._owner, "" if self.is_same else self._write.time)
+
+    def _in(self, holding: Holding) -> Comparison | None:
+        return changes_in(holding.api_version, self._old, self._new, self._seen, self._write)
+
+
+def _sign(managed: Managed, owner: Owner, time: str) -> None:
+    """Finish the applier's own entry; the time says when it last changed the object."""
+    holding = managed[owner]
+    fields = stripped(holding.fields)
+    if fields:
+        managed[owner] = holding._replace(fields=fields, time=time or holding.time)
+    else:
+        del managed[owner]

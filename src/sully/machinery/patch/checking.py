@@ -1,0 +1,104 @@
+"""Whether an applied configuration fits the type it claims to be.
+
+Apply works on what the client sent, before decoding, since an absent field and an empty one mean
+different things. So this check finds what decoding would: undeclared fields and wrong types, and
+also items that cannot be told apart. Texts are upstream's.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sully.machinery.patch.errors import MAX_DEPTH
+from sully.machinery.patch.fieldset import path_text
+from sully.machinery.patch.gotext import plain, syntax, type_name
+from sully.machinery.patch.shapes import (
+    ITEMS,
+    MAP,
+    SCALAR,
+    SET,
+    STRUCT,
+    ElementError,
+    Shape,
+    element,
+    shape_of,
+)
+from sully.machinery.schema import ObjectType
+
+Problem = tuple[str, str]  # path as printed, what is wrong there
+_NUMBERS = frozenset(("int32", "int64", "number"))
+_ANY_SCALAR = frozenset(("Quantity", "IntOrString"))
+
+
+class TypedError(ValueError):
+    """An object that does not fit its type."""
+
+
+def check(obj: Any, schema: ObjectType) -> None:
+    """Raise TypedError with everything that does not fit."""
+    problems = list(_check(obj, shape_of(schema), "", 0))
+    if not problems:
+        return
+    texts = [f"{path}: {what}" if path else what for path, what in problems]
+    raise TypedError(texts[0] if len(texts) == 1 else "\n  ".join(["errors:", *texts]))
+
+
+def _check(value: Any, shape: Shape, at: str, depth: int) -> Iterator[Problem]:
+    if depth > MAX_DEPTH:
+        yield at, f"nests deeper than {MAX_DEPTH} levels"
+    elif value is None:
+        return
+    elif shape.kind == SCALAR:
+        what = _scalar_problem(value, shape.scalar)
+        if what:
+            yield at, what
+    elif shape.kind in (STRUCT, MAP):
+        if isinstance(value, dict):
+            yield from _check_fields(value, shape, at, depth)
+        else:
+            yield at, f"expected map, got &{{{plain(value)}}}"
+    elif isinstance(value, list):
+        yield from _check_items(value, shape, at, depth)
+    else:
+        yield at, f"expected list, got &{{{plain(value)}}}"
+
+
+def _check_fields(value: dict[str, Any], shape: Shape, at: str, depth: int) -> Iterator[Problem]:
+    for name, given in value.items():
+        inner = shape.below(name)
+        if inner is None:
+            yield f"{at}.{name}", "field not declared in schema"
+            return
+        yield from _check(given, inner, f"{at}.{name}", depth + 1)
+
+
+def _check_items(value: list[Any], shape: Shape, at: str, depth: int) -> Iterator[Problem]:
+    seen: set[str] = set()
+    for index, item in enumerate(value):
+        here = f"[{index}]"
+        if shape.kind in (SET, ITEMS):
+            try:
+                name = element(shape, item)
+            except ElementError as error:
+                yield at, f"element {index}: {error}"
+                return
+            here = path_text((name,))
+            if name in seen:
+                yield at, f"duplicate entries for key {here}"
+            seen.add(name)
+        yield from _check(item, shape.inner, at + here, depth + 1)
+
+
+def _scalar_problem(value: Any, scalar: str) -> str:
+    if scalar == "object":
+        return ""
+    if scalar == "bool":
+        return "" if isinstance(value, bool) else f"expected boolean, got &{{{plain(value)}}}"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if scalar in _NUMBERS:
+        return "" if number else f"expected numeric (int or float), got {type_name(value)}"
+    if scalar in _ANY_SCALAR:
+        flat = number or isinstance(value, str | bool)
+        return "" if flat else f"expected any scalar, got &{{{plain(value)}}}"
+    if isinstance(value, str):
+        return ""
+    return f"expected string, got &value.valueUnstructured{{Value:{syntax(value)}}}"

@@ -1,0 +1,131 @@
+"""The managedFields of an object, read into owners with their fields and written back.
+
+managed.py and apply.py work on what is read here.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sully.machinery.patch.fieldset import FieldSet, FieldSetError, Tree, in_order
+
+Obj = dict[str, Any]
+Entry = dict[str, Any]
+
+
+class ManagedFieldsError(ValueError):
+    """A list of managedFields that cannot be read."""
+
+
+class Owner(NamedTuple):
+    """What tells entries apart. Appliers keep their entry when they change versions."""
+
+    manager: str
+    operation: str
+    api_version: str
+    subresource: str
+
+
+class Holding(NamedTuple):
+    """The fields of one owner; `time` is empty when the owner never changed the object."""
+
+    fields: Tree
+    api_version: str
+    time: str
+
+
+Managed = dict[Owner, Holding]
+
+
+def entries_of(obj: Obj | None) -> list[Entry]:
+    """Return the managedFields an object carries."""
+    if obj is None:
+        return []
+    return (obj.get("metadata") or {}).get("managedFields") or []
+
+
+def decode(entries: Sequence[Entry], *, trusted: bool) -> Managed:
+    """Read entries; those of the server's own objects are trusted to be canonical."""
+    managed: Managed = {}
+    for index, entry in enumerate(entries):
+        if not trusted:
+            _check_entry(index, entry)
+        fields = entry.get("fieldsV1") or {}
+        if not trusted:
+            try:
+                fields = FieldSet.parse(fields).tree
+            except FieldSetError as error:
+                raise ManagedFieldsError(
+                    f"error decoding set from entry {index}: {error}"
+                ) from None
+        version, operation = entry["apiVersion"], entry["operation"]
+        owner = Owner(
+            entry.get("manager", ""),
+            operation,
+            "" if operation == "Apply" else version,
+            entry.get("subresource", ""),
+        )
+        managed[owner] = Holding(fields, version, entry.get("time") or "")
+    return managed
+
+
+def _check_entry(index: int, entry: Entry) -> None:
+    if entry.get("operation") not in ("Apply", "Update"):
+        raise ManagedFieldsError("operation must be `Apply` or `Update`")
+    if not entry.get("apiVersion"):
+        raise ManagedFieldsError("apiVersion must not be empty")
+    kind = entry.get("fieldsType")
+    if not kind:
+        raise ManagedFieldsError(f"missing fieldsType in managed fields entry {index}")
+    if kind != "FieldsV1":
+        raise ManagedFieldsError(f'invalid fieldsType "{kind}" in managed fields entry {index}')
+
+
+def encode(managed: Managed) -> list[Entry]:
+    """Write entries: appliers first, then by time and name."""
+    ordered = sorted(
+        managed.items(),
+        key=lambda item: (
+            item[0].operation,
+            item[1].time,
+            item[0].manager,
+            item[1].api_version,
+            item[0].subresource,
+        ),
+    )
+    return [_entry(owner, holding) for owner, holding in ordered]
+
+
+def _entry(owner: Owner, holding: Holding) -> Entry:
+    entry: Entry = {
+        "manager": owner.manager,
+        "operation": owner.operation,
+        "apiVersion": holding.api_version,
+    }
+    if holding.time:
+        entry["time"] = holding.time
+    entry["fieldsType"] = "FieldsV1"
+    entry["fieldsV1"] = in_order(holding.fields)
+    if owner.subresource:
+        entry["subresource"] = owner.subresource
+    return entry
+
+
+def settle_times(old: Obj, new: Obj) -> Obj:
+    """Undo a change of times where nothing else changed, so that nothing has to be stored.
+
+    Runs last, on the object as it would be stored: defaulting and strategies may have undone what
+    the client wanted to change.
+    """
+    before, after = entries_of(old), entries_of(new)
+    if not after or before == after or len(before) != len(after):
+        return new
+    # By time alone entries change places; only their content counts.
+    known = [_timeless(entry) for entry in before]
+    if any(_timeless(entry) not in known for entry in after):
+        return new
+    settled = {**new, "metadata": {**new["metadata"], "managedFields": before}}
+    return settled if settled == old else new
+
+
+def _timeless(entry: Entry) -> Entry:
+    return {name: value for name, value in entry.items() if name != "time"}

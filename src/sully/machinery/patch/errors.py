@@ -1,0 +1,77 @@
+"""What can be wrong with a patch, and how the API answers.
+
+PatchError
+├── MalformedPatch      400  the patch cannot be read
+├── TooManyOperations   413  more operations than the server runs
+├── FailedPatch         422  the patch can be read but does not fit the object
+└── UnmergeablePatch    500  a strategic merge patch contradicts itself or the object
+
+Field errors after a patch are not here: the patched object is validated like any other.
+"""
+
+from typing import Any
+
+from sully.machinery.errors import ApiError, BadRequest, Invalid, RequestEntityTooLarge
+
+# Deeper documents are refused: nothing in the API nests like that, only attacks do.
+MAX_DEPTH = 200
+
+
+class PatchError(Exception):
+    """A patch that was not applied."""
+
+    def answer(self) -> ApiError:
+        """Return what the client is told."""
+        return ApiError(str(self))
+
+
+class MalformedPatch(PatchError):  # noqa: N818 - named for what the patch is
+    """The patch has the wrong shape; the text goes to the client."""
+
+    def answer(self) -> ApiError:
+        """Return a 400 with the text."""
+        return BadRequest(str(self))
+
+
+class TooManyOperations(PatchError):  # noqa: N818 - named for what the patch is
+    """The list of operations is longer than the server runs."""
+
+    def answer(self) -> ApiError:
+        """Return a 413 with the text."""
+        return RequestEntityTooLarge(str(self))
+
+
+class FailedPatch(PatchError):  # noqa: N818 - named for what the patch is
+    """An operation did not fit the object.
+
+    Kubernetes hides the reason from the client, and clients match on its text.
+    """
+
+    def answer(self) -> ApiError:
+        """Return the 422 that says nothing."""
+        return Invalid("the server rejected our request due to an error in our request", details={})
+
+
+class UnmergeablePatch(PatchError):  # noqa: N818 - named for what the patch is
+    """A strategic merge patch that cannot be merged; the text goes to the client."""
+
+
+def check_depth(document: Any) -> None:
+    """Refuse a document that nests deeper than the server follows."""
+    level = [document]
+    for _ in range(MAX_DEPTH):
+        below: list[Any] = []
+        for value in level:
+            if isinstance(value, dict):
+                below.extend(value.values())
+            elif isinstance(value, list):
+                below.extend(value)
+        if not below:
+            return
+        level = below
+    raise too_deep()
+
+
+def too_deep() -> MalformedPatch:
+    """Say that a document nests deeper than the server follows."""
+    return MalformedPatch(f"the patch nests deeper than {MAX_DEPTH} levels")

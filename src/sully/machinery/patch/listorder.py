@@ -1,0 +1,87 @@
+"""In which order the items of a merged list stand after a strategic merge patch.
+
+Three orders meet: the one the patch asks for, the one of its items, and the live one. Items of
+the patch keep the patch's order, the others keep theirs, and the two rows are zipped by the live
+order; so an item that is new stands before those the server alone knows.
+"""
+
+from typing import Any
+
+from sully.machinery.patch.errors import MalformedPatch, UnmergeablePatch
+from sully.machinery.patch.gotext import plain, type_name
+
+
+def in_patch_order(
+    merged: list[Any], wanted: list[Any], live: list[Any], merge_key: str
+) -> list[Any]:
+    """Order the items of a merged list; an empty merge key compares items by value."""
+    wanted_at = _positions(wanted, merge_key)
+    live_at = _positions(live, merge_key)
+    named = [(_name(item, merge_key), item) for item in merged]
+    ours = sorted((pair for pair in named if pair[0] in wanted_at), key=lambda p: wanted_at[p[0]])
+    theirs = [pair for pair in named if pair[0] not in wanted_at]
+    result: list[Any] = []
+    for name, item in ours:
+        while theirs and _is_before(theirs[0][0], name, live_at):
+            result.append(theirs.pop(0)[1])
+        result.append(item)
+    result.extend(item for _, item in theirs)
+    return result
+
+
+def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
+    """Refuse a patch whose own items stand in another order than it asks for."""
+    if not order or not patch:
+        return
+    ordered = iter([_name(item, merge_key) for item in order])
+    for item in patch:
+        if not has_directive(item) and _name(item, merge_key) not in ordered:
+            raise UnmergeablePatch(
+                f"The order in patch list:\n{plain(patch)}\n doesn't match "
+                f"$setElementOrder list:\n{plain(order)}\n"
+            )
+
+
+def merge_key_of(item: Any, merge_key: str) -> Any:
+    """Return what names an item of a list that merges by key."""
+    if not isinstance(item, dict):
+        raise UnmergeablePatch(
+            f"expected a map[string]interface {{}}, but received a {type_name(item)}"
+        )
+    if merge_key not in item:
+        raise UnmergeablePatch(
+            f"map: {plain(item)} does not contain declared merge key: {merge_key}"
+        )
+    return item[merge_key]
+
+
+def has_directive(item: Any) -> bool:
+    """Say whether a list item is an order to the merge instead of a value."""
+    return isinstance(item, dict) and "$patch" in item
+
+
+def position(items: list[Any], name: Any, merge_key: str) -> int | None:
+    """Find an item by its merge key."""
+    for at, item in enumerate(items):
+        if isinstance(item, dict) and merge_key in item and item[merge_key] == name:
+            return at
+    return None
+
+
+def _name(item: Any, merge_key: str) -> Any:
+    name = merge_key_of(item, merge_key) if merge_key else item
+    if isinstance(name, dict | list):
+        raise MalformedPatch("invalid patch format of setElementOrder list")
+    # True equals 1 in Python and must not name the same item.
+    return (type(name) is bool, name)
+
+
+def _positions(items: list[Any], merge_key: str) -> dict[Any, int]:
+    found: dict[Any, int] = {}
+    for at, item in enumerate(items):
+        found.setdefault(_name(item, merge_key), at)
+    return found
+
+
+def _is_before(left: Any, right: Any, live_at: dict[Any, int]) -> bool:
+    return left in live_at and right in live_at and live_at[left] < live_at[right]

@@ -1,0 +1,264 @@
+"""Who owns which field: the managedFields of an object after a write.
+
+Every create, update and patch records which fields it changed; apply.py adds what apply does with
+the record. The walk over objects is typed.py's. Upstream's rules, and where they show:
+
+- a writer owns what it added or changed; everybody else loses those fields;
+- what is gone is owned by nobody, and an entry without fields goes;
+- a write that changes nothing leaves the record and its times alone;
+- at most ten entries come from updates: the oldest are folded into `ancient-changes`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sully.machinery.decode import DecodeError, empty_object
+from sully.machinery.decode import decode as normal_form
+from sully.machinery.errors import ApiError
+from sully.machinery.patch.entries import (
+    Entry,
+    Holding,
+    Managed,
+    ManagedFieldsError,
+    Owner,
+    decode,
+    encode,
+    entries_of,
+)
+from sully.machinery.patch.fieldset import (
+    FieldSet,
+    Tree,
+    difference,
+    intersection,
+    recursive_difference,
+    union,
+)
+from sully.machinery.patch.shapes import ElementError, shape_of
+from sully.machinery.patch.typed import Comparison, compare_shapes
+from sully.machinery.schema import ObjectType
+
+Obj = dict[str, Any]
+# (object, apiVersion) → the object in that version with its type; None: not served any more.
+Convert = Callable[[Obj, str], tuple[Obj, ObjectType] | None]
+
+MAX_UPDATERS = 10
+ANCIENT = "ancient-changes"
+
+# What the server itself keeps; nobody owns these.
+_SERVER_KEPT = FieldSet.of(
+    ("apiVersion",),
+    ("kind",),
+    ("metadata",),
+    *(
+        ("metadata", name)
+        for name in (
+            "name",
+            "namespace",
+            "creationTimestamp",
+            "selfLink",
+            "uid",
+            "clusterName",
+            "generation",
+            "managedFields",
+            "resourceVersion",
+        )
+    ),
+).tree
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """One write as field management sees it.
+
+    time: of the write, as the wire has it (whole seconds). reset: fields this endpoint does not
+    own, such as status on the object itself. convert: None where all versions have one shape.
+    """
+
+    manager: str
+    api_version: str
+    schema: ObjectType
+    time: str
+    subresource: str = ""
+    reset: FieldSet = field(default_factory=FieldSet)
+    convert: Convert | None = None
+
+    def owner(self, operation: str) -> Owner:
+        """Return the name under which this write's fields are recorded."""
+        version = "" if operation == "Apply" else self.api_version
+        return Owner(self.manager or "unknown", operation, version, self.subresource)
+
+
+def track_update(live: Obj | None, new: Obj, write: Write) -> list[Entry]:
+    """Return the managedFields of an object after a create, update or patch.
+
+    `live` is None on create. `new` is the decoded and defaulted object before anything else
+    changes it: what admission and strategies fill in belongs to nobody.
+    """
+    recorded = read(live, new, subresource=write.subresource)
+    before = entries_of(live)
+    if not recorded and live is not None:
+        # Ownership was thrown away: only apply starts a new record.
+        return []
+    old = live if live is not None else empty_of(write.schema)
+    managed = dict(recorded)
+    try:
+        take_over(managed, old, new, write)
+    except ElementError:
+        return before
+    sent = entries_of(new)
+    if managed == recorded and before and (not sent or sent == before):
+        return before
+    cap_updaters(managed)
+    return encode(managed)
+
+
+def read(live: Obj | None, new: Obj, *, subresource: str) -> Managed:
+    """Choose between the record of the live object and one the client sent along.
+
+    A client may rewrite the record (not through a subresource); `[{}]` clears it. Clients that
+    send none, or one that cannot be read, leave it alone.
+    """
+    known, sent = entries_of(live), entries_of(new)
+    if not subresource and sent and sent != known:
+        if sent == [{}]:
+            return {}
+        try:
+            return decode(sent, trusted=False)
+        except ManagedFieldsError:
+            pass
+    return decode(known, trusted=True)
+
+
+def take_over(managed: Managed, old: Obj, new: Obj, write: Write) -> None:
+    """Give the writer what it changed, and take it from everybody else."""
+    found = compare_shapes(old, new, shape_of(write.schema))
+    if found.is_same:
+        return
+    reassign(managed, old, new, found, write)
+    taken = difference(found.written, found.removed) if found.removed else found.written
+    taken = difference(recursive_difference(taken, write.reset.tree), _SERVER_KEPT)
+    if taken:
+        owner = write.owner("Update")
+        known = managed.get(owner)
+        fields = union(taken, known.fields) if known else taken
+        managed[owner] = Holding(fields, write.api_version, write.time)
+
+
+def reassign(managed: Managed, old: Obj, new: Obj, found: Comparison, write: Write) -> None:
+    """Take from every owner what a write changed or removed."""
+    seen = {write.api_version: without_reset(found, write)}
+    for owner, holding in list(managed.items()):
+        change = changes_in(holding.api_version, old, new, seen, write)
+        if change is None:
+            # Nobody can say any more what the fields were.
+            del managed[owner]
+            continue
+        settle(managed, owner, loss(holding, change), change.removed)
+
+
+def settle(managed: Managed, owner: Owner, lost: Tree, removed: Tree) -> None:
+    """Take fields from one owner; one without fields has no entry."""
+    holding = managed[owner]
+    rest = difference(holding.fields, lost) if lost else holding.fields
+    if removed:
+        rest = difference(rest, removed)
+    if not rest:
+        del managed[owner]
+    elif rest != holding.fields:
+        managed[owner] = holding._replace(fields=rest)
+
+
+def loss(holding: Holding, change: Comparison) -> Tree:
+    """Return what an owner holds of the fields that were written."""
+    written = change.written
+    return intersection(holding.fields, written) if written else {}
+
+
+def changes_in(
+    version: str, old: Obj, new: Obj, seen: dict[str, Comparison], write: Write
+) -> Comparison | None:
+    """Return what a write changed as another version of the API shows it."""
+    if version not in seen:
+        if write.convert is None:
+            seen[version] = seen[write.api_version]
+        else:
+            here = (write.schema, write.api_version)
+            before = in_version(old, *here, version, write)
+            after = in_version(new, *here, version, write)
+            if before is None or after is None:
+                return None
+            found = compare_shapes(before[0], after[0], shape_of(after[1]))
+            seen[version] = without_reset(found, write)
+    return seen[version]
+
+
+def in_version(
+    obj: Obj, schema: ObjectType, version: str, wanted: str, write: Write
+) -> tuple[Obj, ObjectType] | None:
+    """Return an object of one version as another shows it, None where that is not served."""
+    if version == wanted or write.convert is None:
+        return obj, schema
+    try:
+        # Converters expect what decoding yields, and a merged object is not there yet.
+        return write.convert(normal_form(obj, schema, []), wanted)
+    except DecodeError as error:
+        raise ApiError(f"failed to convert object to {wanted}: {error}") from None
+
+
+def without_reset(found: Comparison, write: Write) -> Comparison:
+    """Leave out what the endpoint does not own."""
+    reset = write.reset.tree
+    if not reset:
+        return found
+    return Comparison(
+        recursive_difference(found.added, reset),
+        recursive_difference(found.modified, reset),
+        recursive_difference(found.removed, reset),
+    )
+
+
+def stripped(fields: Tree) -> Tree:
+    """Leave out what the server keeps."""
+    return difference(fields, _SERVER_KEPT)
+
+
+def cap_updaters(managed: Managed) -> None:
+    """Fold the oldest entries of updaters into one a version, until ten are left."""
+    updaters = sorted(
+        (owner for owner in managed if owner.operation == "Update"),
+        key=lambda owner: (managed[owner].time, owner),
+    )
+    surplus = len(updaters) - MAX_UPDATERS
+    oldest: dict[str, Owner] = {}
+    for owner in updaters:
+        if surplus <= 0:
+            return
+        version = managed[owner].api_version
+        older = oldest.setdefault(version, owner)
+        if older != owner:
+            oldest[version] = _fold(managed, older, owner)
+            surplus -= 1
+
+
+def _fold(managed: Managed, older: Owner, newer: Owner) -> Owner:
+    """Make two entries one; return which entry later ones of this version are folded with."""
+    holding = managed[newer]
+    bucket = Owner(ANCIENT, "Update", holding.api_version, "")
+    pair = (older, newer)
+    if bucket in managed and bucket not in pair:
+        pair = (bucket, newer)
+    fields = union(managed.pop(pair[0]).fields, managed.pop(pair[1]).fields)
+    managed[bucket] = Holding(fields, holding.api_version, holding.time)
+    return older if older in managed else bucket
+
+
+_EMPTY: dict[ObjectType, Obj] = {}
+
+
+def empty_of(schema: ObjectType) -> Obj:
+    """Return the object before its creation: what is always written, and nothing else."""
+    known = _EMPTY.get(schema)
+    if known is None:
+        known = _EMPTY[schema] = empty_object(schema)
+    return known

@@ -1,0 +1,212 @@
+"""Which fields an object has, and which differ between two objects.
+
+Objects are plain dicts in the form decode.py gives them; the type says where ownership is
+field by field and where it is all or nothing. Sets are the trees of fieldset.py. Upstream's rules:
+a field that is new or gone counts with everything below it, and so does the map, list or struct
+itself; a changed value counts alone; an empty map or list counts as one value.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sully.machinery.patch.fieldset import SELF, FieldSet, Tree, union
+from sully.machinery.patch.json_patch import same_json
+from sully.machinery.patch.shapes import ITEMS, MAP, SET, STRUCT, Shape, element, shape_of
+from sully.machinery.schema import ObjectType
+
+Obj = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Comparison:
+    """What lies between two objects, as trees of fields."""
+
+    added: Tree
+    modified: Tree
+    removed: Tree
+
+    @property
+    def is_same(self) -> bool:
+        """Say whether nothing differs."""
+        return not (self.added or self.modified or self.removed)
+
+    @property
+    def written(self) -> Tree:
+        """Return what is new or changed."""
+        return union(self.modified, self.added)
+
+
+def compare(old: Obj, new: Obj, schema: ObjectType) -> Comparison:
+    """Find what was added, modified and removed."""
+    return compare_shapes(old, new, shape_of(schema))
+
+
+def compare_shapes(old: Obj, new: Obj, shape: Shape) -> Comparison:
+    """Find what differs between two objects of a compiled type."""
+    found = Comparison({}, {}, {})
+    _compare_fields(old, new, shape, found)
+    return found
+
+
+def to_field_set(obj: Obj, schema: ObjectType) -> FieldSet:
+    """Return the fields an applied configuration speaks about."""
+    tree: Tree = {}
+    _collect(obj, shape_of(schema), tree)
+    return FieldSet(tree)
+
+
+def _compare(old: Any, new: Any, shape: Shape, at: str, out: Comparison) -> None:
+    """Compare two values that are both there and note what differs under `at`."""
+    if shape.leaf or not (old or new):
+        if old != new or (shape.raw and not same_json(old, new)):
+            out.modified[at] = {}
+        return
+    found = Comparison({}, {}, {})
+    if shape.kind == STRUCT or shape.kind == MAP:
+        _compare_fields(old or {}, new or {}, shape, found)
+    else:
+        _compare_items(old or [], new or [], shape, found)
+    if found.added:
+        out.added[at] = found.added
+    if found.modified:
+        out.modified[at] = found.modified
+    if found.removed:
+        out.removed[at] = found.removed
+
+
+def _compare_fields(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
+    fields = shape.fields if shape.kind == STRUCT else None
+    for name, value in new.items():
+        if fields is None:
+            at, below = f"f:{name}", shape.inner
+        elif name in fields:
+            at, below = fields[name]
+        else:
+            continue
+        if name not in old:
+            out.added[at] = {} if below.leaf else _whole(value, below)
+            continue
+        known = old[name]
+        if known is value:
+            continue
+        if not below.leaf:
+            _compare(known, value, below, at, out)
+        elif known != value or (below.raw and not same_json(known, value)):
+            out.modified[at] = {}
+    for name, value in old.items():
+        if name not in new:
+            _note_removed(name, value, shape, out)
+
+
+def _note_removed(name: str, value: Any, shape: Shape, out: Comparison) -> None:
+    below = shape.below(name)
+    if below is not None:
+        out.removed[f"f:{name}"] = _whole(value, below)
+
+
+def _compare_items(old: list[Any], new: list[Any], shape: Shape, out: Comparison) -> None:
+    before, after = _by_element(old, shape), _by_element(new, shape)
+    for at in before | after:
+        gone, come = before.get(at, ()), after.get(at, ())
+        if len(gone) <= 1 and len(come) <= 1:
+            _compare_item(gone, come, shape.inner, at, out)
+        elif len(gone) > 1 and len(come) > 1:
+            # Items that share a name are owned together, as one value.
+            if not same_json(gone, come):
+                out.modified[at] = {}
+        elif len(gone) > 1:
+            if come:
+                out.added[at] = _whole(come[0], shape.inner)
+            out.removed[at] = {}
+        else:
+            if gone:
+                out.removed[at] = _whole(gone[0], shape.inner)
+            out.added[at] = {}
+
+
+def _compare_item(gone: Any, come: Any, inner: Shape, at: str, out: Comparison) -> None:
+    if not gone:
+        out.added[at] = _whole(come[0], inner)
+    elif not come:
+        out.removed[at] = _whole(gone[0], inner)
+    else:
+        _compare(gone[0], come[0], inner, at, out)
+
+
+def _by_element(items: list[Any], shape: Shape) -> dict[str, list[Any]]:
+    found: dict[str, list[Any]] = {}
+    for item in items:
+        found.setdefault(element(shape, item), []).append(item)
+    return found
+
+
+def _whole(value: Any, shape: Shape) -> Tree:
+    """Return the node of a value that is there on one side only: itself and all below."""
+    if shape.leaf or not value:
+        return {}
+    tree: Tree = {SELF: {}}
+    if shape.kind == STRUCT:
+        fields = shape.fields
+        for name, below in value.items():
+            known = fields.get(name)
+            if known is not None:
+                tree[known[0]] = {} if known[1].leaf else _whole(below, known[1])
+    elif shape.kind == MAP:
+        inner = shape.inner
+        for name, below in value.items():
+            tree[f"f:{name}"] = _whole(below, inner)
+    else:
+        for at, items in _by_element(value, shape).items():
+            # An element that stands there twice is only a mark.
+            tree[at] = _whole(items[0], shape.inner) if len(items) == 1 else {}
+    return tree
+
+
+def _collect(value: Any, shape: Shape, tree: Tree) -> None:
+    """Add the fields below one value to a tree, as apply counts them."""
+    if not value:
+        return
+    if shape.kind in (SET, ITEMS):
+        for at, items in _by_element(value, shape).items():
+            below: Tree = {}
+            if len(items) == 1 and not shape.inner.leaf:
+                _collect(items[0], shape.inner, below)
+            tree[at] = {SELF: {}, **below} if below else below
+        return
+    for name, given in value.items():
+        inner = shape.below(name)
+        if inner is not None:
+            _collect_field(name, given, inner, shape, tree)
+
+
+def _collect_field(name: str, given: Any, inner: Shape, shape: Shape, tree: Tree) -> None:
+    below: Tree = {}
+    if not inner.leaf:
+        _collect(given, inner, below)
+    if below:
+        # Entries of a map are members themselves; fields of a struct only as leaves.
+        tree[f"f:{name}"] = {SELF: {}, **below} if shape.kind == MAP else below
+    elif inner.leaf or given is None or given == {} or shape.kind == MAP:
+        tree[f"f:{name}"] = {}
+
+
+def with_named_fields(tree: Tree, shape: Shape | None) -> Tree:
+    """Make every struct field on the way to a member a member too, as removal needs it."""
+    result: Tree = {}
+    for at, node in tree.items():
+        if at == SELF or not node:
+            result[at] = node
+            continue
+        inner = _shape_at(at, shape)
+        below = with_named_fields(node, inner)
+        named = inner is not None and shape is not None and shape.kind == STRUCT
+        result[at] = {SELF: {}, **below} if named and SELF not in below else below
+    return result
+
+
+def _shape_at(at: str, shape: Shape | None) -> Shape | None:
+    if shape is None or shape.leaf:
+        return None
+    if at.startswith("f:"):
+        return shape.below(at[2:])
+    return shape.item if shape.kind == ITEMS and at.startswith("k:") else None

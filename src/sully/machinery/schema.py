@@ -1,0 +1,216 @@
+"""What a kind looks like on the wire: the field tables, loaded.
+
+A table (`*.fields` under api/) lists types and fields with their flags and descriptions. The same
+table drives decoding and strict field checks (decode.py), strategic merge and server-side apply
+(patch/), and the OpenAPI documents behind `kubectl explain` (server).
+
+    DeviceTaint: One mark on a device.
+      key string required emit: Key of the mark.
+      tolerations []DeviceToleration atomic: …
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+SCALARS = frozenset(
+    (
+        "string",
+        "int32",
+        "int64",
+        "number",
+        "bool",
+        "bytes",
+        "Time",
+        "MicroTime",
+        "Quantity",
+        "IntOrString",
+        "object",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scalar:
+    """A value without fields; `object` is any JSON object, kept as it is."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListOf:
+    """A JSON array."""
+
+    item: "Type"
+
+
+@dataclass(frozen=True, slots=True)
+class MapOf:
+    """A JSON object whose keys are data."""
+
+    value: "Type"
+
+
+@dataclass(slots=True, eq=False)
+class ObjectType:
+    """A JSON object with known fields. Filled once while tables load, then only read."""
+
+    package: str
+    name: str
+    doc: str
+    atomic: bool
+    fields: dict[str, "Field"] = field(default_factory=dict)
+
+    @property
+    def full_name(self) -> str:
+        """Return the name under which OpenAPI knows the type."""
+        return f"{self.package}.{self.name}"
+
+
+Type = Scalar | ListOf | MapOf | ObjectType
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of an object type.
+
+    emit: written even when zero. null: written as null when absent. ptr: a zero that was given is
+    kept. list_type and map_keys say how apply merges; merge, merge_key and retain_keys say how a
+    strategic merge patch does.
+    """
+
+    name: str
+    type: Type
+    doc: str = ""
+    required: bool = False
+    emit: bool = False
+    null: bool = False
+    ptr: bool = False
+    list_type: str = ""
+    map_keys: tuple[str, ...] = ()
+    merge: bool = False
+    merge_key: str = ""
+    retain_keys: bool = False
+    default: str | None = None
+    go_type: str = ""
+
+
+class TableError(ValueError):
+    """A field table that cannot be read."""
+
+
+_TYPE_LINE = re.compile(r"^([A-Za-z]\w*)((?: [^\s:]+)*): ?(.*)$")
+_FIELD_LINE = re.compile(r"^  ([A-Za-z$][\w$-]*) ([^\s:]+)((?: [^\s:]+)*): ?(.*)$")
+
+
+@dataclass(slots=True)
+class _Entry:
+    """One line of a table with its continuation lines."""
+
+    name: str
+    type: str
+    flags: tuple[str, ...]
+    doc: list[str]
+
+
+class Tables:
+    """All object types by package; references resolve when first asked for."""
+
+    def __init__(self) -> None:
+        self._raw: dict[str, dict[str, tuple[_Entry, list[_Entry]]]] = {}
+        self._aliases: dict[str, str] = {}
+        self._built: dict[tuple[str, str], ObjectType] = {}
+
+    def load(self, package: str, alias: str, text: str) -> None:
+        """Read one table into a package; a type read again replaces the earlier one."""
+        self._aliases.setdefault(alias, package)
+        types = self._raw.setdefault(package, {})
+        for head, entries in _read(text):
+            types[head.name] = (head, entries)
+
+    def leave_out(self, fields: Mapping[str, Iterable[str]]) -> None:
+        """Forget fields of types, in every package; before anything was asked for."""
+        for types in self._raw.values():
+            for name, gone in fields.items():
+                if name in types:
+                    head, entries = types[name]
+                    types[name] = (head, [entry for entry in entries if entry.name not in gone])
+
+    def get(self, package: str, name: str) -> ObjectType:
+        """Return a type with everything it refers to."""
+        built = self._built.get((package, name))
+        if built is not None:
+            return built
+        try:
+            head, entries = self._raw[package][name]
+        except KeyError:
+            raise TableError(f"no type {name} in package {package}") from None
+        made = ObjectType(package, name, _prose(head.doc), "atomic" in head.flags)
+        self._built[package, name] = made
+        for entry in entries:
+            made.fields[entry.name] = self._field(package, entry)
+        return made
+
+    def types(self, package: str) -> Iterator[ObjectType]:
+        """Go through every type of a package."""
+        for name in self._raw[package]:
+            yield self.get(package, name)
+
+    def _field(self, package: str, entry: _Entry) -> Field:
+        options: dict[str, object] = {}
+        for flag in entry.flags:
+            options.update(_flag(flag))
+        kind = self._type(package, entry.type)
+        return Field(entry.name, kind, _prose(entry.doc), **options)  # type: ignore[arg-type]  # _flag yields only Field's own names
+
+    def _type(self, package: str, text: str) -> Type:
+        if text.startswith("[]"):
+            return ListOf(self._type(package, text[2:]))
+        if text.startswith("{}"):
+            return MapOf(self._type(package, text[2:]))
+        if text in SCALARS:
+            return Scalar(text)
+        alias, dot, name = text.rpartition(".")
+        return self.get(self._aliases[alias] if dot else package, name)
+
+
+def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
+    found: list[tuple[_Entry, list[_Entry]]] = []
+    last: _Entry | None = None
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        if line.startswith("      ") and last is not None:
+            last.doc.append(line.strip())
+        elif match := _FIELD_LINE.match(line):
+            last = _Entry(match[1], match[2], tuple(match[3].split()), [match[4]])
+            found[-1][1].append(last)
+        elif match := _TYPE_LINE.match(line):
+            last = _Entry(match[1], "", tuple(match[2].split()), [match[3]])
+            found.append((last, []))
+        else:
+            raise TableError(f"line {number} is neither a type nor a field: {line!r}")
+    return found
+
+
+def _flag(flag: str) -> dict[str, object]:
+    name, _, argument = flag.rstrip(")").partition("(")
+    if flag in ("required", "emit", "null", "ptr"):
+        return {flag: True}
+    if flag in ("atomic", "set"):
+        return {"list_type": flag}
+    if name == "map":
+        return {"list_type": "map", "map_keys": tuple(argument.split(","))}
+    if name == "merge":
+        return {"merge": True, "merge_key": argument}
+    if flag == "retainKeys":
+        return {"retain_keys": True}
+    if name == "go":
+        return {"go_type": argument}
+    if flag.startswith("default="):
+        return {"default": flag.removeprefix("default=")}
+    raise TableError(f"unknown flag {flag!r}")
+
+
+def _prose(lines: list[str]) -> str:
+    return " ".join(line for line in lines if line)

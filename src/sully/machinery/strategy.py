@@ -1,0 +1,152 @@
+"""What a kind does on write, in one object per kind.
+
+The server runs every write through the same steps (decode → default → admit → prepare → validate
+→ commit); a Strategy fills them in. All methods get plain dicts in the hub version of the kind.
+`obj` is a fresh copy the method may change in place; `old` is shared and must not be touched.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from sully.machinery.fields import FieldError
+from sully.machinery.gates import Gates
+
+Obj = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class WriteContext:
+    """What a strategy may know about the request besides the objects."""
+
+    now: datetime
+    user: str
+    groups: tuple[str, ...]
+    version: str  # of the API the client speaks, for example v1beta1
+    gates: Gates
+    # Reads another object: (resource, namespace, name) → its hub form, or None.
+    lookup: Callable[[str, str, str], Obj | None]
+    new_suffix: Callable[[], str]  # five characters for generated names
+    strict_compat: bool = False  # --compat reference: upstream's quirks, none of our improvements
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the printed table. `cell` gets the hub object and now."""
+
+    name: str
+    cell: Callable[[Obj, datetime], Any]
+    type: str = "string"
+    format: str = ""
+    priority: int = 0
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The steps of a write with their usual behaviour; kinds override what they need.
+
+    reset: paths that this endpoint does not own for field management, as tuples of field names.
+    """
+
+    reset: tuple[tuple[str, ...], ...] = ()
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Fill in what the client left out; runs on every decoded body, also after a patch."""
+
+    def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Change or refuse (raise ApiError) as admission plugins do; before prepare."""
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Wipe what clients may not set on create; set generation where the kind has one."""
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Carry over what this endpoint may not change; bump generation where due."""
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Yield everything wrong with a new object; metadata is checked by the server."""
+        return iter(())
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Yield everything wrong with a change."""
+        return iter(())
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Yield texts for Warning headers."""
+        return ()
+
+    def validate_name(self, name: str) -> Sequence[str]:
+        """Return what is wrong with an object name; usual: a DNS subdomain."""
+        from sully.machinery.names import dns_subdomain_problems  # late: names is rarely needed
+
+        # Names count characters where label keys count bytes; the texts are on the wire.
+        return dns_subdomain_problems(name, unit="characters")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One served version of a kind and how it relates to the hub version."""
+
+    name: str
+    package: str  # of its types in the field tables
+    to_hub: Callable[[Obj], Obj] | None = None  # None: same shape
+    from_hub: Callable[[Obj], Obj] | None = None
+    deprecation: str = ""  # text of the Warning header, empty for none
+    unconditional_update: bool = True  # may PUT leave out the resourceVersion
+    delete_returns_object: bool = False
+    enabled: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceType:
+    """One resource of the API: its names, versions, strategies and looks."""
+
+    group: str
+    kind: str
+    plural: str
+    singular: str
+    namespaced: bool
+    versions: tuple[Version, ...]  # the first is the hub: what is stored
+    strategy: Strategy
+    status: Strategy | None = None
+    scale: bool = False
+    connect: tuple[str, ...] = ()  # subresources handled by the server by name: binding, eviction…
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    columns: tuple[Column, ...] = ()
+    # Field labels for fieldSelector besides metadata.name(space): label → value of the object.
+    selectable: Mapping[str, Callable[[Obj], str]] = field(default_factory=dict)
+    # Builds the 400 text for an unknown label from (group, version, kind, label); None: the usual.
+    unknown_label: Callable[[str, str, str, str], str] | None = None
+    create_on_update: bool = False  # PUT of what does not exist creates it
+    grace_period: Callable[[Obj], int] | None = None  # seconds a deletion waits (pods)
+    storage: str = ""  # name of another resource whose objects these are, in another shape
+    verbs: tuple[str, ...] = (
+        "create",
+        "delete",
+        "deletecollection",
+        "get",
+        "list",
+        "patch",
+        "update",
+        "watch",
+    )
+
+    @property
+    def storage_key(self) -> str:
+        """Return the name under which the store keeps objects of this resource."""
+        return self.storage or (f"{self.group}/{self.plural}" if self.group else self.plural)
+
+    @property
+    def hub(self) -> Version:
+        """Return the version in which objects are stored."""
+        return self.versions[0]
+
+    def version(self, name: str) -> Version | None:
+        """Return a served version by name."""
+        for version in self.versions:
+            if version.name == name and version.enabled:
+                return version
+        return None

@@ -1,0 +1,36 @@
+"""How long to wait before trying again: longer with each failure, up to a bound.
+
+The work queue uses it per key, the client per connection. It keeps no state: whoever counts the
+failures asks for a delay.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Backoff:
+    """Exponential delays with jitter.
+
+    The jitter only adds, so the first delay is never shorter than `base`, and it spreads those
+    who failed together so that they do not come back together.
+    """
+
+    base: float = 0.005
+    cap: float = 60.0
+    factor: float = 2.0
+    jitter: float = 0.1
+    """The largest part of a delay that is added to it at random."""
+    chance: random.Random = field(default_factory=random.Random, repr=False, compare=False)
+
+    def delay(self, failures: int) -> float:
+        """Return the seconds to wait after this many failures in a row; none without one."""
+        if failures <= 0:
+            return 0.0
+        # Beyond this the cap holds anyway, and the power would overflow a float.
+        limit = math.log(max(self.cap / self.base, 1.0), self.factor)
+        plain = self.base * math.pow(self.factor, min(failures - 1, limit))
+        return min(plain, self.cap) * (1.0 + self.jitter * self.chance.random())

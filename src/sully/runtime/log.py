@@ -1,0 +1,88 @@
+"""How the program logs: a constant message and fields, for people or as JSON lines.
+
+`configure` is called once, by `app.py` or the CLI. A module takes `get_logger` at import time,
+which costs nothing before its first line; what logs often binds its fields once.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+
+import msgspec
+
+if TYPE_CHECKING:
+    from structlog.typing import EventDict, FilteringBoundLogger, Processor, WrappedLogger
+
+Format = Literal["console", "json"]
+Level = Literal["debug", "info", "warning", "error"]
+
+
+def get_logger(room: str, **fields: object) -> FilteringBoundLogger:
+    """Return the logger of a room of the house."""
+    return cast("FilteringBoundLogger", _Lazy(room, fields))
+
+
+class _Lazy:
+    """Stands for a logger until the first line, because structlog takes long to import."""
+
+    __slots__ = ("_bound", "_fields")
+
+    def __init__(self, room: str, fields: dict[str, object]) -> None:
+        self._fields = {"room": room, **fields}
+        self._bound: FilteringBoundLogger | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        import structlog
+
+        if self._bound is not None:
+            return getattr(self._bound, name)
+        bound = structlog.get_logger().bind(**self._fields)
+        if structlog.is_configured():
+            # Earlier it would stay with the defaults for ever.
+            self._bound = bound
+        return getattr(bound, name)
+
+
+def configure(
+    form: Format = "console", *, level: Level = "info", stream: TextIO | None = None
+) -> None:
+    """Set up logging for the process, also for libraries that use the standard library's."""
+    import structlog
+
+    out = stream or sys.stderr
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=_processors(form, colors=out.isatty()),
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.WriteLoggerFactory(file=out),
+        cache_logger_on_first_use=True,
+    )
+    logging.basicConfig(handlers=[_Forward()], level=max(number, logging.WARNING), force=True)
+
+
+def _processors(form: Format, *, colors: bool) -> list[Processor]:
+    import structlog
+
+    shared: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    ]
+    if form == "json":
+        return [*shared, structlog.processors.format_exc_info, _render_json]
+    return [*shared, structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time")]
+
+
+def _render_json(logger: WrappedLogger, name: str, event: EventDict) -> str:  # noqa: ARG001 - structlog's signature
+    # Anything may be a field; what has no JSON form is shown as text rather than lost.
+    return msgspec.json.encode(event, enc_hook=str).decode()
+
+
+class _Forward(logging.Handler):
+    """Sends what libraries log through the same processors."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        get_logger(record.name).log(
+            record.levelno, record.getMessage(), exc_info=record.exc_info or None
+        )

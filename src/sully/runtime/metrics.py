@@ -1,0 +1,183 @@
+"""The numbers the program shows at `/metrics`, under the names Kubernetes uses for them.
+
+Each `Metrics` has its own registry, so that two control planes in one process, as in tests, do
+not mix. Only `app.py` makes one and hands it on. Labels are few and bounded: a series per device
+would take longer to print than anyone waits for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    # Imported when the first `Metrics` is made: it brings a web server with it, which a command
+    # that prints a table should not pay for.
+    from prometheus_client import Counter, Gauge, Histogram
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+REQUEST_BUCKETS = (
+    *(0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0),
+    *(3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 15.0, 20.0, 30.0, 45.0, 60.0),
+)
+QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
+
+
+class RequestLabels(NamedTuple):
+    """What a request was about, as upstream labels it."""
+
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    scope: str = ""
+    dry_run: str = ""
+    component: str = "apiserver"
+
+
+class Metrics:
+    """A registry, and the metrics that belong to no single room."""
+
+    def __init__(self) -> None:
+        import prometheus_client
+
+        self._library = prometheus_client
+        # A second series per counter, with the time of its birth, that upstream does not have.
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type here
+        self.registry = prometheus_client.CollectorRegistry()
+        self.requests = RequestMetrics(self)
+        self._queues = _QueueFamilies(self)
+
+    def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
+        """Return a new counter; its name ends in `_total`."""
+        return self._library.Counter(name, text, labels, registry=self.registry)
+
+    def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
+        """Return a new gauge."""
+        return self._library.Gauge(name, text, labels, registry=self.registry)
+
+    def histogram(
+        self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float]
+    ) -> Histogram:
+        """Return a new histogram."""
+        return self._library.Histogram(
+            name, text, labels, buckets=tuple(buckets), registry=self.registry
+        )
+
+    def queue(self, name: str) -> QueueMetrics:
+        """Return the observer of the work queue with this name."""
+        return QueueMetrics(self._queues, name)
+
+    def render(self) -> bytes:
+        """Return the page that Prometheus reads, as `CONTENT_TYPE`."""
+        return self._library.generate_latest(self.registry)
+
+
+class RequestMetrics:
+    """What the API server counts about its requests."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        names = RequestLabels._fields
+        self._total = metrics.counter(
+            "apiserver_request_total", "Requests answered, by what they did.", (*names, "code")
+        )
+        self._seconds = metrics.histogram(
+            "apiserver_request_duration_seconds",
+            "Seconds until a request was answered.",
+            names,
+            buckets=REQUEST_BUCKETS,
+        )
+        self._inflight = metrics.gauge(
+            "apiserver_current_inflight_requests", "Requests being answered.", ("request_kind",)
+        )
+        self._long_running = metrics.gauge(
+            "apiserver_longrunning_requests",
+            "Requests that stay open, such as watches.",
+            tuple(name for name in names if name != "dry_run"),
+        )
+        # Finding a child by its labels takes longer than counting with it.
+        self._counters: dict[tuple[RequestLabels, int], Counter] = {}
+        self._timers: dict[RequestLabels, Histogram] = {}
+        self.reading: Gauge = self._inflight.labels("readOnly")
+        self.mutating: Gauge = self._inflight.labels("mutating")
+
+    def answered(self, labels: RequestLabels, code: int, seconds: float) -> None:
+        """Count one answered request."""
+        self.counted(labels, code)
+        timer = self._timers.get(labels)
+        if timer is None:
+            timer = self._timers[labels] = self._seconds.labels(*labels)
+        timer.observe(seconds)
+
+    def counted(self, labels: RequestLabels, code: int) -> None:
+        """Count one request whose duration says nothing, such as a watch."""
+        counter = self._counters.get((labels, code))
+        if counter is None:
+            counter = self._counters[labels, code] = self._total.labels(*labels, str(code))
+        counter.inc()
+
+    def long_running(self, labels: RequestLabels) -> Gauge:
+        """Return the gauge of open requests of this kind, to be moved up and down."""
+        chosen = {key: value for key, value in labels._asdict().items() if key != "dry_run"}
+        return self._long_running.labels(**chosen)
+
+
+class _QueueFamilies:
+    """The metrics of all work queues, labelled by name."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        label = ("name",)
+        self.depth = metrics.gauge("workqueue_depth", "Keys that wait.", label)
+        self.adds = metrics.counter("workqueue_adds_total", "Keys queued.", label)
+        self.retries = metrics.counter("workqueue_retries_total", "Keys that came back.", label)
+        self.waited = metrics.histogram(
+            "workqueue_queue_duration_seconds",
+            "Seconds a key waited.",
+            label,
+            buckets=QUEUE_BUCKETS,
+        )
+        self.worked = metrics.histogram(
+            "workqueue_work_duration_seconds",
+            "Seconds it took to deal with a key.",
+            label,
+            buckets=QUEUE_BUCKETS,
+        )
+
+
+@dataclass(slots=True, init=False)
+class QueueMetrics:
+    """Observes one work queue; fulfils `workqueue.QueueObserver`."""
+
+    _depth: Gauge
+    _adds: Counter
+    _retries: Counter
+    _waited: Histogram
+    _worked: Histogram
+
+    def __init__(self, families: _QueueFamilies, name: str) -> None:
+        self._depth = families.depth.labels(name)
+        self._adds = families.adds.labels(name)
+        self._retries = families.retries.labels(name)
+        self._waited = families.waited.labels(name)
+        self._worked = families.worked.labels(name)
+
+    def added(self, depth: int) -> None:
+        """Note that a key was queued, and how many wait now."""
+        self._adds.inc()
+        self._depth.set(depth)
+
+    def started(self, depth: int, waited: float) -> None:
+        """Note that a key was handed out after this many seconds."""
+        self._depth.set(depth)
+        self._waited.observe(waited)
+
+    def finished(self, worked: float) -> None:
+        """Note that a key was dealt with in this many seconds."""
+        self._worked.observe(worked)
+
+    def retried(self) -> None:
+        """Note that a key failed and will come back."""
+        self._retries.inc()

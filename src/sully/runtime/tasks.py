@@ -1,0 +1,26 @@
+"""Small patterns around tasks that the standard library leaves to everyone.
+
+Tasks start in a `TaskGroup`; what is here never outlives the call that started it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+
+
+async def wait_first(*waits: Awaitable[object]) -> None:
+    """Return when the first of these is over; the others are cancelled and have ended by then.
+
+    An error of the first one is raised; that of a cancelled one is not.
+    """
+    tasks = [asyncio.ensure_future(wait) for wait in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        # Even if we are cancelled ourselves, nothing may be left running behind our back.
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()

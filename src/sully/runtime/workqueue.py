@@ -1,0 +1,217 @@
+"""The queue between what happened and those who deal with it: keys, not events.
+
+A key that is added ten times while it waits is handed out once, and a key that is being worked on
+is never handed to a second worker: it comes back when the first is done. So a storm of events
+costs one reconcile, and a reconcile needs no lock. The semantics are client-go's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Hashable
+from heapq import heappop, heappush
+from itertools import count
+from typing import Generic, Protocol, TypeVar
+
+from sully.runtime.backoff import Backoff
+from sully.runtime.clock import Clock
+from sully.runtime.tasks import wait_first
+
+K = TypeVar("K", bound=Hashable)
+
+
+class ShutDown(Exception):  # noqa: N818 - an ending, not an error
+    """The queue was shut down and holds nothing more."""
+
+
+class QueueObserver(Protocol):
+    """Is told what a queue does; `metrics.py` has one."""
+
+    def added(self, depth: int) -> None:
+        """Note that a key was queued, and how many wait now."""
+        ...
+
+    def started(self, depth: int, waited: float) -> None:
+        """Note that a key was handed out after this many seconds."""
+        ...
+
+    def finished(self, worked: float) -> None:
+        """Note that a key was dealt with in this many seconds."""
+        ...
+
+    def retried(self) -> None:
+        """Note that a key failed and will come back."""
+        ...
+
+
+class WorkQueue(Generic[K]):
+    """Hands out keys, each to one worker at a time."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        backoff: Backoff | None = None,
+        observer: QueueObserver | None = None,
+    ) -> None:
+        self._clock = clock
+        self._backoff = backoff or Backoff()
+        self._observer = observer
+        self._ready: deque[K] = deque()
+        self._dirty: dict[K, float] = {}
+        """Keys that are to be handed out, with the time at which that became so."""
+        self._working: dict[K, float] = {}
+        self._due: dict[K, float] = {}
+        self._timers: list[tuple[float, int, K]] = []
+        self._order = count()
+        self._failures: dict[K, int] = {}
+        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._drained: list[asyncio.Future[None]] = []
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Return how many keys wait to be handed out now."""
+        return len(self._ready)
+
+    @property
+    def delayed(self) -> int:
+        """Return how many keys wait for their time."""
+        return len(self._due)
+
+    def add(self, key: K) -> None:
+        """Hand this key out as soon as possible, but once."""
+        if self._closed or key in self._dirty:
+            return
+        self._dirty[key] = self._clock.monotonic()
+        if key not in self._working:
+            self._queue(key)
+
+    def add_after(self, key: K, seconds: float) -> None:
+        """Add a key later. Of several times for one key the earliest counts."""
+        if seconds <= 0:
+            self.add(key)
+            return
+        due = self._clock.monotonic() + seconds
+        if self._closed or due >= self._due.get(key, float("inf")):
+            return
+        self._due[key] = due
+        heappush(self._timers, (due, next(self._order), key))
+        if self._timers[0][2] == key:
+            # Those who wait have slept towards a later time; all of them, because the first to
+            # wake may be handed something else.
+            self._wake_all()
+
+    def retry(self, key: K) -> float:
+        """Add a key that failed, after a delay that grows with each failure; return the delay."""
+        self._failures[key] = self._failures.get(key, 0) + 1
+        delay = self._backoff.delay(self._failures[key])
+        self.add_after(key, delay)
+        if self._observer:
+            self._observer.retried()
+        return delay
+
+    def forget(self, key: K) -> None:
+        """Forget the failures of a key, because it succeeded."""
+        self._failures.pop(key, None)
+
+    def failures(self, key: K) -> int:
+        """Return how often a key failed in a row."""
+        return self._failures.get(key, 0)
+
+    async def get(self) -> K:
+        """Wait for a key and take it; `done` must be called for it.
+
+        Raises `ShutDown` when there will be no more.
+        """
+        while True:
+            self._release_due()
+            if self._ready:
+                return self._take()
+            if self._closed:
+                raise ShutDown
+            await self._changed()
+
+    def done(self, key: K) -> None:
+        """Give a key back; if it was added meanwhile, it is handed out again."""
+        worked = self._clock.monotonic() - self._working.pop(key)
+        if self._observer:
+            self._observer.finished(worked)
+        if key in self._dirty:
+            self._queue(key)
+        self._tell_drained()
+
+    def shut_down(self) -> None:
+        """Accept nothing more and drop what is delayed; what is ready is still handed out."""
+        self._closed = True
+        self._due.clear()
+        self._timers.clear()
+        self._wake_all()
+        self._tell_drained()
+
+    async def drained(self) -> None:
+        """Wait until nothing is ready and nobody works."""
+        if self._ready or self._working:
+            future = asyncio.get_running_loop().create_future()
+            self._drained.append(future)
+            await future
+
+    def _queue(self, key: K) -> None:
+        self._ready.append(key)
+        if self._observer:
+            self._observer.added(len(self._ready))
+        while self._waiting:
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(None)
+                return
+
+    def _take(self) -> K:
+        key = self._ready.popleft()
+        now = self._clock.monotonic()
+        since = self._dirty.pop(key)
+        self._working[key] = now
+        if self._observer:
+            self._observer.started(len(self._ready), now - since)
+        return key
+
+    def _release_due(self) -> None:
+        now = self._clock.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            due, _, key = heappop(self._timers)
+            # A later entry of a key that got an earlier time, or was released by it.
+            if self._due.get(key) == due:
+                del self._due[key]
+                self.add(key)
+
+    async def _changed(self) -> None:
+        """Wait until a key is ready, or may be."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        try:
+            if self._timers:
+                pause = self._timers[0][0] - self._clock.monotonic()
+                await wait_first(waiter, self._clock.sleep(pause))
+            else:
+                await waiter
+        except asyncio.CancelledError:
+            if waiter.done() and not waiter.cancelled() and self._ready:
+                # We were woken for a key and leave without it: someone else must come.
+                self._wake_all()
+            raise
+        finally:
+            if waiter in self._waiting:
+                self._waiting.remove(waiter)
+
+    def _wake_all(self) -> None:
+        waiting, self._waiting = self._waiting, deque()
+        for waiter in waiting:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def _tell_drained(self) -> None:
+        if not self._ready and not self._working:
+            for future in self._drained:
+                if not future.done():
+                    future.set_result(None)
+            self._drained.clear()

@@ -1,0 +1,141 @@
+"""The verbs of the API, independent of how a request arrives.
+
+HTTP (http/) and the in-process transport (inprocess.py) both call these, so they share every
+check and every error.
+"""
+
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass
+
+from sully.machinery.errors import method_not_allowed
+from sully.machinery.gates import Gates
+from sully.machinery.scheme import Scheme
+from sully.machinery.strategy import Obj
+from sully.runtime.clock import Clock
+from sully.runtime.ids import Ids
+from sully.server.bodies import Body
+from sully.server.connect import Connector
+from sully.server.deletes import Deleter, delete_options
+from sully.server.objects import Objects
+from sully.server.options import check_write_options
+from sully.server.patches import Patcher
+from sully.server.reads import Listing, Reader
+from sully.server.requests import Request
+from sully.server.watching import Change, Random, Watcher
+from sully.server.writes import Result, Writer
+from sully.store.base import Record, Store
+
+
+@dataclass(frozen=True, slots=True)
+class Chance:
+    """What the outside decides: the time, identifiers, randomness."""
+
+    clock: Clock
+    ids: Ids
+    random: Random
+
+
+class Api:
+    """One API server over one store."""
+
+    def __init__(
+        self,
+        *,
+        scheme: Scheme,
+        store: Store,
+        chance: Chance,
+        gates: Gates | None = None,
+        strict_compat: bool = False,
+    ) -> None:
+        clock, ids, random = chance.clock, chance.ids, chance.random
+        self.scheme = scheme
+        self.store = store
+        self.clock = clock
+        self.gates = gates or Gates()
+        self.strict_compat = strict_compat
+        self.objects = Objects(scheme)
+        self.writer = Writer(
+            store=store,
+            objects=self.objects,
+            clock=clock,
+            ids=ids,
+            gates=self.gates,
+            strict=strict_compat,
+        )
+        self.watcher = Watcher(store, self.objects, clock, random, strict=strict_compat)
+        self._reader = Reader(store, self.objects)
+        self._patcher = Patcher(self.writer)
+        self._deleter = Deleter(self.writer)
+        self._connector = Connector(self.writer, self._deleter, self._reader)
+
+    async def get(self, request: Request) -> Record:
+        """Read one object, or the status of one."""
+        self._allow(request, "get")
+        return await self._reader.get(request)
+
+    async def list(self, request: Request) -> Listing:
+        """Read a page of a list."""
+        self._allow(request, "list")
+        return await self._reader.listing(request)
+
+    async def watch(self, request: Request) -> AsyncGenerator[Sequence[Change], None]:
+        """Follow a list."""
+        self._allow(request, "watch")
+        return await self.watcher.watch(request)
+
+    async def create(self, request: Request, body: Body) -> Result:
+        """Create an object."""
+        self._allow(request, "create")
+        check_write_options(request, "CreateOptions")
+        return await self.writer.create(request, body)
+
+    async def update(self, request: Request, body: Body) -> Result:
+        """Replace an object or its status."""
+        self._allow(request, "update")
+        check_write_options(request, "UpdateOptions")
+        return await self.writer.update(request, body)
+
+    async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
+        """Change an object by a patch, or apply a configuration."""
+        self._allow(request, "patch")
+        check_write_options(request, "PatchOptions", apply="apply-patch" in patch_type)
+        return await self._patcher.patch(request, patch_type, body)
+
+    async def delete(self, request: Request, body: Obj | None) -> Result:
+        """Delete one object."""
+        self._allow(request, "delete")
+        options = delete_options(request, body)
+        return await self._deleter.delete(with_dry_run(request, options), options)
+
+    async def delete_collection(self, request: Request, body: Obj | None) -> Listing:
+        """Delete every object that the request selects; return what there was."""
+        self._allow(request, "deletecollection")
+        options = delete_options(request, body)
+        return await self._deleter.delete_collection(
+            with_dry_run(request, options), options, self._reader
+        )
+
+    def connects(self, request: Request) -> bool:
+        """Say whether a request is for a subresource with verbs of its own."""
+        return request.target.subresource not in ("", "status")
+
+    @property
+    def connector(self) -> Connector:
+        """Return who handles scale, binding, eviction and finalize."""
+        return self._connector
+
+    def _allow(self, request: Request, verb: str) -> None:
+        target = request.target
+        if verb not in target.resource.verbs:
+            raise method_not_allowed()
+        if target.subresource == "status" and verb not in ("get", "update", "patch"):
+            raise method_not_allowed()
+
+
+def with_dry_run(request: Request, options: Obj) -> Request:
+    """Let a dry run asked for in a body count like one in the URL."""
+    if "All" in (options.get("dryRun") or ()) and request.option("dryRun") != "All":
+        return Request(
+            request.user, request.target, {**request.options, "dryRun": "All"}, request.user_agent
+        )
+    return request

@@ -1,0 +1,132 @@
+"""From a request body to an object in the hub version: kind check, field check, conversion."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sully.machinery.decode import DecodeError, decode
+from sully.machinery.errors import ApiError, BadRequest, invalid
+from sully.machinery.fields import Path
+from sully.machinery.gotext import quote
+from sully.machinery.strategy import Obj
+from sully.server.objects import Objects
+from sully.server.requests import Request, Target
+
+_LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
+
+
+@dataclass(slots=True)
+class Body:
+    """A parsed body: a JSON value, the paths of repeated keys, and the bytes for error texts."""
+
+    value: Any
+    repeated: list[str] = field(default_factory=list)
+    raw: bytes = b""
+
+
+@dataclass(slots=True)
+class Decoded:
+    """An object in the hub version with what the client should be told about its fields."""
+
+    obj: Obj
+    warnings: list[str]
+
+
+def field_validation(request: Request) -> str:
+    """Return how unknown fields are treated: Ignore, Warn or Strict."""
+    mode = request.option("fieldValidation") or "Warn"
+    return mode
+
+
+def decode_body(objects: Objects, request: Request, body: Body) -> Decoded:
+    """Check and convert a whole object that a client sent."""
+    value = {} if body.value is None else body.value
+    if not isinstance(value, dict):
+        raise _unrecognised(request.target, value, body.raw)
+    check_kind(objects, request.target, value)
+    return decode_object(objects, request, value, body.repeated)
+
+
+def decode_object(
+    objects: Objects,
+    request: Request,
+    value: Obj,
+    repeated: list[str],
+    patch: Callable[[], str] | None = None,
+) -> Decoded:
+    """Check the fields of an object of the target's version and bring it into the hub version.
+
+    `patch` shows the result of a patch, which error texts quote.
+    """
+    target = request.target
+    schema = objects.scheme.schema(target.resource, target.version)
+    unknown: list[str] = []
+    try:
+        found = decode(value, schema, unknown)
+    except DecodeError as error:
+        raise _undecodable(target, str(error), patch) from None
+    problems = [f"duplicate field {quote(name)}" for name in repeated]
+    problems += [f"unknown field {quote(name)}" for name in unknown]
+    mode = field_validation(request)
+    if problems and mode == "Strict":
+        raise _undecodable(target, f"strict decoding error: {', '.join(problems)}", patch)
+    found.pop("kind", None)
+    found.pop("apiVersion", None)
+    hub = objects.to_hub(found, target.resource, target.version)
+    return Decoded(hub, problems if mode == "Warn" else [])
+
+
+def _undecodable(target: Target, problem: str, patch: Callable[[], str] | None) -> ApiError:
+    if patch is not None:
+        return invalid("", "", "", [Path("patch").invalid(patch(), problem)])
+    kind = target.resource.kind
+    return BadRequest(
+        f"{kind} in version {quote(target.version)} cannot be handled as a {kind}: {problem}"
+    )
+
+
+def _unrecognised(target: Target, value: Any, raw: bytes) -> BadRequest:
+    shape = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
+    shape = "bool" if isinstance(value, bool) else shape
+    go_type = (
+        'struct { APIVersion string "json:\\"apiVersion,omitempty\\"";'
+        ' Kind string "json:\\"kind,omitempty\\"" }'
+    )
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {target.resource.kind}):"
+        f" couldn't get version/kind; json parse error: json: cannot unmarshal {shape} into Go"
+        f" value of type {go_type} ({raw[:1024].hex()})"
+    )
+
+
+def check_kind(objects: Objects, target: Target, value: Obj) -> None:
+    """Refuse a body that says it is something else than the path."""
+    kind = value.get("kind") or target.resource.kind
+    api_version = value.get("apiVersion") or target.group_version
+    if kind == target.resource.kind and api_version == target.group_version:
+        return
+    group, _, version = str(api_version).rpartition("/")
+    other = objects.scheme.by_kind(group, version, str(kind))
+    if other is None:
+        raise BadRequest(
+            f"no kind {quote(str(kind))} is registered for version {quote(str(api_version))}"
+            f' in scheme "{_LEGACY_SCHEME}"'
+            if objects.scheme.serves(group, version)
+            else f"{kind} in version {quote(version)} cannot be handled as a"
+            f" {target.resource.kind}: no kind {quote(str(kind))} is registered for version"
+            f' {quote(str(api_version))} in scheme "{_LEGACY_SCHEME}"'
+        )
+    if kind == target.resource.kind:
+        raise BadRequest(
+            f"the API version in the data ({api_version}) does not match the expected API version"
+            f" ({target.group_version})"
+        )
+    raise BadRequest(
+        f"{kind} in version {quote(version)} cannot be handled as a {target.resource.kind}:"
+        f" converting ({version}.{kind}) to ({_internal(target)}): unknown conversion"
+    )
+
+
+def _internal(target: Target) -> str:
+    package = target.resource.group.split(".")[0] or "core"
+    return f"{package}.{target.resource.kind}"

@@ -1,0 +1,162 @@
+"""The form of an answer: JSON or YAML; the object, its metadata only, or a printed table."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sully.machinery.errors import BadRequest, NotAcceptable
+from sully.machinery.fields import Path
+from sully.machinery.strategy import Column, Obj
+from sully.machinery.timestamps import age, parse_time
+from sully.server.objects import typed
+from sully.server.requests import Request, Target
+
+JSON, YAML = "application/json", "application/yaml"
+_ANY = ("*/*", "application/*")
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """How an answer is to look."""
+
+    media: str = JSON
+    shape: str = ""  # "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
+    group_version: str = "meta.k8s.io/v1"
+    pretty: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Say whether the stored encoding can be sent as it is."""
+        return self.media == JSON and not self.shape and not self.pretty
+
+
+PLAIN = Form()
+
+
+def choose(accept: str, *, pretty: bool = False) -> Form:
+    """Pick the first form in an Accept header that we can give."""
+    if not accept:
+        return Form(pretty=pretty) if pretty else PLAIN
+    for clause in accept.split(","):
+        form = _clause(clause, pretty=pretty)
+        if form is not None:
+            return form
+    raise NotAcceptable(
+        "only the following media types are accepted: application/json, application/yaml"
+    )
+
+
+def _clause(clause: str, *, pretty: bool) -> Form | None:
+    media, *parameters = (part.strip() for part in clause.split(";"))
+    options = dict(part.partition("=")[::2] for part in parameters)
+    if media in _ANY:
+        media = JSON
+    if media not in (JSON, YAML):
+        return None
+    shape = options.get("as", "")
+    if shape and not _offered(shape, options):
+        return None
+    group_version = f"meta.k8s.io/{options.get('v', 'v1')}" if shape else ""
+    pretty = pretty or options.get("pretty", "") not in ("", "0", "false")
+    return Form(media, shape, group_version, pretty)
+
+
+def _offered(shape: str, options: dict[str, str]) -> bool:
+    known = shape in ("Table", "PartialObjectMetadata", "PartialObjectMetadataList")
+    return known and options.get("g") == "meta.k8s.io" and options.get("v") in ("v1", "v1beta1")
+
+
+def metadata_only(obj: Obj, form: Form) -> Obj:
+    """Return the PartialObjectMetadata of an object."""
+    return {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": form.group_version,
+        "metadata": obj["metadata"],
+    }
+
+
+def metadata_list(metadata: Obj, objects: list[Obj], form: Form) -> Obj:
+    """Return the PartialObjectMetadataList of a list; its items do say their kind."""
+    return {
+        "kind": "PartialObjectMetadataList",
+        "apiVersion": form.group_version,
+        "metadata": metadata,
+        "items": [metadata_only(obj, form) for obj in objects],
+    }
+
+
+def name_column() -> Column:
+    """Return the column every table begins with."""
+    return Column("Name", lambda obj, _: obj["metadata"]["name"], format="name")
+
+
+def age_column() -> Column:
+    """Return the column most tables end with."""
+    return Column("Age", _age)
+
+
+def _age(obj: Obj, now: datetime) -> str:
+    created = obj["metadata"].get("creationTimestamp")
+    return age(parse_time(created), now) if created else "<unknown>"
+
+
+def created_column() -> Column:
+    """Return the second column of kinds without columns of their own."""
+    return Column(
+        "Created At",
+        lambda obj, _: obj["metadata"].get("creationTimestamp", ""),
+        type="date",
+    )
+
+
+class Tables:
+    """Prints objects as tables."""
+
+    def __init__(self, request: Request, form: Form, now: datetime) -> None:
+        target = request.target
+        self._target = target
+        self._form = form
+        self._now = now
+        self._include = request.option("includeObject") or "Metadata"
+        self._columns = target.resource.columns or (name_column(), created_column())
+        if self._include not in ("Metadata", "Object", "None"):
+            problem = Path("includeObject").invalid(
+                self._include, "must be 'Metadata', 'Object', 'None', or empty"
+            )
+            raise BadRequest(f"Unable to convert to Table as requested: {problem}")
+
+    def table(self, metadata: Obj, rows: list[tuple[Obj, Obj]], *, columns: bool = True) -> Obj:
+        """Return the table of (hub object, view in the client's version) pairs."""
+        return {
+            "kind": "Table",
+            "apiVersion": self._form.group_version,
+            "metadata": metadata,
+            "columnDefinitions": [_definition(c) for c in self._columns] if columns else None,
+            "rows": [self._row(hub, view) for hub, view in rows],
+        }
+
+    def _row(self, hub: Obj, view: Obj) -> Obj:
+        cells = [column.cell(hub, self._now) for column in self._columns]
+        return {"cells": cells, "object": self._shown(view)}
+
+    def _shown(self, view: Obj) -> Any:
+        if self._include == "None":
+            return None
+        if self._include == "Object":
+            return typed(view, self._target)
+        return metadata_only(view, self._form)
+
+
+def _definition(column: Column) -> Obj:
+    return {
+        "name": column.name,
+        "type": column.type,
+        "format": column.format,
+        "description": column.description,
+        "priority": column.priority,
+    }
+
+
+def list_kind(target: Target) -> str:
+    """Return the kind of a list of the target's objects."""
+    return f"{target.resource.kind}List"

@@ -1,0 +1,117 @@
+"""The ASGI application: a request becomes a verb, an answer or an error becomes bytes."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from sully.machinery.errors import (
+    ApiError,
+    InternalError,
+    method_not_allowed,
+)
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+from sully.server.api import Api
+from sully.server.http import identity, pages
+from sully.server.http.documents import Documents
+from sully.server.http.exchange import Exchange, Receive, Send
+from sully.server.http.metrics import RequestCounter
+from sully.server.http.objects import ObjectRoutes, verb_of
+from sully.server.requests import Target, parse_path
+
+_log = get_logger("server")
+NOT_FOUND = b"404 page not found\n"
+
+
+class _Served:
+    """What a request turned out to be about, known even when it fails."""
+
+    __slots__ = ("target", "verb")
+
+    def __init__(self) -> None:
+        self.target: Target | None = None
+        self.verb = ""
+
+
+class HttpApp:
+    """Serves one Api over ASGI."""
+
+    def __init__(self, api: Api, clock: Clock, metrics: RequestCounter) -> None:
+        self._api = api
+        self._clock = clock
+        self._metrics = metrics
+        self._objects = ObjectRoutes(api, clock)
+        self._documents = Documents(api.scheme)
+        self.checks: dict[str, pages.Check] = {"ping": lambda: ""}
+
+    async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        """Handle one connection event of ASGI."""
+        if scope["type"] == "lifespan":
+            await _lifespan(receive, send)
+            return
+        if scope["type"] != "http":
+            return
+        await self._exchange(Exchange(scope, receive, send))
+
+    async def _exchange(self, exchange: Exchange) -> None:
+        started = self._clock.monotonic()
+        served = _Served()
+        self._metrics.begin(exchange)
+        try:
+            await self._serve(exchange, served)
+        except ApiError as error:
+            await exchange.fail(error)
+        except (ConnectionResetError, asyncio.CancelledError):
+            return
+        except Exception as error:  # noqa: BLE001 - a bug becomes a 500 and a log line
+            _log.exception("request failed", method=exchange.method, path=exchange.path)
+            if not exchange.code:
+                await exchange.fail(InternalError(f"Internal error occurred: {error}"))
+        finally:
+            elapsed = self._clock.monotonic() - started
+            self._metrics.end(exchange, served.verb or exchange.method, served.target, elapsed)
+
+    async def _serve(self, exchange: Exchange, served: "_Served") -> None:
+        path = exchange.path
+        if pages.is_public(path):
+            await self._public(exchange)
+            return
+        user = identity.require(identity.identify(exchange.scope))
+        target = parse_path(self._api.scheme, path)
+        if target is not None:
+            verb = verb_of(exchange, target)
+            served.target, served.verb = target, verb.upper()
+            identity.authorise(user, verb, target, path)
+            await self._objects.serve(exchange, user, target)
+            return
+        identity.authorise(user, exchange.method.lower(), None, path)
+        page = self._page(path)
+        if page is None:
+            await exchange.answer(404, NOT_FOUND, pages.TEXT)
+        elif exchange.method not in ("GET", "HEAD"):
+            raise method_not_allowed()
+        else:
+            await page(exchange)
+
+    async def _public(self, exchange: Exchange) -> None:
+        if exchange.path.rstrip("/") == "/version":
+            await pages.version(exchange)
+        elif exchange.path.startswith("/version/"):
+            await exchange.answer(404, NOT_FOUND, pages.TEXT)
+        else:
+            await pages.health(exchange, self.checks)
+
+    def _page(self, path: str) -> Callable[[Exchange], Awaitable[None]] | None:
+        if path == "/metrics":
+            return self._metrics.page
+        return self._documents.page(path)
+
+
+async def _lifespan(receive: Receive, send: Send) -> None:
+    while True:
+        message = await receive()
+        if message["type"] == "lifespan.startup":
+            await send({"type": "lifespan.startup.complete"})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+            return

@@ -1,0 +1,125 @@
+"""Pages that describe the API: discovery and OpenAPI."""
+
+from collections.abc import Awaitable, Callable
+
+from sully.machinery.codec import to_json, to_yaml
+from sully.machinery.scheme import Scheme
+from sully.server import discovery
+from sully.server.http.exchange import Exchange
+from sully.server.openapi.documents import PROTOBUF, PROTOBUF_FORMS, OpenAPI
+
+RELEASE = "v1.37.0"
+TEXT = "text/plain; charset=utf-8"
+Page = Callable[[Exchange], Awaitable[None]]
+_AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
+
+
+class Documents:
+    """Finds the page behind a path."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+        self._aggregated = discovery.AggregatedDiscovery(scheme)
+        self._openapi = OpenAPI(scheme, RELEASE)
+
+    def page(self, path: str) -> Page | None:
+        """Return what answers a path, None for no such page."""
+        parts = path.strip("/").split("/")
+        if parts[0] == "openapi":
+            return self._openapi_page(parts[1:])
+        match parts:
+            case ["api"]:
+                return lambda exchange: self._root(exchange, core=True)
+            case ["apis"]:
+                return lambda exchange: self._root(exchange, core=False)
+            case ["api", version]:
+                return self._found(discovery.api_resource_list(self._scheme, "", version))
+            case ["apis", group]:
+                return self._found(discovery.api_group(self._scheme, group))
+            case ["apis", group, version]:
+                return self._found(discovery.api_resource_list(self._scheme, group, version))
+            case [""]:
+                return self._paths
+            case _:
+                return None
+
+    def _openapi_page(self, parts: list[str]) -> Page | None:
+        match parts:
+            case ["v2"]:
+                return self._swagger
+            case ["v3"]:
+                return self._index
+            case ["v3", *rest]:
+                return lambda exchange: self._v3(exchange, "/".join(rest))
+            case _:
+                return None
+
+    def _found(self, content: object | None) -> Page | None:
+        if content is None:
+            return None
+
+        async def answer(exchange: Exchange) -> None:
+            if "application/yaml" in exchange.header("accept").split(";")[0]:
+                await exchange.answer(200, to_yaml(content), "application/yaml")
+            else:
+                await exchange.answer(200, to_json(content))
+
+        return answer
+
+    async def _root(self, exchange: Exchange, *, core: bool) -> None:
+        form = aggregated_form(exchange.header("accept"))
+        if form:
+            made = self._aggregated.get(core=core, form=form)
+            await _cached(exchange, made, _AGGREGATED.format(form=form))
+        elif core:
+            host = exchange.header("host")
+            await exchange.answer(200, to_json(discovery.api_versions(host)))
+        else:
+            await exchange.answer(200, to_json(discovery.api_group_list(self._scheme)))
+
+    async def _swagger(self, exchange: Exchange) -> None:
+        accept = exchange.header("accept")
+        if any(part.split(";")[0].strip() in PROTOBUF_FORMS for part in accept.split(",")):
+            await _cached(exchange, self._openapi.swagger_protobuf(), PROTOBUF)
+        else:
+            await _cached(exchange, self._openapi.swagger(), "application/json")
+
+    async def _index(self, exchange: Exchange) -> None:
+        await _cached(exchange, self._openapi.index(), TEXT)
+
+    async def _v3(self, exchange: Exchange, name: str) -> None:
+        made = self._openapi.get(name)
+        if made is None:
+            await exchange.answer(404, b"", "")
+        else:
+            await _cached(exchange, made, "application/json")
+
+    async def _paths(self, exchange: Exchange) -> None:
+        paths = ["/api", "/api/v1", "/apis"]
+        for group, versions in discovery.named_groups(self._scheme):
+            paths.append(f"/apis/{group}")
+            paths += [f"/apis/{group}/{version}" for version in versions]
+        paths += ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3"]
+        await exchange.answer(200, to_json({"paths": [*sorted(paths), "/readyz", "/version"]}))
+
+
+async def _cached(exchange: Exchange, made: discovery.Document, media: str) -> None:
+    headers = {"etag": made.etag, "vary": "Accept"}
+    if exchange.header("if-none-match") == made.etag:
+        await exchange.answer(304, b"", "", headers)
+    else:
+        await exchange.answer(200, made.body, media, headers)
+
+
+def aggregated_form(accept: str) -> str:
+    """Return which aggregated form a client prefers, empty for the plain one."""
+    for clause in accept.split(","):
+        media, *parameters = (part.strip() for part in clause.split(";"))
+        options = dict(part.partition("=")[::2] for part in parameters)
+        if media not in ("application/json", "*/*", "application/*"):
+            continue
+        if options.get("as") != "APIGroupDiscoveryList":
+            return ""
+        if options.get("g") == "apidiscovery.k8s.io" and options.get("v") in ("v2", "v2beta1"):
+            return options["v"]
+    return ""

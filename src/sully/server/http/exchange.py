@@ -1,0 +1,115 @@
+"""One HTTP exchange: reading the request, sending the answer. ASGI is known only here."""
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any
+from urllib.parse import unquote_plus
+
+from sully.machinery.codec import to_json
+from sully.machinery.errors import ApiError, RequestEntityTooLarge
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+MAX_BODY = 3 * 1024 * 1024
+
+
+class Exchange:
+    """What came in, and the way back."""
+
+    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+        self.scope = scope
+        self.method: str = scope["method"]
+        raw = scope.get("raw_path") or scope["path"].encode()
+        self.path: str = raw.split(b"?", 1)[0].decode("latin-1")
+        self.headers = {
+            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+        }
+        self.query = parse_query(scope["query_string"].decode("latin-1"))
+        self.warnings: list[str] = []
+        self.code = 0
+        self._receive = receive
+        self._send = send
+
+    def header(self, name: str) -> str:
+        """Return a header by its lower-case name."""
+        found: str = self.headers.get(name, "")
+        return found
+
+    async def body(self) -> bytes:
+        """Read the whole body, up to the limit."""
+        announced = self.header("content-length")
+        if announced.isdigit() and int(announced) > MAX_BODY:
+            raise _too_large()
+        chunks: list[bytes] = []
+        size = 0
+        while True:
+            message = await self._receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError("the client went away")
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size > MAX_BODY:
+                raise _too_large()
+            chunks.append(chunk)
+            if not message.get("more_body"):
+                return b"".join(chunks)
+
+    async def disconnected(self) -> None:
+        """Wait until the client goes away."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+    async def answer(
+        self,
+        code: int,
+        body: bytes,
+        content_type: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        """Send a whole answer."""
+        await self.start(code, content_type, {"content-length": str(len(body)), **(headers or {})})
+        await self._send(
+            {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
+        )
+
+    async def start(
+        self, code: int, content_type: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """Send the head of an answer."""
+        self.code = code
+        lines = [(b"content-type", content_type.encode())] if content_type else []
+        lines += [(k.lower().encode(), v.encode("latin-1")) for k, v in (headers or {}).items()]
+        lines += [(b"warning", warning_header(text)) for text in dict.fromkeys(self.warnings)]
+        lines.append((b"cache-control", b"no-cache, private"))
+        await self._send({"type": "http.response.start", "status": code, "headers": lines})
+
+    async def chunk(self, data: bytes, *, more: bool = True) -> None:
+        """Send a part of a streamed answer."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+
+    async def fail(self, error: ApiError) -> None:
+        """Send an error as a Status."""
+        self.warnings += error.warnings
+        await self.answer(error.code, to_json(error.to_status()), headers=error.headers)
+
+
+def _too_large() -> RequestEntityTooLarge:
+    return RequestEntityTooLarge(f"Request entity too large: limit is {MAX_BODY}")
+
+
+def parse_query(text: str) -> dict[str, str]:
+    """Read a query string; of a repeated option the first one counts."""
+    found: dict[str, str] = {}
+    for part in text.split("&"):
+        if part:
+            name, _, value = part.partition("=")
+            found.setdefault(unquote_plus(name), unquote_plus(value))
+    return found
+
+
+def warning_header(text: str) -> bytes:
+    """Write the value of a Warning header; it can carry no line breaks."""
+    plain = "".join(char if char.isprintable() else " " for char in text)
+    escaped = plain.replace("\\", "\\\\").replace('"', '\\"')
+    return f'299 - "{escaped}"'.encode("utf-8", errors="replace")

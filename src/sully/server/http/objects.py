@@ -1,0 +1,315 @@
+"""Routes of objects: which verb a request is, its body, and the form of its answer."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+from typing import Any
+
+from sully.machinery import codec
+from sully.machinery.errors import ApiError, BadRequest, UnsupportedMediaType, method_not_allowed
+from sully.machinery.strategy import Obj
+from sully.runtime.clock import Clock
+from sully.server.api import Api
+from sully.server.bodies import Body
+from sully.server.forms import YAML, Form, Tables, choose, list_kind, metadata_list, metadata_only
+from sully.server.http.exchange import Exchange
+from sully.server.http.streams import Stream
+from sully.server.objects import kind_prefix, typed, with_kind
+from sully.server.reads import Listing
+from sully.server.requests import Request, Target, User
+from sully.server.watching import Change
+from sully.server.writes import Result
+
+PATCH_TYPES = (
+    "application/json-patch+json",
+    "application/merge-patch+json",
+    "application/strategic-merge-patch+json",
+    "application/apply-patch+yaml",
+)
+_WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
+
+
+def wants_watch(exchange: Exchange, target: Target) -> bool:
+    """Say whether a GET is a watch."""
+    if target.watch:
+        return True
+    value = exchange.query.get("watch")
+    return value is not None and value.lower() not in ("false", "0") and not target.name
+
+
+def verb_of(exchange: Exchange, target: Target) -> str:
+    """Return the verb of a request as authorisation and metrics name it."""
+    if exchange.method in _WRITES:
+        return _WRITES[exchange.method]
+    if exchange.method == "DELETE":
+        return "delete" if target.name else "deletecollection"
+    if wants_watch(exchange, target):
+        return "watch"
+    return "get" if target.name else "list"
+
+
+class ObjectRoutes:
+    """Turns HTTP requests on objects into verbs."""
+
+    def __init__(self, api: Api, clock: Clock) -> None:
+        self._api = api
+        self._clock = clock
+
+    async def serve(self, exchange: Exchange, user: User, target: Target) -> None:
+        """Answer one request on an object or a collection."""
+        self._check_method(exchange, target)
+        request = Request(user, target, exchange.query, exchange.header("user-agent"))
+        version = target.resource.version(target.version)
+        if version is not None and version.deprecation:
+            exchange.warnings.append(version.deprecation)
+        form = choose(exchange.header("accept"), pretty=_pretty(exchange))
+        if self._api.connects(request):
+            await self._connect(exchange, request, form)
+        elif exchange.method == "GET":
+            await self._read(exchange, request, form)
+        elif exchange.method == "DELETE":
+            await self._delete(exchange, request, form)
+        else:
+            await self._write(exchange, request, form)
+
+    def _check_method(self, exchange: Exchange, target: Target) -> None:
+        method = exchange.method
+        allowed = ("GET", "PUT", "PATCH", "DELETE") if target.name else ("GET", "POST", "DELETE")
+        if method not in allowed and not (target.subresource and method == "POST"):
+            raise method_not_allowed()
+        if method == "POST" and target.resource.namespaced and not target.namespace:
+            raise method_not_allowed()
+        if target.watch and method != "GET":
+            raise method_not_allowed()
+
+    # -- reading ----------------------------------------------------------------------------------
+
+    async def _read(self, exchange: Exchange, request: Request, form: Form) -> None:
+        if wants_watch(exchange, request.target):
+            await self._watch(exchange, request, form)
+        elif request.target.name:
+            record = await self._api.get(request)
+            if form.plain:
+                await exchange.answer(200, self._api.objects.document(record, request.target))
+            else:
+                live = self._api.objects.live(record)
+                await self._send(exchange, 200, self._shaped(request, live, form), form)
+        else:
+            await self._send_list(exchange, request, await self._api.list(request), form)
+
+    async def _send_list(
+        self, exchange: Exchange, request: Request, listing: Listing, form: Form
+    ) -> None:
+        target = request.target
+        metadata = list_metadata(listing)
+        if form.plain:
+            resource, version = target.resource, target.version
+            bodies = [self._api.objects.body(r, resource, version) for r in listing.records]
+            head = kind_prefix(list_kind(target), target.group_version)
+            meta = codec.to_json(metadata)
+            data = b"".join((head, b'"metadata":', meta, b',"items":[', b",".join(bodies), b"]}"))
+            await exchange.answer(200, data)
+            return
+        hubs = [self._api.objects.live(record) for record in listing.records]
+        views = [self._api.objects.convert(hub, target.resource, target.version) for hub in hubs]
+        if form.shape == "Table":
+            table = Tables(request, form, self._clock.now())
+            shown = table.table(metadata, list(zip(hubs, views, strict=True)))
+        elif form.shape:
+            shown = metadata_list(metadata, views, form)
+        else:
+            shown = {
+                "kind": list_kind(target),
+                "apiVersion": target.group_version,
+                "metadata": metadata,
+                "items": views,
+            }
+        await self._send(exchange, 200, shown, form)
+
+    async def _watch(self, exchange: Exchange, request: Request, form: Form) -> None:
+        target = request.target
+        if target.watch and target.name:
+            selector = f"metadata.name={target.name}"
+            options = {**request.options, "fieldSelector": selector}
+            plain = Target(target.resource, target.version, target.namespace, watch=True)
+            request = Request(request.user, plain, options, request.user_agent)
+        batches = await self._api.watch(request)
+        stream = Stream(self._api.objects, request, form, self._clock)
+        await exchange.start(200, stream.content_type)
+        await self._pump(exchange, batches, stream)
+
+    async def _pump(
+        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+    ) -> None:
+        # The head goes out before the first event, so that a client knows the watch is on.
+        await exchange.chunk(b"")
+        async with asyncio.TaskGroup() as tasks:
+            gone = tasks.create_task(exchange.disconnected())
+            sending = tasks.create_task(self._send_events(exchange, batches, stream))
+            gone.add_done_callback(lambda _: sending.cancel())
+            try:
+                await sending
+            except asyncio.CancelledError:
+                if not gone.done():
+                    raise
+            finally:
+                gone.cancel()
+
+    async def _send_events(
+        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+    ) -> None:
+        async with aclosing(batches) as open_batches:
+            try:
+                async for batch in open_batches:
+                    await exchange.chunk(stream.encode(batch))
+            except ApiError as error:
+                await exchange.chunk(stream.encode_error(error))
+        await exchange.chunk(b"", more=False)
+
+    # -- writing ----------------------------------------------------------------------------------
+
+    async def _write(self, exchange: Exchange, request: Request, form: Form) -> None:
+        if exchange.method == "PATCH":
+            media = content_type(exchange)
+            if media not in PATCH_TYPES:
+                raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+            body = parse_patch(media, await exchange.body())
+            result = await self._api.patch(request, media, body)
+        else:
+            body = parse_body(content_type(exchange), await exchange.body(), request.target)
+            verb = self._api.create if exchange.method == "POST" else self._api.update
+            result = await verb(request, body)
+        await self._send_result(exchange, request, result, form)
+
+    async def _send_result(
+        self, exchange: Exchange, request: Request, result: Result, form: Form
+    ) -> None:
+        exchange.warnings += result.warnings
+        code = 201 if result.created else 200
+        if result.record is not None and form.plain:
+            await exchange.answer(code, self._api.objects.document(result.record, request.target))
+            return
+        await self._send(exchange, code, self._shaped(request, result.obj, form), form)
+
+    async def _delete(self, exchange: Exchange, request: Request, form: Form) -> None:
+        raw = await exchange.body()
+        body = (
+            parse_body(content_type(exchange), raw, request.target).value if raw.strip() else None
+        )
+        if not request.target.name:
+            listing = await self._api.delete_collection(request, body)
+            await self._send_list(exchange, request, listing, form)
+            return
+        result = await self._api.delete(request, body)
+        target = request.target
+        version = target.resource.version(target.version)
+        if result.deleted and not (version and version.delete_returns_object):
+            await self._send(exchange, 200, _deleted_status(target, result.obj), Form(form.media))
+            return
+        await self._send(exchange, 200, self._shaped(request, result.obj, form), form)
+
+    async def _connect(self, exchange: Exchange, request: Request, form: Form) -> None:
+        body: Any = None
+        media = content_type(exchange)
+        if exchange.method == "PATCH":
+            if media not in PATCH_TYPES:
+                raise UnsupportedMediaType("415: Unsupported Media Type", details={})
+            body = parse_patch(media, await exchange.body())
+        elif exchange.method in ("POST", "PUT"):
+            body = parse_body(media, await exchange.body(), request.target)
+        reply = await self._api.connector.call(request, exchange.method, media, body)
+        exchange.warnings += reply.warnings
+        await self._send(exchange, reply.code, reply.obj, Form(form.media, pretty=form.pretty))
+
+    # -- answers ----------------------------------------------------------------------------------
+
+    def _shaped(self, request: Request, hub: Obj, form: Form) -> Obj:
+        target = request.target
+        view = self._api.objects.convert(hub, target.resource, target.version)
+        if form.shape == "Table":
+            metadata = {"resourceVersion": hub["metadata"].get("resourceVersion", "")}
+            return Tables(request, form, self._clock.now()).table(metadata, [(hub, view)])
+        if form.shape == "PartialObjectMetadata":
+            return metadata_only(view, form)
+        return typed(view, target)
+
+    async def _send(self, exchange: Exchange, code: int, value: Obj, form: Form) -> None:
+        if form.media == YAML:
+            await exchange.answer(code, codec.to_yaml(value), YAML)
+        elif form.pretty:
+            await exchange.answer(code, codec.to_pretty_json(value))
+        else:
+            await exchange.answer(code, codec.to_json(value))
+
+
+def _pretty(exchange: Exchange) -> bool:
+    return exchange.query.get("pretty", "") not in ("", "0", "false")
+
+
+def list_metadata(listing: Listing) -> Obj:
+    """Return the metadata of a list."""
+    metadata: Obj = {"resourceVersion": str(listing.revision)}
+    if listing.continue_token:
+        metadata["continue"] = listing.continue_token
+    if listing.remaining:
+        metadata["remainingItemCount"] = listing.remaining
+    return metadata
+
+
+def content_type(exchange: Exchange) -> str:
+    """Return the media type of a body, without parameters."""
+    return exchange.header("content-type").partition(";")[0].strip().lower()
+
+
+def parse_body(media: str, raw: bytes, target: Target) -> Body:
+    """Read an object body in a type that we know."""
+    try:
+        if media in ("", "application/json"):
+            value, repeated = codec.parse_json(raw) if raw.strip() else ({}, [])
+        elif media in ("application/yaml", "text/yaml", "application/x-yaml"):
+            value, repeated = codec.parse_yaml(raw)
+        else:
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include:"
+                " application/json, application/yaml"
+            )
+    except codec.BodyError as error:
+        raise BadRequest(
+            f"the object provided is unrecognized (must be of type {target.resource.kind}):"
+            f" couldn't get version/kind; json parse error: {error} ({raw[:1024].hex()})"
+        ) from None
+    return Body(value, repeated, raw)
+
+
+def parse_patch(media: str, raw: bytes) -> Body:
+    """Read a patch body."""
+    if media == "application/apply-patch+yaml":
+        try:
+            value, repeated = codec.parse_yaml(raw)
+        except codec.BodyError as error:
+            raise BadRequest(f"error encoding patch: {error}") from None
+        return Body({} if value is None else value, repeated, raw)
+    try:
+        value, repeated = codec.parse_json(raw)
+    except codec.BodyError as error:
+        if media == "application/json-patch+json":
+            raise BadRequest(f"error decoding patch: {error}") from None
+        raise BadRequest("invalid JSON patch") from None
+    return Body(value, repeated, raw)
+
+
+def _deleted_status(target: Target, obj: Obj) -> Obj:
+    details: Obj = {"name": target.name}
+    if target.resource.group:
+        details["group"] = target.resource.group
+    details |= {"kind": target.resource.plural, "uid": obj["metadata"]["uid"]}
+    return {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Success",
+        "details": details,
+    }
+
+
+__all__ = ["ObjectRoutes", "verb_of", "with_kind"]

@@ -1,0 +1,62 @@
+"""Pages that are not objects: version, health, metrics."""
+
+from collections.abc import Callable, Mapping
+
+from sully import __version__
+from sully.machinery.codec import to_pretty_json
+from sully.server.http.exchange import Exchange
+
+TEXT = "text/plain; charset=utf-8"
+PUBLIC = ("/version", "/healthz", "/livez", "/readyz")
+
+# The API level we speak; the build is ours.
+VERSION = {
+    "major": "1",
+    "minor": "37",
+    "emulationMajor": "1",
+    "emulationMinor": "37",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "36",
+    "gitVersion": f"v1.37.0+sully-{__version__}",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "linux/amd64",
+}
+
+Check = Callable[[], str]  # empty: fine; else what is wrong
+
+
+def is_public(path: str) -> bool:
+    """Say whether a page answers without credentials."""
+    return any(path == page or path.startswith(page + "/") for page in PUBLIC)
+
+
+async def version(exchange: Exchange) -> None:
+    """Say which API this is."""
+    await exchange.answer(200, to_pretty_json(VERSION))
+
+
+async def health(exchange: Exchange, checks: Mapping[str, Check]) -> None:
+    """Answer a health page, one check of it, or all of them in words."""
+    page, _, single = exchange.path.strip("/").partition("/")
+    excluded = exchange.query.get("exclude", "")
+    chosen = {name: check for name, check in checks.items() if name != excluded}
+    if single:
+        if single not in checks:
+            await exchange.answer(404, b"404 page not found\n", TEXT)
+            return
+        chosen = {single: checks[single]}
+    lines = [(name, check()) for name, check in chosen.items()]
+    failed = [name for name, problem in lines if problem]
+    if not failed and "verbose" not in exchange.query:
+        await exchange.answer(200, b"ok", TEXT)
+        return
+    text = "".join(
+        f"[-]{name} failed: {problem}\n" if problem else f"[+]{name} ok\n"
+        for name, problem in lines
+    )
+    text += f"{page} check failed\n" if failed else f"{page} check passed\n"
+    await exchange.answer(500 if failed else 200, text.encode(), TEXT)

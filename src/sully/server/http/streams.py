@@ -1,0 +1,97 @@
+"""A watch as bytes: one JSON line an event, each encoded once for all watchers alike."""
+
+from collections.abc import Sequence
+
+from sully.machinery.codec import to_json
+from sully.machinery.errors import ApiError
+from sully.machinery.strategy import Obj
+from sully.runtime.clock import Clock
+from sully.server.forms import Form, Tables, metadata_only
+from sully.server.objects import Objects, typed, with_kind
+from sully.server.requests import Request
+from sully.server.watching import Change, bookmark
+
+
+class Stream:
+    """Encodes the events of one watch."""
+
+    def __init__(self, objects: Objects, request: Request, form: Form, clock: Clock) -> None:
+        self._objects = objects
+        self._request = request
+        self._target = request.target
+        self._form = form
+        self._clock = clock
+        self._told_columns = False
+        # Tables are built anew for each event, since ages move; a bad option is refused now.
+        if form.shape == "Table":
+            Tables(request, form, clock.now())
+
+    @property
+    def content_type(self) -> str:
+        """Return the media type of the stream."""
+        return "application/json"
+
+    def encode(self, batch: Sequence[Change]) -> bytes:
+        """Return the lines of a batch."""
+        if self._form.shape:
+            return b"".join(self._line(change.type, self._shaped(change)) for change in batch)
+        return b"".join(self._plain(change) for change in batch)
+
+    def encode_error(self, error: ApiError) -> bytes:
+        """Return the line that ends a watch."""
+        return self._line("ERROR", error.to_status())
+
+    def _line(self, kind: str, obj: Obj) -> bytes:
+        return b'{"type":"%s","object":%s}\n' % (kind.encode(), to_json(obj))
+
+    def _plain(self, change: Change) -> bytes:
+        target = self._target
+        if change.record is None:
+            obj = bookmark(change, self._objects.empty(target))
+            return self._line("BOOKMARK", obj)
+        memo = None if change.source is None else change.source.derived
+        key = ("line", change.type, target.resource.group, target.version)
+        if memo is not None and key in memo:
+            return memo[key]  # type: ignore[no-any-return]  # the memo holds what we put there
+        line = b'{"type":"%s","object":%s}\n' % (change.type.encode(), self._document(change))
+        if memo is not None:
+            memo[key] = line
+        return line
+
+    def _document(self, change: Change) -> bytes:
+        record = change.record
+        if record is None:
+            raise ValueError("a bookmark has no document")
+        if change.revision == record.revision:
+            return self._objects.document(record, self._target)
+        return with_kind(to_json(self._view(change)), self._target)
+
+    def _view(self, change: Change) -> Obj:
+        return self._objects.convert(self._hub(change), self._target.resource, self._target.version)
+
+    def _hub(self, change: Change) -> Obj:
+        if change.record is None:
+            raise ValueError("a bookmark has no object")
+        # What was deleted shows the version of its deletion.
+        return self._objects.stamped(self._objects.bare(change.record), change.revision)
+
+    def _shaped(self, change: Change) -> Obj:
+        target, form = self._target, self._form
+        if change.record is None:
+            kind = form.shape if form.shape == "Table" else "PartialObjectMetadata"
+            return self._shaped_bookmark(change, kind)
+        if form.shape == "Table":
+            hub = self._hub(change)
+            table = Tables(self._request, form, self._clock.now())
+            metadata = {"resourceVersion": hub["metadata"]["resourceVersion"]}
+            first, self._told_columns = not self._told_columns, True
+            return table.table(metadata, [(hub, self._view(change))], columns=first)
+        if form.shape.startswith("PartialObjectMetadata"):
+            return metadata_only(self._view(change), form)
+        return typed(self._view(change), target)
+
+    def _shaped_bookmark(self, change: Change, kind: str) -> Obj:
+        if kind != "Table":
+            return bookmark(change, {"kind": kind, "apiVersion": self._form.group_version})
+        table = Tables(self._request, self._form, self._clock.now())
+        return table.table({"resourceVersion": str(change.revision)}, [], columns=False)

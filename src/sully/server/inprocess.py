@@ -1,0 +1,160 @@
+"""The API for callers in the same process: the same verbs and checks, no socket, no JSON.
+
+`InProcess` is one caller's identity. It satisfies what `client/direct.py` expects without either
+room importing the other; app.py brings them together.
+"""
+
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Protocol
+
+from sully.machinery.errors import method_not_allowed, route_not_found
+from sully.machinery.strategy import Obj
+from sully.server.api import Api
+from sully.server.bodies import Body
+from sully.server.forms import list_kind
+from sully.server.http.objects import list_metadata
+from sully.server.objects import typed
+from sully.server.reads import Listing
+from sully.server.requests import Request, Target, User, has_subresource
+from sully.server.watching import Change, bookmark
+from sully.server.writes import Result
+from sully.store.base import Record
+
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+
+class Ref(Protocol):
+    """What a caller names; any object with these attributes will do."""
+
+    @property
+    def group(self) -> str: ...
+    @property
+    def version(self) -> str: ...
+    @property
+    def plural(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def subresource(self) -> str: ...
+
+
+@dataclass(slots=True)
+class Reply:
+    """An object as the caller's version shows it. Shared: nobody may change it."""
+
+    obj: Obj
+    memo: dict[Hashable, Any] = field(default_factory=dict)
+    items: Sequence["Reply"] = ()
+
+
+class InProcess:
+    """One user's direct access to an Api."""
+
+    def __init__(self, api: Api, user: User, *, agent: str = "sully") -> None:
+        self._api = api
+        self._user = user
+        self._agent = agent
+
+    async def call(
+        self,
+        verb: str,
+        ref: Ref,
+        *,
+        body: Any = None,
+        options: Mapping[str, str] = NO_OPTIONS,
+        patch_type: str = "",
+    ) -> Reply:
+        """Run one verb and return what it answers."""
+        request = self._request(ref, options)
+        if self._api.connects(request):
+            return await self._connect(verb, request, body, patch_type)
+        match verb:
+            case "get":
+                return self._record(await self._api.get(request), request.target)
+            case "list":
+                return self._listing(await self._api.list(request), request.target)
+            case "create":
+                result = await self._api.create(request, Body(body))
+            case "update":
+                result = await self._api.update(request, Body(body))
+            case "patch":
+                result = await self._api.patch(request, patch_type, Body(body))
+            case "apply":
+                media = patch_type or "application/apply-patch+yaml"
+                result = await self._api.patch(request, media, Body(body))
+            case "delete":
+                result = await self._api.delete(request, body)
+            case "deletecollection":
+                return self._listing(
+                    await self._api.delete_collection(request, body), request.target
+                )
+            case _:
+                raise method_not_allowed()
+        return self._result(result, request.target)
+
+    async def watch(
+        self,
+        ref: Ref,
+        *,
+        options: Mapping[str, str] = NO_OPTIONS,
+    ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
+        """Follow a list, in batches."""
+        request = self._request(ref, options)
+        async with aclosing(await self._api.watch(request)) as batches:
+            async for batch in batches:
+                yield [self._event(change, request.target) for change in batch]
+
+    async def _connect(self, verb: str, request: Request, body: Any, patch_type: str) -> Reply:
+        method = {"get": "GET", "create": "POST", "update": "PUT", "patch": "PATCH"}.get(verb)
+        if method is None:
+            raise method_not_allowed()
+        reply = await self._api.connector.call(request, method, patch_type, Body(body))
+        return Reply(reply.obj)
+
+    def _request(self, ref: Ref, options: Mapping[str, str]) -> Request:
+        resource = self._api.scheme.find(ref.group, ref.version, ref.plural)
+        if resource is None:
+            raise route_not_found()
+        if ref.subresource and not has_subresource(resource, ref.subresource):
+            raise route_not_found()
+        target = Target(resource, ref.version, ref.namespace, ref.name, ref.subresource)
+        return Request(self._user, target, options, self._agent)
+
+    def _record(self, record: Record, target: Target) -> Reply:
+        memo = ("view", target.resource.group, target.version)
+        found = record.derived.get(memo)
+        if found is None:
+            view = self._api.objects.view(record, target.resource, target.version)
+            found = record.derived[memo] = typed(view, target)
+        return Reply(found, record.derived)
+
+    def _result(self, result: Result, target: Target) -> Reply:
+        if result.record is not None:
+            return self._record(result.record, target)
+        view = self._api.objects.convert(result.obj, target.resource, target.version)
+        return Reply(typed(view, target))
+
+    def _listing(self, listing: Listing, target: Target) -> Reply:
+        items = [self._record(record, target) for record in listing.records]
+        obj = {
+            "kind": list_kind(target),
+            "apiVersion": target.group_version,
+            "metadata": list_metadata(listing),
+            "items": [item.obj for item in items],
+        }
+        return Reply(obj, {}, items)
+
+    def _event(self, change: Change, target: Target) -> tuple[str, Reply]:
+        record = change.record
+        if record is None:
+            return "BOOKMARK", Reply(bookmark(change, self._api.objects.empty(target)))
+        if change.revision == record.revision:
+            return change.type, self._record(record, target)
+        hub = self._api.objects.stamped(self._api.objects.bare(record), change.revision)
+        view = self._api.objects.convert(hub, target.resource, target.version)
+        return change.type, Reply(typed(view, target))

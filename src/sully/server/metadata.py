@@ -1,0 +1,174 @@
+"""What the server itself does with metadata, whatever the kind: names, uids, finalizers, owners."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
+from sully.machinery.names import (
+    dns_label_problems,
+    label_key_problems,
+    label_value_problems,
+    path_segment_problems,
+)
+from sully.machinery.strategy import Obj, Strategy
+
+META = Path("metadata")
+MAX_ANNOTATION_BYTES = 256 * 1024
+MAX_GENERATED_BASE = 58  # 63 less the five random characters
+# Finalizers without a domain that the API itself defines.
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+_SYSTEM_FIELDS = (
+    "selfLink",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "uid",
+    "creationTimestamp",
+)
+
+
+def generated_name(base: str, suffix: str) -> str:
+    """Make a name from generateName."""
+    return base[:MAX_GENERATED_BASE] + suffix
+
+
+def clear_system_fields(obj: Obj) -> None:
+    """Drop what only the server may say, on create."""
+    for name in _SYSTEM_FIELDS:
+        obj["metadata"].pop(name, None)
+
+
+def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iterator[FieldError]:
+    """Yield what is wrong with the metadata of a new object."""
+    metadata = obj["metadata"]
+    generate = metadata.get("generateName", "")
+    if generate:
+        # A generated name ends in random characters: a trailing dash is fine.
+        for problem in strategy.validate_name(
+            generate.rstrip("-") + "a" if generate.endswith("-") else generate
+        ):
+            yield META.child("generateName").invalid(generate, problem)
+    yield from _validate_name(metadata, strategy)
+    yield from _validate_namespace(metadata, namespaced=namespaced)
+    yield from validate_common(metadata)
+
+
+def _validate_name(metadata: Obj, strategy: Strategy) -> Iterator[FieldError]:
+    name = metadata.get("name", "")
+    if not name:
+        yield META.child("name").required("name or generateName is required")
+        return
+    problems = path_segment_problems(name)
+    for problem in strategy.validate_name(name) or problems:
+        yield META.child("name").invalid(name, problem)
+
+
+def _validate_namespace(metadata: Obj, *, namespaced: bool) -> Iterator[FieldError]:
+    namespace = metadata.get("namespace", "")
+    if namespaced and not namespace:
+        yield META.child("namespace").required("")
+    elif namespaced:
+        for problem in dns_label_problems(namespace):
+            yield META.child("namespace").invalid(namespace, problem)
+    elif namespace:
+        yield META.child("namespace").forbidden("not allowed on this type")
+
+
+def validate_common(metadata: Obj) -> Iterator[FieldError]:
+    """Yield what is wrong with labels, annotations, owners and finalizers."""
+    yield from validate_labels(metadata.get("labels", {}), META.child("labels"))
+    yield from validate_annotations(metadata.get("annotations", {}), META.child("annotations"))
+    yield from _validate_owners(metadata.get("ownerReferences", []))
+    yield from _validate_finalizers(metadata.get("finalizers", []))
+
+
+def validate_labels(labels: dict[str, str], at: Path) -> Iterator[FieldError]:
+    """Yield what is wrong with labels."""
+    for key, value in sorted(labels.items()):
+        for problem in label_key_problems(key):
+            yield at.invalid(key, problem)
+        for problem in label_value_problems(value):
+            yield at.invalid(value, problem)
+
+
+def validate_annotations(annotations: dict[str, str], at: Path) -> Iterator[FieldError]:
+    """Yield what is wrong with annotations, and with their sum."""
+    total = 0
+    for key, value in sorted(annotations.items()):
+        for problem in label_key_problems(key.lower()):
+            yield at.invalid(key, problem)
+        total += len(key.encode()) + len(value.encode())
+    if total > MAX_ANNOTATION_BYTES:
+        yield at.too_long(MAX_ANNOTATION_BYTES)
+
+
+def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
+    at = META.child("ownerReferences")
+    controller = ""
+    for index, owner in enumerate(owners):
+        here = at.index(index)
+        for name in ("apiVersion", "kind", "name", "uid"):
+            if not owner.get(name):
+                yield here.child(name).required("must not be empty")
+        if owner.get("controller"):
+            if controller:
+                yield at.invalid(
+                    list(owners),
+                    "Only one reference can have Controller set to true. Found"
+                    f' "true" in references for {controller} and {owner["kind"]}/{owner["name"]}',
+                )
+                return
+            controller = f"{owner['kind']}/{owner['name']}"
+
+
+def _validate_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
+    at = META.child("finalizers")
+    for index, finalizer in enumerate(finalizers):
+        problems = label_key_problems(finalizer)
+        for problem in problems:
+            yield at.index(index).invalid(finalizer, problem)
+        if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
+            yield at.index(index).invalid(
+                finalizer, "name is neither a standard finalizer name nor is it fully qualified"
+            )
+    if "orphan" in finalizers and "foregroundDeletion" in finalizers:
+        yield at.invalid(
+            list(finalizers),
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        )
+
+
+def carry_over(obj: Obj, old: Obj) -> None:
+    """Keep what an update may leave out: times and identity."""
+    new, before = obj["metadata"], old["metadata"]
+    for name in ("creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "uid"):
+        if name in before and (name not in new or name.startswith(("creation", "deletionG"))):
+            new[name] = before[name]
+    new.pop("selfLink", None)
+
+
+def validate_metadata_update(obj: Obj, old: Obj) -> Iterator[FieldError]:
+    """Yield what an update may not do to metadata."""
+    new, before = obj["metadata"], old["metadata"]
+    added = [f for f in new.get("finalizers", []) if f not in before.get("finalizers", [])]
+    if before.get("deletionTimestamp") and added:
+        shown = ", ".join(quote(name) for name in sorted(added))
+        yield META.child("finalizers").forbidden(
+            "no new finalizers can be added if the object is being deleted,"
+            f" found new finalizers []string{{{shown}}}"
+        )
+    for name in ("name", "namespace", "uid", "creationTimestamp", "deletionTimestamp"):
+        if new.get(name) != before.get(name):
+            yield META.child(name).invalid(new.get(name), "field is immutable")
+    if new.get("generation", 0) < before.get("generation", 0):
+        yield META.child("generation").invalid(new.get("generation", 0), "must not be decremented")
+    yield from validate_common(new)
+
+
+_DIGITS = re.compile(r"\d+")
+
+
+def is_version(text: Any) -> bool:
+    """Say whether a text can be a resourceVersion."""
+    return isinstance(text, str) and _DIGITS.fullmatch(text) is not None

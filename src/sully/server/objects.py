@@ -1,0 +1,98 @@
+"""Objects as the API shows them, made from store records and remembered there.
+
+A record's value is the hub object as JSON without kind, apiVersion and resourceVersion. From it
+come the live object (a dict in the hub version), views in other versions and their encodings;
+each is computed once per record and kept in its memo, so a hundred readers cost one encoding.
+Nobody may change what these functions return.
+"""
+
+from typing import Any
+
+from sully.machinery.codec import from_json, to_json
+from sully.machinery.decode import empty_object
+from sully.machinery.scheme import Scheme
+from sully.machinery.strategy import Obj, ResourceType
+from sully.server.requests import Target
+from sully.store.base import Key, Record
+
+
+class Objects:
+    """Reads records as objects of the scheme's kinds."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self.scheme = scheme
+
+    def key(self, target: Target, name: str = "") -> Key:
+        """Return where the store keeps an object of the target's resource."""
+        return Key(target.resource.storage_key, target.namespace, name or target.name)
+
+    def bare(self, record: Record) -> Obj:
+        """Return the hub object as stored."""
+        found: Obj | None = record.derived.get("bare")
+        if found is None:
+            found = record.derived["bare"] = from_json(record.value)
+        return found
+
+    def live(self, record: Record) -> Obj:
+        """Return the hub object with its resourceVersion."""
+        found = record.derived.get("live")
+        if found is None:
+            found = record.derived["live"] = self.stamped(self.bare(record), record.revision)
+        return found
+
+    @staticmethod
+    def stamped(obj: Obj, revision: int) -> Obj:
+        """Return an object that carries a resourceVersion."""
+        metadata = dict(obj["metadata"])
+        metadata["resourceVersion"] = str(revision)
+        return {**obj, "metadata": metadata}
+
+    def view(self, record: Record, resource: ResourceType, version: str) -> Obj:
+        """Return the object in a version, without kind and apiVersion."""
+        return self.convert(self.live(record), resource, version)
+
+    def convert(self, obj: Obj, resource: ResourceType, version: str) -> Obj:
+        """Bring a hub object into a version."""
+        found = resource.version(version)
+        if found is None or found.from_hub is None:
+            return obj
+        return found.from_hub(obj)
+
+    def to_hub(self, obj: Obj, resource: ResourceType, version: str) -> Obj:
+        """Bring an object of a version into the hub version."""
+        found = resource.version(version)
+        if found is None or found.to_hub is None:
+            return obj
+        return found.to_hub(obj)
+
+    def body(self, record: Record, resource: ResourceType, version: str) -> bytes:
+        """Return the encoding of a view, remembered."""
+        memo = ("body", resource.group, version)
+        found = record.derived.get(memo)
+        if found is None:
+            found = record.derived[memo] = to_json(self.view(record, resource, version))
+        return found
+
+    def empty(self, target: Target) -> Obj:
+        """Return an object of the target's kind with nothing in it."""
+        schema = self.scheme.schema(target.resource, target.version)
+        return typed(empty_object(schema), target)
+
+    def document(self, record: Record, target: Target) -> bytes:
+        """Return the encoding of one object with kind and apiVersion."""
+        return with_kind(self.body(record, target.resource, target.version), target)
+
+
+def with_kind(body: bytes, target: Target) -> bytes:
+    """Put kind and apiVersion in front of an encoded object."""
+    return kind_prefix(target.resource.kind, target.group_version) + body[1:]
+
+
+def kind_prefix(kind: str, group_version: str) -> bytes:
+    """Return the opening of an encoded object of a kind."""
+    return f'{{"kind":"{kind}","apiVersion":"{group_version}",'.encode()
+
+
+def typed(obj: Obj, target: Target) -> dict[str, Any]:
+    """Return an object with kind and apiVersion in front."""
+    return {"kind": target.resource.kind, "apiVersion": target.group_version, **obj}

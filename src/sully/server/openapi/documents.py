@@ -1,0 +1,77 @@
+"""The answers under /openapi, encoded once and kept.
+
+`/openapi/v3` lists one address for each group and version; the address carries a hash of the
+document, so clients may keep what they fetched from it for good. `/openapi/v2` has one document in
+two encodings.
+"""
+
+from typing import Any
+from urllib.parse import quote
+
+from sully.machinery.scheme import Scheme
+from sully.server.discovery import Document, document
+from sully.server.openapi import gnostic, v2, v3
+from sully.server.openapi.operations import GroupVersion
+
+# Content type of the protobuf form. Old clients ask for it with an `@`, which Go's parser of media
+# types refuses in an answer: it is always answered in this spelling.
+PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
+PROTOBUF_FORMS = frozenset((PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))
+
+
+class OpenAPI:
+    """The documents of one scheme, made when first asked for."""
+
+    def __init__(self, scheme: Scheme, release: str) -> None:
+        self._scheme, self._release = scheme, release
+        self._places: dict[str, GroupVersion] | None = None
+        self._v3: dict[str, Document] = {}
+        self._index: Document | None = None
+        self._v2: Document | None = None
+        self._v2_protobuf: Document | None = None
+
+    def index(self) -> Document:
+        """Answer `/openapi/v3`. All documents are made for it: their hashes are its content."""
+        if self._index is None:
+            names = sorted((*self._group_versions(), "version"))
+            paths = {name: {"serverRelativeURL": self._address(name)} for name in names}
+            self._index = document({"paths": paths})
+        return self._index
+
+    def get(self, name: str) -> Document | None:
+        """Answer `/openapi/v3/<name>`, such as `api/v1`; None for what is not served."""
+        made = self._v3.get(name)
+        if made is None:
+            content = self._build(name)
+            if content is None:
+                return None
+            made = self._v3[name] = document(content)
+        return made
+
+    def swagger(self) -> Document:
+        """Answer `/openapi/v2` as JSON."""
+        if self._v2 is None:
+            self._v2 = document(v2.build(self._scheme, self._release))
+        return self._v2
+
+    def swagger_protobuf(self) -> Document:
+        """Answer `/openapi/v2` in protobuf form; it has the ETag of the JSON form."""
+        if self._v2_protobuf is None:
+            body = gnostic.encode(v2.build(self._scheme, self._release))
+            self._v2_protobuf = Document(body, self.swagger().etag)
+        return self._v2_protobuf
+
+    def _group_versions(self) -> dict[str, GroupVersion]:
+        if self._places is None:
+            self._places = {at.root: at for at in v2.group_versions(self._scheme)}
+        return self._places
+
+    def _build(self, name: str) -> dict[str, Any] | None:
+        if name == "version":
+            return v3.build_version(self._release)
+        at = self._group_versions().get(name)
+        return v3.build(self._scheme, at.group, at.version, self._release) if at else None
+
+    def _address(self, name: str) -> str:
+        made = self.get(name)
+        return f"/openapi/v3/{quote(name)}?hash={made.hash if made else ''}"

@@ -1,0 +1,203 @@
+"""From field tables to JSON schemas, in the two dialects of OpenAPI.
+
+`Definitions` collects the schema of a type together with every type it refers to. The dialects
+differ in where definitions live, in whether a reference may have a description beside it, and in
+that version 2 carries no defaults.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
+
+Obj = dict[str, Any]
+
+META = "io.k8s.apimachinery.pkg.apis.meta.v1"
+_NAMED = {
+    "Time": f"{META}.Time",
+    "MicroTime": f"{META}.MicroTime",
+    "Quantity": "io.k8s.apimachinery.pkg.api.resource.Quantity",
+    "IntOrString": "io.k8s.apimachinery.pkg.util.intstr.IntOrString",
+    "object": "io.k8s.apimachinery.pkg.runtime.RawExtension",
+}
+_FIELD_SET = f"{META}.FieldsV1"
+_PLAIN: dict[str, Obj] = {
+    "string": {"type": "string"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "number": {"type": "number", "format": "double"},
+    "bool": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+}
+_ZERO: dict[str, Any] = {"string": "", "int32": 0, "int64": 0, "number": 0, "bool": False}
+_SHARED: dict[str, Obj] = {
+    _NAMED["Time"]: {
+        "description": "A moment in UTC, written as RFC 3339 prescribes, in whole seconds.",
+        "type": "string",
+        "format": "date-time",
+    },
+    _NAMED["MicroTime"]: {
+        "description": "A moment in UTC, written as RFC 3339 prescribes, with microseconds.",
+        "type": "string",
+        "format": "date-time",
+    },
+    _NAMED["object"]: {"description": "Any JSON object; it is kept as given.", "type": "object"},
+    _FIELD_SET: {
+        "description": "A set of fields, as nested objects whose keys name fields and list items.",
+        "type": "object",
+    },
+}
+_QUANTITY = (
+    "An amount: a decimal number with an optional suffix. `m` stands for a thousandth; `k`, `M`,"
+    " `G`, `T`, `P` and `E` for powers of 1000; `Ki`, `Mi`, `Gi`, `Ti`, `Pi` and `Ei` for powers"
+    " of 1024; `e3` for a power of ten."
+)
+_INT_OR_STRING = "Either a whole number or a text such as a percentage or the name of a port."
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How one version of OpenAPI writes what the tables say."""
+
+    prefix: str
+    defaults: bool
+    wrap_references: bool
+    shared: Mapping[str, Obj]
+
+
+V3 = Dialect(
+    "#/components/schemas/",
+    defaults=True,
+    wrap_references=True,
+    shared=_SHARED
+    | {
+        _NAMED["Quantity"]: {
+            "description": _QUANTITY,
+            "oneOf": [{"type": "string"}, {"type": "number"}],
+        },
+        _NAMED["IntOrString"]: {
+            "description": _INT_OR_STRING,
+            "format": "int-or-string",
+            "oneOf": [{"type": "integer"}, {"type": "string"}],
+        },
+    },
+)
+V2 = Dialect(
+    "#/definitions/",
+    defaults=False,
+    wrap_references=False,
+    shared=_SHARED
+    | {
+        _NAMED["Quantity"]: {"description": _QUANTITY, "type": "string"},
+        _NAMED["IntOrString"]: {
+            "description": _INT_OR_STRING,
+            "type": "string",
+            "format": "int-or-string",
+        },
+    },
+)
+
+GVK = tuple[str, str, str]
+
+
+@dataclass(slots=True)
+class Definitions:
+    """The schemas of one document by name; referring to a type adds it.
+
+    kinds: which group, version and kind a type stands for, by its full name.
+    """
+
+    dialect: Dialect
+    kinds: Mapping[str, Sequence[GVK]] = field(default_factory=dict)
+    schemas: dict[str, Obj] = field(default_factory=dict)
+
+    def reference(self, kind: ObjectType) -> Obj:
+        """Refer to an object type."""
+        name = kind.full_name
+        if name not in self.schemas:
+            # Entered before it is filled: types may contain themselves.
+            self.schemas[name] = {}
+            self.schemas[name] = self._object(kind)
+        return {"$ref": self.dialect.prefix + name}
+
+    def ordered(self) -> dict[str, Obj]:
+        """Return all schemas by name."""
+        return dict(sorted(self.schemas.items()))
+
+    def _object(self, kind: ObjectType) -> Obj:
+        schema: Obj = {"description": kind.doc, "type": "object"}
+        if required := [one.name for one in kind.fields.values() if one.required]:
+            schema["required"] = required
+        if kind.fields:
+            schema["properties"] = {
+                name: self._property(kind.fields[name]) for name in sorted(kind.fields)
+            }
+        if kinds := self.kinds.get(kind.full_name):
+            schema["x-kubernetes-group-version-kind"] = [
+                {"group": group, "version": version, "kind": name} for group, version, name in kinds
+            ]
+        if kind.atomic:
+            schema["x-kubernetes-map-type"] = "atomic"
+        return schema
+
+    def _property(self, one: Field) -> Obj:
+        schema: Obj = {"description": one.doc} if one.doc else {}
+        if self.dialect.defaults:
+            schema |= _default(one)
+        found = self._type(one.type, one.name)
+        if "$ref" in found and self.dialect.wrap_references:
+            found = {"allOf": [found]}
+        return schema | found | _merging(one)
+
+    def _type(self, kind: Type, name: str = "") -> Obj:
+        match kind:
+            case Scalar():
+                return self._scalar(kind, name)
+            case ListOf():
+                return {"type": "array", "items": self._type(kind.item)}
+            case MapOf():
+                return {"type": "object", "additionalProperties": self._type(kind.value)}
+            case ObjectType():
+                return self.reference(kind)
+
+    def _scalar(self, kind: Scalar, name: str) -> Obj:
+        if kind.name in _PLAIN:
+            return _PLAIN[kind.name]
+        # Raw objects carry no name of their own; this one field has its own type upstream.
+        shared = _FIELD_SET if name == "fieldsV1" else _NAMED[kind.name]
+        self.schemas.setdefault(shared, self.dialect.shared[shared])
+        return {"$ref": self.dialect.prefix + shared}
+
+
+def _default(one: Field) -> Obj:
+    """Say what an absent field reads as: the default, or the zero of what is always written."""
+    if isinstance(one.type, ObjectType):
+        return {"default": {}} if one.emit else {}
+    if not isinstance(one.type, Scalar):
+        return {}
+    if one.default is not None:
+        return {"default": _literal(one.default, one.type.name)}
+    return {"default": _ZERO[one.type.name]} if one.emit and one.type.name in _ZERO else {}
+
+
+def _literal(text: str, scalar: str) -> Any:
+    if scalar == "bool":
+        return text == "true"
+    return int(text) if scalar in ("int32", "int64") else text
+
+
+def _merging(one: Field) -> Obj:
+    """Say how apply and strategic merge patches treat the field."""
+    extensions: Obj = {}
+    if one.map_keys:
+        extensions["x-kubernetes-list-map-keys"] = list(one.map_keys)
+    if one.list_type:
+        subject = "list" if isinstance(one.type, ListOf) else "map"
+        extensions[f"x-kubernetes-{subject}-type"] = one.list_type
+    if one.merge_key:
+        extensions["x-kubernetes-patch-merge-key"] = one.merge_key
+    strategy = ["merge"] * one.merge + ["retainKeys"] * one.retain_keys
+    if strategy:
+        extensions["x-kubernetes-patch-strategy"] = ",".join(strategy)
+    return extensions

@@ -1,0 +1,215 @@
+"""Reading: one object, or a list at one consistent state, in pages."""
+
+import base64
+import binascii
+from dataclasses import dataclass
+
+from sully.machinery.codec import from_json, to_json
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    Expired,
+    Timeout,
+    blunder,
+    invalid,
+    not_found,
+)
+from sully.machinery.fields import FieldError, Path
+from sully.server.objects import Objects
+from sully.server.requests import Request, Target
+from sully.server.selection import Selection, selection
+from sully.store.base import Record, Store
+from sully.store.errors import CompactedError, FutureRevisionError
+
+
+@dataclass(slots=True)
+class Listing:
+    """One page of a list."""
+
+    records: list[Record]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class Reader:
+    """Answers get and list from the store."""
+
+    def __init__(self, store: Store, objects: Objects) -> None:
+        self._store = store
+        self._objects = objects
+
+    async def get(self, request: Request) -> Record:
+        """Return one object."""
+        target = request.target
+        version = parse_version(request.option("resourceVersion"))
+        if version > self._store.revision:
+            raise too_large_version(version, self._store.revision)
+        record = await self._store.get(self._objects.key(target))
+        if record is None:
+            raise not_found(target.resource.plural, target.resource.group, target.name)
+        return record
+
+    async def listing(self, request: Request) -> Listing:
+        """Return a page of the objects that the request selects."""
+        check_list_options(request)
+        chosen = selection(request)
+        limit = _limit(request)
+        start, at = self._position(request)
+        try:
+            return await self._page(request.target, chosen, start, at, limit)
+        except CompactedError:
+            raise self._expired(start) from None
+        except FutureRevisionError:
+            raise too_large_version(at or 0, self._store.revision) from None
+
+    def _position(self, request: Request) -> tuple[tuple[str, str] | None, int | None]:
+        token = request.option("continue")
+        version = request.option("resourceVersion")
+        if token:
+            if version not in ("", "0"):
+                raise BadRequest("specifying resource version is not allowed when using continue")
+            return _read_token(token)
+        number = parse_version(version, wrapped=True)
+        if number > self._store.revision:
+            raise too_large_version(number, self._store.revision)
+        exact = request.option("resourceVersionMatch") == "Exact"
+        # A limit with a version and no match rule reads at that version, as the reference does.
+        legacy = bool(request.option("limit")) and not request.option("resourceVersionMatch")
+        return None, number if number and (exact or legacy) else None
+
+    def _expired(self, start: tuple[str, str] | None) -> ApiError:
+        if start is None:
+            return Expired("The resourceVersion for the provided list is too old.")
+        token = _write_token(start, -1)
+        error = Expired(
+            "The provided continue parameter is too old to display a consistent list result. You"
+            " can start a new list without the continue parameter, or use the continue token in"
+            " this response to retrieve the remainder of the results. Continuing with the provided"
+            " token results in an inconsistent list - objects that were created, modified, or"
+            " deleted between the time the first chunk was returned and now may show up in the"
+            " list."
+        )
+        error.list_metadata = {"continue": token}
+        return error
+
+    async def _page(
+        self,
+        target: Target,
+        chosen: Selection,
+        start: tuple[str, str] | None,
+        at: int | None,
+        limit: int | None,
+    ) -> Listing:
+        where = (target.resource.storage_key, target.namespace or None)
+        name = chosen.fields.exact("metadata.name")
+        if chosen.everything:
+            page = await self._store.list(*where, at=at, start=start, limit=limit)
+            token = self._next_token(page.records, page.revision, page.remaining)
+            remaining = page.remaining if page.remaining else None
+            return Listing(page.records, page.revision, token, remaining)
+        page = await self._store.list(*where, at=at, start=start)
+        live = self._objects.live
+        records = [
+            record
+            for record in page.records
+            if (name is None or record.key.name == name) and chosen.matches(live(record))
+        ]
+        if limit is None or len(records) <= limit:
+            return Listing(records, page.revision)
+        kept = records[:limit]
+        # With a selector the reference does not say how many are left.
+        return Listing(kept, page.revision, self._next_token(kept, page.revision, 1))
+
+    def _next_token(self, records: list[Record], revision: int, remaining: int) -> str:
+        if not remaining or not records:
+            return ""
+        return _write_token((records[-1].key.namespace, records[-1].key.name), revision)
+
+
+def check_list_options(request: Request) -> None:
+    """Refuse combinations of version options that mean nothing for a list."""
+    match = request.option("resourceVersionMatch")
+    version = request.option("resourceVersion")
+    problems: list[FieldError] = []
+    at = Path("resourceVersionMatch")
+    if match:
+        if not version:
+            problems.append(
+                at.forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+            )
+        elif request.option("continue"):
+            problems.append(
+                at.forbidden("resourceVersionMatch is forbidden when continue is provided")
+            )
+        elif match not in ("Exact", "NotOlderThan"):
+            problems.append(at.not_supported(match, ("Exact", "NotOlderThan", "")))
+        elif match == "Exact" and version == "0":
+            problems.append(
+                at.forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+            )
+    if request.options.get("sendInitialEvents") is not None:
+        problems.append(
+            Path("sendInitialEvents").forbidden("sendInitialEvents is forbidden for list")
+        )
+    if problems:
+        raise invalid("ListOptions", "meta.k8s.io", "", problems)
+
+
+def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> int:
+    """Read a resourceVersion option; empty and 0 mean none in particular."""
+    if not text:
+        return 0
+    if not text.isdigit() or not text.isascii():
+        problem = Path("resourceVersion").invalid(
+            text, f'strconv.ParseUint: parsing "{text}": invalid syntax'
+        )
+        if wrapped:
+            raise BadRequest(f"invalid resource version: {problem}")
+        raise blunder(str(problem), strict=strict)
+    return int(text)
+
+
+def too_large_version(asked: int, current: int) -> Timeout:
+    """Say that a version has not happened yet."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return Timeout(
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        details={"causes": [cause], "retryAfterSeconds": 1},
+        headers={"Retry-After": "1"},
+    )
+
+
+def _limit(request: Request) -> int | None:
+    text = request.option("limit")
+    if not text:
+        return None
+    value = parse_int(text)
+    return value if value > 0 else None
+
+
+def parse_int(text: str) -> int:
+    """Read a whole number option."""
+    try:
+        value = int(text)
+    except ValueError:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not -(2**63) <= value < 2**63:
+        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+    return value
+
+
+def _write_token(start: tuple[str, str], revision: int) -> str:
+    data = to_json({"v": "meta.k8s.io/v1", "rv": revision, "start": list(start)})
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _read_token(token: str) -> tuple[tuple[str, str], int | None]:
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        data = from_json(base64.urlsafe_b64decode(padded))
+        namespace, name = data["start"]
+        revision = int(data["rv"])
+        return (str(namespace), str(name)), revision if revision > 0 else None
+    except (binascii.Error, ValueError, KeyError, TypeError):
+        raise BadRequest("continue key is not valid: invalid continue token") from None

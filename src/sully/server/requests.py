@@ -1,0 +1,147 @@
+"""What a client asks for: the parsed path and options, independent of the transport.
+
+`parse_path` knows the URL layout of the API; the verbs (api.py) get a `Request` from the HTTP
+layer or from the in-process transport alike.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from urllib.parse import unquote
+
+from sully.machinery.errors import BadRequest, route_not_found
+from sully.machinery.gotext import quote
+from sully.machinery.names import path_segment_problems
+from sully.machinery.scheme import Scheme
+from sully.machinery.strategy import ResourceType
+
+
+@dataclass(frozen=True, slots=True)
+class User:
+    """Who asks."""
+
+    name: str
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A resource or object by its names, before anyone has looked it up."""
+
+    group: str
+    version: str
+    plural: str
+    namespace: str = ""
+    name: str = ""
+    subresource: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a path names: a resource, perhaps one object, perhaps a part of it."""
+
+    resource: ResourceType
+    version: str
+    namespace: str = ""  # empty: cluster-scoped, or all namespaces
+    name: str = ""
+    subresource: str = ""
+    watch: bool = False  # the old /watch/ paths
+
+    @property
+    def group_version(self) -> str:
+        """Return what `apiVersion` says for objects of this target."""
+        group = self.resource.group
+        return f"{group}/{self.version}" if group else self.version
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One call of a verb."""
+
+    user: User
+    target: Target
+    options: Mapping[str, str] = field(default_factory=dict)
+    user_agent: str = ""
+
+    def option(self, name: str) -> str:
+        """Return an option, empty when it was not given."""
+        return self.options.get(name, "")
+
+    def flag(self, name: str) -> bool:
+        """Read a boolean option as the API does: anything but false and 0 is true."""
+        value = self.options.get(name)
+        return value is not None and value.lower() not in ("false", "0")
+
+    @property
+    def manager(self) -> str:
+        """Return the field manager: as given, or the program's name in the user agent."""
+        given = self.option("fieldManager")
+        return given or (self.user_agent.split("/", 1)[0][:128] or "unknown")
+
+
+def split_path(path: str) -> tuple[str, str, list[str]] | None:
+    """Split an API path into group, version and the rest; None for other paths."""
+    parts = path.split("/")[1:]
+    if parts and parts[-1] == "":
+        parts.pop()
+    if len(parts) >= 3 and parts[0] == "api":
+        return "", parts[1], parts[2:]
+    if len(parts) >= 4 and parts[0] == "apis":
+        return parts[1], parts[2], parts[3:]
+    return None
+
+
+def parse_path(scheme: Scheme, path: str) -> Target | None:
+    """Find what a path names; None when its group is not served."""
+    split = split_path(path)
+    if split is None or split[0] not in scheme.groups():
+        return None
+    group, version, rest = split
+    if not scheme.serves(group, version):
+        raise route_not_found()
+    watch = rest[0] == "watch"
+    if watch:
+        rest = rest[1:]
+    namespace = ""
+    # `namespaces` is a resource of its own, and the scope of others.
+    if len(rest) >= 3 and rest[0] == "namespaces" and _has(scheme, group, version, rest[2]):
+        namespace, rest = _segment(rest[1], "Namespace"), rest[2:]
+    return _target(scheme, (group, version), namespace, rest, watch=watch)
+
+
+def _has(scheme: Scheme, group: str, version: str, plural: str) -> bool:
+    found = scheme.find(group, version, plural)
+    return group != "" or (found is not None and found.namespaced)
+
+
+def _target(
+    scheme: Scheme, place: tuple[str, str], namespace: str, rest: list[str], *, watch: bool
+) -> Target:
+    resource = scheme.find(*place, rest[0]) if rest else None
+    if resource is None or len(rest) > 3 or "" in rest:
+        raise route_not_found()
+    if namespace and not resource.namespaced:
+        raise route_not_found()
+    name = _segment(rest[1], "Name") if len(rest) > 1 else ""
+    if name and resource.namespaced and not namespace:
+        raise route_not_found()
+    subresource = rest[2] if len(rest) > 2 else ""
+    if subresource and not has_subresource(resource, subresource):
+        raise route_not_found()
+    return Target(resource, place[1], namespace, name, subresource, watch)
+
+
+def has_subresource(resource: ResourceType, name: str) -> bool:
+    """Say whether a resource serves a subresource."""
+    if name == "status":
+        return resource.status is not None
+    return (name == "scale" and resource.scale) or name in resource.connect
+
+
+def _segment(text: str, what: str) -> str:
+    name = unquote(text)
+    problems = path_segment_problems(name)
+    if problems:
+        raise BadRequest(f"{what} parameter invalid: {quote(name)}: {problems[0]}")
+    return name

@@ -1,0 +1,72 @@
+"""Which objects of a resource a request means: label and field selectors."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sully.machinery import fieldselectors, labels
+from sully.machinery.errors import BadRequest
+from sully.machinery.gotext import quote
+from sully.machinery.strategy import Obj, ResourceType
+from sully.server.requests import Request, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The two selectors of one request, ready to be asked."""
+
+    labels: labels.Selector
+    fields: fieldselectors.FieldSelector
+    values: Callable[[Obj], dict[str, str]]
+
+    @property
+    def everything(self) -> bool:
+        """Say whether nothing is left out."""
+        return self.labels.everything and not self.fields.requirements
+
+    def matches(self, obj: Obj) -> bool:
+        """Say whether a hub object is meant."""
+        if not self.labels.matches(obj["metadata"].get("labels") or {}):
+            return False
+        return not self.fields.requirements or self.fields.matches(self.values(obj))
+
+
+def selection(request: Request) -> Selection:
+    """Read the selectors of a request; refuse what the kind cannot be selected by."""
+    target = request.target
+    try:
+        by_label = labels.parse(request.option("labelSelector"))
+    except labels.SelectorError as error:
+        raise BadRequest(str(error)) from None
+    try:
+        by_field = fieldselectors.parse(request.option("fieldSelector"))
+    except labels.SelectorError as error:
+        raise BadRequest(str(error)) from None
+    for requirement in by_field.requirements:
+        _check_label(target, requirement.field)
+    return Selection(by_label, by_field, lambda obj: field_values(target.resource, obj))
+
+
+def _check_label(target: Target, label: str) -> None:
+    resource = target.resource
+    known = ("metadata.name", "metadata.namespace", *resource.selectable)
+    if label in known:
+        return
+    if resource.unknown_label is not None:
+        raise BadRequest(
+            resource.unknown_label(resource.group, target.version, resource.kind, label)
+        )
+    raise BadRequest(
+        f'{quote(label)} is not a known field selector: only "metadata.name", "metadata.namespace"'
+    )
+
+
+def field_values(resource: ResourceType, obj: Obj) -> dict[str, str]:
+    """Return the values an object can be selected by."""
+    metadata = obj["metadata"]
+    values = {
+        "metadata.name": metadata.get("name", ""),
+        "metadata.namespace": metadata.get("namespace", ""),
+    }
+    for label, value in resource.selectable.items():
+        values[label] = value(obj)
+    return values

@@ -1,0 +1,151 @@
+"""Certificates: our own authority, the server's certificate, and clients' certificates.
+
+Keys are elliptic (fast to make, small). The files lie in the data directory; whoever can read the
+authority's key can become anyone, so all keys are readable by the owner only.
+"""
+
+import ipaddress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+from sully.runtime.files import write_private
+
+CA_LIFE = timedelta(days=3650)
+LEAF_LIFE = timedelta(days=365)
+RENEW_BEFORE = timedelta(days=30)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A certificate and its key, both in PEM."""
+
+    certificate: bytes
+    key: bytes
+
+
+class Authority:
+    """Signs certificates for one data directory."""
+
+    def __init__(self, pair: Pair) -> None:
+        self.pair = pair
+        self._certificate = x509.load_pem_x509_certificate(pair.certificate)
+        self._key = serialization.load_pem_private_key(pair.key, password=None)
+
+    @classmethod
+    def open(cls, folder: Path, now: datetime) -> "Authority":
+        """Load the authority of a directory, or make it."""
+        certificate, key = folder / "ca.crt", folder / "ca.key"
+        if certificate.exists() and key.exists():
+            return cls(Pair(certificate.read_bytes(), key.read_bytes()))
+        pair = _new_authority(now)
+        write_private(key, pair.key)
+        write_private(certificate, pair.certificate)
+        return cls(pair)
+
+    def server(self, names: list[str], now: datetime) -> Pair:
+        """Issue a certificate for the server's own names and addresses."""
+        alternatives = [_general_name(name) for name in names]
+        extensions: list[x509.ExtensionType] = [
+            x509.SubjectAlternativeName(alternatives),
+            x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]),
+        ]
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sully")])
+        return self._issue(subject, extensions, now)
+
+    def client(self, user: str, groups: list[str], now: datetime) -> Pair:
+        """Issue a certificate that makes its holder a user with groups."""
+        names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
+        names.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
+        usage: list[x509.ExtensionType] = [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])]
+        return self._issue(x509.Name(names), usage, now)
+
+    def _issue(
+        self, subject: x509.Name, extensions: list[x509.ExtensionType], now: datetime
+    ) -> Pair:
+        key = ec.generate_private_key(ec.SECP256R1())
+        builder = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(self._certificate.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - timedelta(minutes=5))
+            .not_valid_after(now + LEAF_LIFE)
+            .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+            .add_extension(_usage(signs=False), critical=True)
+        )
+        for extension in extensions:
+            builder = builder.add_extension(extension, critical=False)
+        builder = builder.add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(self._certificate.public_key()),  # type: ignore[arg-type]  # our own key is elliptic
+            critical=False,
+        )
+        signed = builder.sign(self._key, hashes.SHA256())  # type: ignore[arg-type]  # as above
+        return Pair(signed.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
+
+
+def expires_soon(pair: Pair, now: datetime) -> bool:
+    """Say whether a certificate should be replaced."""
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    return certificate.not_valid_after_utc - now < RENEW_BEFORE
+
+
+def names_of(pair: Pair) -> set[str]:
+    """Return the names and addresses a server certificate is good for."""
+    certificate = x509.load_pem_x509_certificate(pair.certificate)
+    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {str(name.value) for name in found}
+
+
+def _new_authority(now: datetime) -> Pair:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sully-ca")])
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(minutes=5))
+        .not_valid_after(now + CA_LIFE)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_usage(signs=True), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(certificate.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
+
+
+def _usage(*, signs: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs,
+        crl_sign=signs,
+        content_commitment=False,
+        key_encipherment=not signs,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
+
+
+def _key_bytes(key: ec.EllipticCurvePrivateKey) -> bytes:
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _general_name(name: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)

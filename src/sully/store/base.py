@@ -1,0 +1,247 @@
+"""The contract every store fulfils, and the only owner of what a revision is.
+
+A store is a map from `Key` to bytes with one counter, the revision. Each committed transaction
+takes the next revision, however many keys it writes, so a revision names a state of the whole
+store. The values do not contain their revision: the server writes `resourceVersion` into an
+object from `Record.revision` when it encodes it.
+
+Neighbours: `errors.py` (what can go wrong), `memory.py` (nothing survives a restart),
+`sqlite.py` (one durable node), `compaction.py` (how much history is kept). The suite in
+`tests/contract` holds for every implementation. All methods belong to one event loop.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal, NamedTuple, Self
+
+FIRST_REVISION = 1
+"""The revision of a store that was never written to; its first write gets the next one."""
+
+MAX_VALUE_BYTES = 1536 * 1024
+"""The largest value, as etcd limits a request by default."""
+
+MAX_OPERATIONS = 128
+"""The most operations in one transaction, as etcd limits them by default."""
+
+Derived = dict[Hashable, Any]
+"""A memo of what others computed from a value. Never persisted, and safe to lose."""
+
+
+class Key(NamedTuple):
+    """Names one object; inside a resource, keys are ordered by namespace, then name."""
+
+    resource: str
+    """The plural with its group, such as `pods` or `resource.k8s.io/devicetaintrules`."""
+    namespace: str
+    """Empty for an object of the cluster."""
+    name: str
+
+    def __str__(self) -> str:
+        """Write the key as a path, for messages."""
+        return "/".join(part for part in self if part)
+
+
+@dataclass(slots=True, eq=False)
+class Record:
+    """One state of one key. Shared by everyone who reads it, so nobody changes it.
+
+    `derived` is the exception: it only remembers what the value already implies (the decoded
+    object, an encoding per API version), so that it is computed once for all readers.
+    """
+
+    key: Key
+    value: bytes = field(repr=False)
+    create_revision: int
+    """When the key came into existence; it starts anew after a deletion."""
+    revision: int
+    """When this state was written."""
+    derived: Derived = field(default_factory=dict, repr=False)
+
+
+EventKind = Literal["ADDED", "MODIFIED", "DELETED"]
+
+
+@dataclass(slots=True, eq=False)
+class Event:
+    """One change of one key, the same object for every watcher."""
+
+    kind: EventKind
+    record: Record
+    """The new state; for `DELETED` the last one, whose own revision is older than the event's."""
+    previous: Record | None
+    """The state before, `None` for `ADDED`; a selector may have matched only that one."""
+    revision: int
+    """When it happened. Events of one transaction share it."""
+    derived: Derived = field(default_factory=dict, repr=False)
+    """A memo like `Record.derived`, for the encodings that watchers share."""
+
+
+@dataclass(slots=True, eq=False)
+class Put:
+    """Write a value. One that equals the stored value is a write like any other."""
+
+    key: Key
+    value: bytes = field(repr=False)
+    expect: int | None = None
+    """The revision the key must have now; 0: it must not exist; `None`: whatever it is."""
+    derived: Derived | None = field(default=None, repr=False)
+    """Becomes the memo of the new record, so that what was just encoded is not decoded again."""
+
+
+@dataclass(slots=True, eq=False)
+class Delete:
+    """Remove a key. One that does not exist is a conflict, whatever was expected."""
+
+    key: Key
+    expect: int | None = None
+
+
+@dataclass(slots=True, eq=False)
+class Check:
+    """Hold the transaction to the state of a key that it does not write."""
+
+    key: Key
+    expect: int
+
+
+Op = Put | Delete | Check
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """What a transaction did."""
+
+    revision: int
+    """Its revision; for one that only checked, the revision at which the checks held."""
+    records: tuple[Record | None, ...]
+    """One per operation: what was put, what was deleted, what was checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Part of a list, in the order of the keys."""
+
+    records: list[Record]
+    revision: int
+    """The state of the store that the list shows; give it as `at` to read the next page."""
+    remaining: int
+    """How many records follow this page; 0 means that the list is complete."""
+
+
+class Subscription(ABC):
+    """A place in the events of one resource, for one reader.
+
+    It holds no events, so a slow reader costs nothing.
+    """
+
+    __slots__ = ()
+
+    @abstractmethod
+    def take(self) -> list[Event]:
+        """Return all events since the last call, oldest first; never wait.
+
+        Raises `CompactedError` if some of them are gone, and `ClosedError` after `close`.
+        """
+
+    @abstractmethod
+    async def wait(self) -> None:
+        """Wait until `take` has something to say: events, or that it is over."""
+
+    @property
+    @abstractmethod
+    def progress(self) -> int:
+        """Return the newest revision up to which every event has been taken, for bookmarks."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the subscription and wake whoever waits on it; a second call does nothing."""
+
+
+class Store(ABC):
+    """Keeps records, in order, and tells what happened to them."""
+
+    @property
+    @abstractmethod
+    def revision(self) -> int:
+        """Return the newest acknowledged revision. It only grows, also across restarts."""
+
+    @property
+    @abstractmethod
+    def compacted(self) -> int:
+        """Return the oldest revision that can still be listed, or watched from."""
+
+    @abstractmethod
+    def horizon(self, *, events: int, size: int) -> int:
+        """Return the oldest revision after which came no more events, and bytes, than this."""
+
+    @abstractmethod
+    async def get(self, key: Key) -> Record | None:
+        """Return the newest acknowledged state of a key."""
+
+    @abstractmethod
+    def newest(self, key: Key) -> Record | None:
+        """Return the newest state, including writes that are accepted but not yet durable.
+
+        Only for computing the next write, so that read-modify-write loops need not wait for the
+        disk: a commit that builds on it fails if the write it builds on does. Never show it to
+        anyone. Nothing can come between this call and a `commit` that follows without `await`.
+        """
+
+    @abstractmethod
+    async def list(
+        self,
+        resource: str,
+        namespace: str | None = None,
+        *,
+        at: int | None = None,
+        start: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> Page:
+        """Return the records of a resource, or of one namespace of it, in order.
+
+        `at` shows the state at an older revision (`CompactedError`, `FutureRevisionError`);
+        `start` is the (namespace, name) after which to begin; `limit` is the page size.
+        """
+
+    @abstractmethod
+    async def commit(self, ops: Sequence[Op]) -> Commit:
+        """Do all operations at one new revision, or none of them.
+
+        Returns once the writes are durable and visible to every reader. Expectations are judged
+        when this is called, against `newest`. Raises `ConflictError` for the first one that does
+        not hold, `InvalidTransactionError` for a transaction nobody may send, and
+        `UnavailableError` if it could not be written. To be cancelled while it waits does
+        not take the write back.
+        """
+
+    @abstractmethod
+    def watch(self, resource: str, namespace: str | None = None, *, after: int) -> Subscription:
+        """Follow a resource: each event with a greater revision, in order, exactly once.
+
+        Raises `CompactedError` or `FutureRevisionError` where that cannot be promised.
+        """
+
+    @abstractmethod
+    async def compact(self, revision: int) -> None:
+        """Forget the history up to and including this revision; current records stay."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Finish what was accepted, wake every waiter, release everything."""
+
+    async def __aenter__(self) -> Self:
+        """Return the store, to be closed at the end of the block."""
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close the store, however the block ended."""
+        await self.close()

@@ -1,0 +1,223 @@
+"""The SQLite file: one table that is the log of everything that was written.
+
+A row is one change: a value, or NULL for a deletion. The newest row of a key is its current
+state, so a write is one insert at the end of a B-tree, and compaction deletes the rows that a
+later one superseded. All current state is in memory, where it was replayed at start; the file is
+read only once. One connection writes and checkpoints: two that do so at the same time are what
+SQLite's WAL-reset bug needs, and the exclusive lock keeps even a curious shell out.
+
+Used by one thread at a time: `sqlite.py` opens it, then `writer.py` owns it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+
+import apsw
+import msgspec
+
+from sully.store.base import FIRST_REVISION, MAX_OPERATIONS, Event
+from sully.store.errors import OpenError, UnavailableError
+from sully.store.replay import ReplayError, Row, Version, replay
+from sully.store.state import State
+
+FORMAT = 1
+"""The layout of the file; a program that knows only an older one must not touch it."""
+
+_APPLICATION_ID = 0x53756C6C  # "Sull": tells our files from other databases
+_OLDEST_SQLITE = (3, 51, 3)  # before it, a WAL reset could corrupt the file
+_MOST_ROWS = 64
+
+_SCHEMA = f"""
+CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+CREATE TABLE log (
+    id INTEGER PRIMARY KEY,     -- revision * {MAX_OPERATIONS} + place in the transaction
+    resource TEXT NOT NULL,
+    namespace TEXT NOT NULL,
+    name TEXT NOT NULL,
+    created INTEGER NOT NULL,   -- the revision at which the key came into existence
+    value BLOB                  -- NULL: deleted
+) STRICT;
+-- For people with a shell; the program does not read it.
+CREATE VIEW current AS
+    SELECT resource, namespace, name, max(id) / {MAX_OPERATIONS} AS revision, created, value
+    FROM log GROUP BY resource, namespace, name HAVING value IS NOT NULL;
+INSERT INTO meta VALUES ('compacted', {FIRST_REVISION});
+PRAGMA application_id = {_APPLICATION_ID};
+PRAGMA user_version = {FORMAT};
+"""
+
+# The rows of one transaction have ids next to each other, so the range finds them by the
+# primary key, and the table needs no index that every write would pay for.
+_DELETE = f"""
+WITH gone (revision, resource, namespace, name) AS MATERIALIZED (
+    SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3 FROM json_each(?)
+)
+DELETE FROM log WHERE id IN (
+    SELECT log.id FROM gone JOIN log
+    ON log.id BETWEEN gone.revision * {MAX_OPERATIONS}
+        AND gone.revision * {MAX_OPERATIONS} + {MAX_OPERATIONS - 1}
+    WHERE log.name = gone.name AND log.namespace = gone.namespace
+        AND log.resource = gone.resource)
+"""
+
+
+def _insert(rows: int) -> str:
+    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?,?,?)"] * rows)
+
+
+# One statement for many rows: each statement gives up the interpreter lock and must win it back
+# from a busy event loop. Powers of two keep the number of statements to prepare small.
+_INSERTS = {1 << bit: _insert(1 << bit) for bit in range(_MOST_ROWS.bit_length())}
+
+
+class Database:
+    """An open database file."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or give it its schema if it is new."""
+        self._path = path
+        self._last = 0
+        self._suspect = False
+        _check_library()
+        try:
+            self._connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
+            try:
+                self._prepare()
+            except BaseException:
+                self._connection.close()
+                raise
+        except apsw.Error as error:
+            raise OpenError(f"cannot open {path}: {_reason(error)}") from error
+
+    def load(self) -> State:
+        """Return everything in the file, ready to be read."""
+        try:
+            problem = self._connection.execute("PRAGMA quick_check(1)").get
+            if problem != "ok":
+                raise OpenError(f"{self._path} is damaged: {problem}")
+            self._last = self._integer("SELECT coalesce(max(id), 0) FROM log")
+            compacted = self._integer("SELECT value FROM meta WHERE name = 'compacted'")
+            rows = self._connection.execute("SELECT * FROM log ORDER BY id")
+            state, leftover = replay(rows, compacted)
+        except (apsw.Error, ReplayError) as error:
+            raise OpenError(f"{self._path} is damaged: {_reason(error)}") from error
+        # A disk that is full must not keep anyone from reading; it takes nothing but space.
+        with contextlib.suppress(UnavailableError):
+            if leftover:
+                self.trim(compacted, leftover)
+        return state
+
+    def write(self, transactions: Iterable[Iterable[Event]]) -> int:
+        """Make these transactions durable together; return about how many bytes it took."""
+        rows: list[Row] = [
+            (
+                event.revision * MAX_OPERATIONS + place,
+                *event.record.key,
+                event.record.create_revision,
+                None if event.kind == "DELETED" else event.record.value,
+            )
+            for events in transactions
+            for place, event in enumerate(events)
+        ]
+        try:
+            self._insert(rows)
+        except (apsw.Error, UnicodeError) as error:
+            raise self._failed(error) from error
+        self._last = rows[-1][0]
+        return sum(200 + len(row[-1] or b"") for row in rows)
+
+    def trim(self, compacted: int, versions: Sequence[Version]) -> None:
+        """Delete rows that a later one superseded before this revision, and note the revision."""
+        gone = msgspec.json.encode([(revision, *key) for revision, key in versions])
+        try:
+            with self._connection:
+                # The deletions may take the newest row of all, whose revision must not be
+                # given again: it is why both are one transaction.
+                self._connection.execute(
+                    "UPDATE meta SET value = max(value, ?) WHERE name = 'compacted'", (compacted,)
+                )
+                self._connection.execute(_DELETE, (gone.decode(),))
+        except apsw.Error as error:
+            raise self._failed(error) from error
+
+    def checkpoint(self) -> None:
+        """Move what the write-ahead log holds into the database file."""
+        try:
+            self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+        except apsw.Error as error:
+            raise self._failed(error) from error
+
+    def close(self) -> None:
+        """Close the file; SQLite checkpoints and removes the write-ahead log."""
+        self._connection.close()
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        found = self._integer("PRAGMA application_id")
+        version = self._integer("PRAGMA user_version")
+        empty = self._integer("SELECT count(*) FROM sqlite_schema") == 0
+        if not empty and found != _APPLICATION_ID:
+            raise OpenError(f"{self._path} is not a store of Sully")
+        if version > FORMAT:
+            raise OpenError(
+                f"{self._path} has format {version}, this program knows formats up to {FORMAT}:"
+                " use the newer program that wrote it"
+            )
+        connection.pragma("locking_mode", "exclusive")
+        connection.pragma("journal_mode", "wal")
+        # Without the flush at every commit, a power cut can take acknowledged writes along.
+        connection.pragma("synchronous", "full")
+        connection.pragma("fullfsync", True)  # only where a flush alone does not reach the disk
+        # The writer does it when nobody waits.
+        connection.pragma("wal_autocheckpoint", 0)
+        connection.pragma("cache_size", -16 * 1024)
+        if empty:
+            with connection:
+                for _ in connection.execute(_SCHEMA):
+                    raise AssertionError("the schema yields no rows")
+
+    def _insert(self, rows: list[Row]) -> None:
+        if len(rows) in _INSERTS and not self._suspect:
+            # A lone statement is a transaction already.
+            self._connection.execute(_INSERTS[len(rows)], tuple(chain.from_iterable(rows)))
+            return
+        with self._connection:
+            if self._suspect:
+                # What failed before was reported as not written, so it must not be there.
+                self._connection.execute("DELETE FROM log WHERE id > ?", (self._last,))
+            while rows:
+                count = min(_MOST_ROWS, 1 << (len(rows).bit_length() - 1))
+                bindings = tuple(chain.from_iterable(rows[:count]))
+                self._connection.execute(_INSERTS[count], bindings)
+                rows = rows[count:]
+        self._suspect = False
+
+    def _failed(self, error: Exception) -> UnavailableError:
+        self._suspect = True
+        return UnavailableError(f"cannot write {self._path}: {_reason(error)}")
+
+    def _integer(self, statement: str) -> int:
+        value = self._connection.execute(statement).get
+        if not isinstance(value, int):
+            raise ReplayError(f"no answer to {statement}")
+        return value
+
+
+def _check_library() -> None:
+    version = tuple(int(part) for part in apsw.sqlite_lib_version().split("."))
+    if version < _OLDEST_SQLITE:
+        raise OpenError(
+            f"SQLite {apsw.sqlite_lib_version()} can corrupt its log;"
+            f" at least {'.'.join(map(str, _OLDEST_SQLITE))} is needed"
+        )
+
+
+def _reason(error: Exception) -> str:
+    """Say what SQLite says, with the exact code, which tells a full disk from a broken one."""
+    code = int(getattr(error, "extendedresult", 0))
+    name = apsw.mapping_extended_result_codes.get(code) or apsw.mapping_result_codes.get(code)
+    return f"{error} ({name})" if code else str(error)

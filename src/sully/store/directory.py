@@ -1,0 +1,76 @@
+"""The data directory of a durable store: who may read it, and that one process has it.
+
+`sqlite.py` opens the directory, then `database.py` the file in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from pathlib import Path
+
+from sully.store.errors import OpenError
+
+DATABASE_FILE = "store.db"
+LOCK_FILE = "lock"
+
+
+class DataDirectory:
+    """An existing directory that no other process uses as long as this object holds it."""
+
+    def __init__(self, path: Path) -> None:
+        """Create the directory if need be, and lock it."""
+        self.path = path
+        try:
+            _make_private(path)
+            self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise OpenError(f"cannot use the data directory {path}: {error.strerror}") from error
+        self._take_lock()
+
+    def database(self) -> Path:
+        """Return the path of the database file, which only its owner may read."""
+        path = self.path / DATABASE_FILE
+        try:
+            # SQLite would create the file with the permissions of the umask, and gives its log
+            # the permissions of the file.
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        except OSError as error:
+            raise OpenError(f"cannot write {path}: {error.strerror}") from error
+        return path
+
+    def release(self) -> None:
+        """Let others use the directory."""
+        # The file stays: another process may already wait with it open, and would then hold a
+        # lock on a file that nobody else finds.
+        os.ftruncate(self._lock, 0)
+        os.close(self._lock)
+
+    def _take_lock(self) -> None:
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._lock, 32, 0).decode("ascii", "replace").strip()
+            os.close(self._lock)
+            raise OpenError(
+                f"the data directory {self.path} is in use by process {holder or '(unknown)'}"
+            ) from error
+        os.ftruncate(self._lock, 0)
+        # The pid only helps people; the lock does not need it, so a full disk is no obstacle.
+        with contextlib.suppress(OSError):
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _make_private(path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A directory that was there keeps its permissions: it is its owner's choice, and the files
+    # are private anyway.
+    with contextlib.suppress(FileExistsError):
+        path.mkdir(mode=0o700)
+        # SQLite sees to its files, but they are lost if a power cut takes the directory.
+        parent = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(parent)
+        finally:
+            os.close(parent)

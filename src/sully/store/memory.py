@@ -1,0 +1,90 @@
+"""A store that lives and dies with its process, and the read side that all stores share.
+
+`ReadSide` answers every question from `State`; an implementation adds how a write becomes
+durable. `MemoryStore` adds nothing: what it accepts is at once as durable as it will ever be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sully.store.base import FIRST_REVISION, Commit, Key, Op, Page, Record, Store, Subscription
+from sully.store.errors import ClosedError
+from sully.store.state import State
+from sully.store.transactions import plan
+
+
+class ReadSide(Store):
+    """Answers reads from memory, at the newest acknowledged revision."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    @property
+    def revision(self) -> int:
+        """Return the newest acknowledged revision."""
+        return self._state.revision
+
+    @property
+    def compacted(self) -> int:
+        """Return the oldest revision that can still be listed, or watched from."""
+        return self._state.compacted
+
+    def horizon(self, *, events: int, size: int) -> int:
+        """Return the oldest revision after which came no more events, and bytes, than this."""
+        return self._state.oldest_within(events=events, size=size)
+
+    async def get(self, key: Key) -> Record | None:
+        """Return the newest acknowledged state of a key."""
+        return self._state.get(key)
+
+    async def list(
+        self,
+        resource: str,
+        namespace: str | None = None,
+        *,
+        at: int | None = None,
+        start: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> Page:
+        """Return the records of a resource, or of one namespace of it, in order."""
+        if limit is not None and limit < 1:
+            raise ValueError(f"a page holds at least one record, not {limit}")
+        revision = self._state.revision if at is None else at
+        return self._state.page(resource, namespace, at=revision, start=start, limit=limit)
+
+    def watch(self, resource: str, namespace: str | None = None, *, after: int) -> Subscription:
+        """Follow a resource: each event with a greater revision, in order, exactly once."""
+        self._check_open()
+        return self._state.watch(resource, namespace, after=after)
+
+    def _check_open(self) -> None:
+        if self._state.horizon.closed:
+            raise ClosedError("the store is closed")
+
+
+class MemoryStore(ReadSide):
+    """A store for tests and for control planes that need not remember."""
+
+    def __init__(self) -> None:
+        super().__init__(State(revision=FIRST_REVISION, compacted=FIRST_REVISION))
+
+    def newest(self, key: Key) -> Record | None:
+        """Return the current state: nothing is ever accepted and not yet durable."""
+        return self._state.get(key)
+
+    async def commit(self, ops: Sequence[Op]) -> Commit:
+        """Do all operations at one new revision, or none of them."""
+        self._check_open()
+        transaction = plan(ops, self._state.get, revision=self._state.revision + 1)
+        self._state.apply((transaction,))
+        return Commit(self._state.revision, transaction.records)
+
+    async def compact(self, revision: int) -> None:
+        """Forget the history up to and including this revision; current records stay."""
+        self._check_open()
+        self._state.compact(revision)
+
+    async def close(self) -> None:
+        """Wake every waiter; what was stored is gone with the last reference."""
+        self._state.close()

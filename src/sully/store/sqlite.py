@@ -1,0 +1,157 @@
+"""A store on the disk of one machine: SQLite underneath, reads from memory.
+
+    commit ─ plan against newest() ─ overlay ─ queue ─▶ writer thread ─ COMMIT ─┐
+       ▲                                                                       │
+       └── future ◀── State.apply, watchers wake ◀── report on the event loop ◀─┘
+
+Conflicts are decided on the event loop, before the disk is asked, against everything accepted so
+far. The overlay holds what was accepted and is not durable yet; readers do not see it. If a batch
+cannot be written, everything accepted since it was built may rest on it and fails with it.
+`directory.py` has the lock, `database.py` the file, `writer.py` the thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import islice
+from pathlib import Path
+
+from sully.store.base import Commit, Event, Key, Op, Record
+from sully.store.database import Database
+from sully.store.directory import DataDirectory
+from sully.store.errors import ClosedError, ConflictError, StoreError
+from sully.store.memory import ReadSide
+from sully.store.replay import superseded
+from sully.store.state import State
+from sully.store.transactions import Transaction, plan
+from sully.store.writer import Pending, Trim, Writer, settle
+
+_ROWS_PER_TRIM = 500
+"""Writers wait for at most one such step of a compaction."""
+
+
+class SqliteStore(ReadSide):
+    """A durable store of one process. Make one with `open`."""
+
+    def __init__(self, directory: DataDirectory, database: Database, state: State) -> None:
+        super().__init__(state)
+        self._directory = directory
+        self._assigned = state.revision
+        self._overlay: dict[Key, Event] = {}
+        self._epoch = 0
+        self._closing = False
+        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._writer = Writer(database, self._settle)
+        self._writer.start()
+
+    @classmethod
+    async def open(cls, path: Path) -> SqliteStore:
+        """Open the store in a directory, which is created if it does not exist.
+
+        Raises `OpenError` if another process has it, or it cannot be read or written.
+        """
+        directory = DataDirectory(path)
+        try:
+            database, state = await asyncio.to_thread(_load, directory)
+        except BaseException:
+            directory.release()
+            raise
+        return cls(directory, database, state)
+
+    def newest(self, key: Key) -> Record | None:
+        """Return the newest state, including writes that are accepted but not yet durable."""
+        event = self._overlay.get(key)
+        if event is None:
+            return self._state.get(key)
+        return None if event.kind == "DELETED" else event.record
+
+    async def commit(self, ops: Sequence[Op]) -> Commit:
+        """Do all operations at one new revision, or none of them."""
+        self._check_open()
+        try:
+            transaction = plan(ops, self.newest, revision=self._assigned + 1)
+        except ConflictError as conflict:
+            # What it conflicts with may still fail; do not tell anyone about it before.
+            if conflict.key in self._overlay:
+                await self._accept(self._nothing())
+            raise
+        if not transaction.events:
+            transaction = self._nothing(transaction.records)
+        return await self._accept(transaction)
+
+    async def compact(self, revision: int) -> None:
+        """Forget the history up to and including this revision; current records stay."""
+        self._check_open()
+        before = self.compacted
+        versions = superseded(self._state.compact(revision))
+        if revision <= before:
+            return
+        loop = asyncio.get_running_loop()
+        rows = list(islice(versions, _ROWS_PER_TRIM))
+        while True:
+            done = loop.create_future()
+            self._writer.submit(Trim(revision, rows, done))
+            await done
+            rows = list(islice(versions, _ROWS_PER_TRIM))
+            if not rows:
+                return
+
+    async def close(self) -> None:
+        """Finish what was accepted, wake every waiter, release the directory."""
+        if self._closing:
+            await asyncio.shield(self._closed)
+            return
+        self._closing = True
+        await self._writer.stop()
+        self._state.close()
+        self._directory.release()
+        self._closed.set_result(None)
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise ClosedError("the store is closed")
+
+    def _nothing(self, records: tuple[Record | None, ...] = ()) -> Transaction:
+        """Return a transaction that only waits for what was accepted before it."""
+        return Transaction(self._assigned if self._overlay else self.revision, [], records)
+
+    async def _accept(self, transaction: Transaction) -> Commit:
+        if not transaction.events and not self._overlay:
+            return Commit(transaction.revision, transaction.records)
+        done: asyncio.Future[Commit] = asyncio.get_running_loop().create_future()
+        self._writer.submit(Pending(transaction, done, self._epoch))
+        # The report comes through the event loop, so it cannot come before this.
+        for event in transaction.events:
+            self._overlay[event.record.key] = event
+        self._assigned = transaction.revision
+        return await done
+
+    def _settle(self, batch: list[Pending], error: StoreError | None) -> None:
+        """Take note of what the writer did with a batch."""
+        if error is None:
+            self._state.apply(pending.transaction for pending in batch)
+            self._clear_overlay(batch)
+        elif batch and batch[-1].epoch == self._epoch:
+            # Revisions given to what failed are not given again: someone may hold a write that
+            # expects them, and it must find a conflict.
+            self._epoch += 1
+            self._overlay.clear()
+        for pending in batch:
+            transaction = pending.transaction
+            settle(pending.future, Commit(transaction.revision, transaction.records), error)
+
+    def _clear_overlay(self, batch: list[Pending]) -> None:
+        for pending in batch:
+            for event in pending.transaction.events:
+                if self._overlay.get(event.record.key) is event:
+                    del self._overlay[event.record.key]
+
+
+def _load(directory: DataDirectory) -> tuple[Database, State]:
+    database = Database(directory.database())
+    try:
+        return database, database.load()
+    except BaseException:
+        database.close()
+        raise

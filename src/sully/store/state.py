@@ -1,0 +1,204 @@
+"""The records and events a store holds in memory: the read side of every implementation.
+
+Knows nothing of durability: it is told about a transaction when readers may see it.
+`events.py` has the log and the cursors, `transactions.py` decides what happens.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right, insort
+from collections import deque
+from collections.abc import Iterable
+from itertools import islice
+
+from sully.store.base import Event, Key, Page, Record
+from sully.store.errors import CompactedError, FutureRevisionError
+from sully.store.events import Cursor, EventLog, Horizon
+from sully.store.transactions import Transaction
+
+
+class Table:
+    """The current records of one resource, and what happened to them."""
+
+    __slots__ = ("keys", "log", "records")
+
+    def __init__(self) -> None:
+        self.records: dict[Key, Record] = {}
+        self.keys: list[Key] = []
+        self.log = EventLog()
+
+    def put(self, record: Record) -> None:
+        """Make this the current record of its key."""
+        if record.key not in self.records:
+            insort(self.keys, record.key)
+        self.records[record.key] = record
+
+    def remove(self, key: Key) -> None:
+        """Forget the current record of a key."""
+        del self.records[key]
+        del self.keys[bisect_left(self.keys, key)]
+
+    def apply(self, event: Event) -> None:
+        """Let an event happen."""
+        if event.kind == "DELETED":
+            self.remove(event.record.key)
+        else:
+            self.put(event.record)
+        self.log.events.append(event)
+
+
+class State:
+    """All tables of a store at its newest acknowledged revision."""
+
+    def __init__(self, *, revision: int, compacted: int) -> None:
+        self.horizon = Horizon(revision, compacted)
+        self._tables: dict[str, Table] = {}
+        # The revision and size of each event still held, over all tables, so that a bound on
+        # their number or size can be turned into a revision.
+        self._held: deque[tuple[int, int]] = deque()
+        self._size = 0
+
+    @property
+    def revision(self) -> int:
+        """Return the newest revision that readers see."""
+        return self.horizon.revision
+
+    @property
+    def compacted(self) -> int:
+        """Return the oldest revision that can still be read."""
+        return self.horizon.compacted
+
+    def table(self, resource: str) -> Table:
+        """Return the table of a resource, which exists as soon as someone asks."""
+        table = self._tables.get(resource)
+        if table is None:
+            table = self._tables[resource] = Table()
+        return table
+
+    def get(self, key: Key) -> Record | None:
+        """Return the current record of a key."""
+        table = self._tables.get(key.resource)
+        return None if table is None else table.records.get(key)
+
+    def apply(self, transactions: Iterable[Transaction]) -> None:
+        """Show these transactions, which are in order, to readers and wake the watchers once."""
+        changed: dict[str, Table] = {}
+        for transaction in transactions:
+            for event in transaction.events:
+                resource = event.record.key.resource
+                table = changed.get(resource)
+                if table is None:
+                    table = changed[resource] = self.table(resource)
+                table.apply(event)
+                self._hold(event)
+            if transaction.events:
+                self.horizon.revision = transaction.revision
+        for table in changed.values():
+            table.log.wake()
+
+    def restore(self, records: Iterable[Record], history: Iterable[Event]) -> None:
+        """Fill an empty state with current records, in any order, and the events kept."""
+        for record in records:
+            table = self.table(record.key.resource)
+            table.records[record.key] = record
+            table.keys.append(record.key)
+        for table in self._tables.values():
+            table.keys.sort()
+        for event in history:
+            self.table(event.record.key.resource).log.events.append(event)
+            self._hold(event)
+
+    def watch(self, resource: str, namespace: str | None, *, after: int) -> Cursor:
+        """Return a cursor behind this revision."""
+        self.check_revision(after)
+        return Cursor(self.table(resource).log, self.horizon, namespace=namespace, after=after)
+
+    def check_revision(self, revision: int) -> None:
+        """Refuse a revision that cannot be read."""
+        if revision < self.compacted:
+            raise CompactedError(revision, compacted=self.compacted)
+        if revision > self.revision:
+            raise FutureRevisionError(revision, current=self.revision)
+
+    def page(
+        self,
+        resource: str,
+        namespace: str | None,
+        *,
+        at: int,
+        start: tuple[str, str] | None,
+        limit: int | None,
+    ) -> Page:
+        """Return one page of the records as they were at a revision."""
+        self.check_revision(at)
+        table = self.table(resource)
+        undone = _undone(table, at)
+        low, high = _window(table.keys, resource, namespace, start)
+        if not undone:
+            chosen = table.keys[low : high if limit is None else min(high, low + limit)]
+            records = [table.records[key] for key in chosen]
+            return Page(records, at, high - low - len(records))
+        older = sorted(key for key, record in undone.items() if record is not None)
+        first, last = _window(older, resource, namespace, start)
+        keys = [key for key in islice(table.keys, low, high) if key not in undone]
+        # Two sorted runs, which sorting merges in linear time.
+        keys = sorted(keys + older[first:last])
+        records = [undone.get(key) or table.records[key] for key in keys[:limit]]
+        return Page(records, at, len(keys) - len(records))
+
+    def oldest_within(self, *, events: int, size: int) -> int:
+        """Return the oldest revision after which came no more events, and bytes, than this."""
+        oldest = self.compacted
+        count, total = len(self._held), self._size
+        # The oldest come first, and are what will be dropped: so this takes no longer than that.
+        for revision, length in self._held:
+            if revision > oldest and count <= events and total <= size:
+                break
+            oldest = revision
+            count, total = count - 1, total - length
+        return oldest
+
+    def compact(self, revision: int) -> list[Event]:
+        """Forget events up to and including a revision, and return them."""
+        if revision > self.revision:
+            raise FutureRevisionError(revision, current=self.revision)
+        if revision <= self.compacted:
+            return []
+        self.horizon.compacted = revision
+        while self._held and self._held[0][0] <= revision:
+            self._size -= self._held.popleft()[1]
+        return [event for table in self._tables.values() for event in table.log.drop(revision)]
+
+    def _hold(self, event: Event) -> None:
+        # A deletion keeps a value alive that an earlier event has counted.
+        size = 0 if event.kind == "DELETED" else len(event.record.value)
+        self._held.append((event.revision, size))
+        self._size += size
+
+    def close(self) -> None:
+        """Tell every watcher that it is over."""
+        self.horizon.closed = True
+        for table in self._tables.values():
+            table.log.wake()
+
+
+def _undone(table: Table, at: int) -> dict[Key, Record | None]:
+    """Return what the keys that changed after a revision held at it."""
+    undone: dict[Key, Record | None] = {}
+    for event in reversed(table.log.since(table.log.position_after(at))):
+        undone[event.record.key] = event.previous
+    return undone
+
+
+def _window(
+    keys: list[Key], resource: str, namespace: str | None, start: tuple[str, str] | None
+) -> tuple[int, int]:
+    """Return where the wanted keys begin and end in a sorted list."""
+    low, high = 0, len(keys)
+    if namespace is not None:
+        low = bisect_left(keys, Key(resource, namespace, ""))
+        # The smallest string that is greater than every key of the namespace.
+        high = bisect_left(keys, Key(resource, namespace + "\0", ""))
+    if start is not None:
+        low = max(low, bisect_right(keys, Key(resource, *start)))
+    return low, max(low, high)

@@ -1,0 +1,93 @@
+"""Decides whether a transaction may happen, and what it changes.
+
+Pure: the newest state comes in as a function, the outcome is a value. Who makes it durable and
+who shows it to readers is `memory.py` and `sqlite.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from sully.store.base import (
+    MAX_OPERATIONS,
+    MAX_VALUE_BYTES,
+    Check,
+    Delete,
+    Event,
+    Key,
+    Op,
+    Put,
+    Record,
+)
+from sully.store.errors import (
+    ConflictError,
+    DuplicateKeyError,
+    EmptyTransactionError,
+    TooLargeError,
+    TooManyOperationsError,
+)
+
+
+@dataclass(slots=True, eq=False)
+class Transaction:
+    """A decided transaction; without events it only checked."""
+
+    revision: int
+    events: list[Event]
+    records: tuple[Record | None, ...]
+
+
+def plan(
+    ops: Sequence[Op], newest: Callable[[Key], Record | None], *, revision: int
+) -> Transaction:
+    """Judge every expectation against the newest state and say what would change."""
+    validate(ops)
+    events: list[Event] = []
+    records: list[Record | None] = []
+    for op in ops:
+        current = newest(op.key)
+        _expect(op, current)
+        if isinstance(op, Check):
+            records.append(current)
+            continue
+        event = _event(op, current, revision)
+        events.append(event)
+        records.append(event.record)
+    return Transaction(revision, events, tuple(records))
+
+
+def validate(ops: Sequence[Op]) -> None:
+    """Refuse what is wrong whatever the store contains."""
+    if not ops:
+        raise EmptyTransactionError
+    if len(ops) > MAX_OPERATIONS:
+        raise TooManyOperationsError(len(ops))
+    written: set[Key] = set()
+    for op in ops:
+        if isinstance(op, Check):
+            continue
+        if op.key in written:
+            raise DuplicateKeyError(op.key)
+        written.add(op.key)
+        if isinstance(op, Put) and len(op.value) > MAX_VALUE_BYTES:
+            raise TooLargeError(op.key, len(op.value))
+
+
+def _expect(op: Op, current: Record | None) -> None:
+    found = 0 if current is None else current.revision
+    if op.expect is not None and op.expect != found:
+        raise ConflictError(op.key, expect=op.expect, current=current)
+    if isinstance(op, Delete) and current is None:
+        raise ConflictError(op.key, expect=op.expect, current=None)
+
+
+def _event(op: Put | Delete, current: Record | None, revision: int) -> Event:
+    if isinstance(op, Delete):
+        assert current is not None, "a missing key was refused above"
+        return Event("DELETED", current, current, revision)
+    derived = {} if op.derived is None else op.derived
+    if current is None:
+        return Event("ADDED", Record(op.key, op.value, revision, revision, derived), None, revision)
+    record = Record(op.key, op.value, current.create_revision, revision, derived)
+    return Event("MODIFIED", record, current, revision)

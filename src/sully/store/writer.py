@@ -1,0 +1,202 @@
+"""The one thread that writes, and why many writers share one flush.
+
+A flush to disk takes as long for one transaction as for a hundred. So the thread takes everything
+that has queued up while it wrote the last batch, and writes it as one. It reports back to the
+event loop, where `sqlite.py` shows the result to readers. Checkpoints happen here too, in pauses.
+
+A lone writer would be served a little sooner on the event loop itself (0.25 ms instead of 0.4 ms
+where a flush takes 0.2 ms), but then a disk that hangs would hang every reader and watcher.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from queue import Empty, SimpleQueue
+from typing import TypeVar
+
+from sully.runtime.log import get_logger
+from sully.store.base import Commit
+from sully.store.database import Database
+from sully.store.errors import StoreError, UnavailableError
+from sully.store.handover import Handover
+from sully.store.replay import Version
+from sully.store.transactions import Transaction
+
+T = TypeVar("T")
+
+_log = get_logger("store")
+
+_MOST_JOBS = 256
+_PAUSE = 0.05
+"""After this many seconds without a write, a checkpoint delays nobody."""
+_WORTH_A_CHECKPOINT = 1 << 20
+_FORCES_A_CHECKPOINT = 16 << 20
+"""Larger ones take no less time per byte, and writers wait for a whole one."""
+
+
+@dataclass(slots=True, eq=False)
+class Pending:
+    """A transaction that was accepted and is not durable yet."""
+
+    transaction: Transaction
+    future: asyncio.Future[Commit]
+    epoch: int
+    """Transactions of one epoch may build on each other, so they fail together."""
+
+
+@dataclass(slots=True, eq=False)
+class Trim:
+    """Rows to be deleted because their history was compacted."""
+
+    compacted: int
+    versions: Sequence[Version]
+    future: asyncio.Future[None]
+
+
+Job = Pending | Trim | None
+"""`None` is the end."""
+
+Report = Callable[[list[Pending], StoreError | None], None]
+"""Called on the event loop with transactions, in order, and why they failed, if they did."""
+
+
+class Writer:
+    """Owns the database and its thread from `start` to `stop`."""
+
+    def __init__(self, database: Database, report: Report) -> None:
+        self._database = database
+        self._report = report
+        self._loop = asyncio.get_running_loop()
+        self._handover = Handover(self._loop.call_later)
+        self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._stopped: asyncio.Future[None] = self._loop.create_future()
+        self._taken: list[Job] = []
+        self._failed_epoch = -1
+        self._unchecked = 0
+        # A daemon, so that a forgotten store does not keep the process alive: whatever was
+        # acknowledged is durable without it.
+        self._thread = threading.Thread(target=self._run, name="sully-store", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def submit(self, job: Pending | Trim) -> None:
+        """Hand over a job; jobs are done in order and reported on the event loop."""
+        if self._stopped.done():
+            raise UnavailableError("the store's writer has stopped")
+        self._jobs.put(job)
+        self._handover.submitted()
+
+    async def stop(self) -> None:
+        """Finish every job that was submitted, then close the database."""
+        self._jobs.put(None)
+        await asyncio.shield(self._stopped)
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            while self._take():
+                for is_write, jobs in groupby(self._taken, lambda job: isinstance(job, Pending)):
+                    (self._write if is_write else self._tidy)(list(jobs))
+                self._taken = []
+        finally:
+            # Also where a defect ended the loop: nobody may wait for ever.
+            try:
+                self._database.close()
+            finally:
+                self._post(self._end)
+
+    def _take(self) -> bool:
+        """Wait for jobs and take all there are; return whether to go on."""
+        try:
+            job = self._jobs.get(timeout=_PAUSE if self._unchecked >= _WORTH_A_CHECKPOINT else None)
+        except Empty:
+            self._checkpoint()
+            job = self._jobs.get()
+        while job is not None:
+            self._taken.append(job)
+            if len(self._taken) == _MOST_JOBS or self._jobs.empty():
+                return True
+            job = self._jobs.get_nowait()
+        # The stop comes last; what came with it is done first, in another turn.
+        self._jobs.put(None)
+        return bool(self._taken)
+
+    def _write(self, batch: Sequence[Job]) -> None:
+        pending = [job for job in batch if isinstance(job, Pending)]
+        doomed = [job for job in pending if job.epoch <= self._failed_epoch]
+        if doomed:
+            self._reply(doomed, UnavailableError("a write before this one failed"))
+        alive = pending[len(doomed) :]
+        error: UnavailableError | None = None
+        try:
+            if any(job.transaction.events for job in alive):
+                self._unchecked += self._database.write(job.transaction.events for job in alive)
+        except UnavailableError as failure:
+            error = failure
+            self._failed_epoch = alive[-1].epoch
+        if alive:
+            self._reply(alive, error)
+        if self._unchecked >= _FORCES_A_CHECKPOINT:
+            self._checkpoint()
+
+    def _tidy(self, jobs: Sequence[Job]) -> None:
+        for job in jobs:
+            if isinstance(job, Trim):
+                error: UnavailableError | None = None
+                try:
+                    self._database.trim(job.compacted, job.versions)
+                except UnavailableError as failure:
+                    error = failure
+                self._unchecked += 100 * len(job.versions)
+                self._reply([job], error)
+
+    def _checkpoint(self) -> None:
+        try:
+            self._database.checkpoint()
+        except UnavailableError as error:
+            # Nothing is lost: the log keeps what could not be moved, until the next try.
+            _log.warning("checkpoint failed", error=str(error))
+        self._unchecked = 0
+
+    def _reply(self, jobs: Sequence[Pending | Trim], error: StoreError | None) -> None:
+        self._post(self._done, jobs, error)
+        self._handover.posted()
+
+    def _done(self, jobs: Sequence[Pending | Trim], error: StoreError | None) -> None:
+        """Tell everyone what became of their jobs, on the event loop."""
+        self._handover.reported(len(jobs))
+        self._report([job for job in jobs if isinstance(job, Pending)], error)
+        for job in jobs:
+            if isinstance(job, Trim):
+                settle(job.future, None, error)
+
+    def _post(self, callback: Callable[..., None], *args: object) -> None:
+        # The loop is closed if the program ends without closing the store.
+        with contextlib.suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(callback, *args)
+
+    def _end(self) -> None:
+        """Fail what is left, on the event loop; after a proper stop nothing is."""
+        self._stopped.set_result(None)
+        left = self._taken
+        while not self._jobs.empty():
+            left.append(self._jobs.get_nowait())
+        error = UnavailableError("the store's writer has stopped")
+        self._done([job for job in left if job is not None], error)
+
+
+def settle(future: asyncio.Future[T], result: T, error: StoreError | None) -> None:
+    """Complete a future, unless whoever waited for it was cancelled."""
+    if future.done():
+        return
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)

@@ -1,0 +1,107 @@
+"""Whole control planes for tests: in this process, or in one of their own.
+
+async with in_process() as plane:          # memory store, real socket, real TLS
+    ...plane.url, plane.kubeconfig, plane.direct()
+
+with process("--store", "sqlite") as up:   # `sully up` as users run it
+    ...up.kubeconfig
+"""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from sully.app import Config, ControlPlane, running
+from sully.machinery.gates import Gates
+from sully.runtime.clock import Clock
+
+
+@asynccontextmanager
+async def in_process(
+    *,
+    store: str = "memory",
+    data_dir: Path | None = None,
+    gates: Gates | None = None,
+    strict_compat: bool = False,
+    clock: Clock | None = None,
+) -> AsyncIterator[ControlPlane]:
+    """Run a control plane in this event loop, on a free port."""
+    with tempfile.TemporaryDirectory(prefix="sully-") as folder:
+        config = Config(
+            data_dir=data_dir or Path(folder),
+            port=0,
+            store=store,
+            gates=gates or Gates(),
+            strict_compat=strict_compat,
+        )
+        async with running(config, clock) as plane:
+            yield plane
+
+
+@dataclass(slots=True)
+class Process:
+    """A running `sully up`."""
+
+    child: subprocess.Popen[str]
+    data_dir: Path
+    url: str
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Return the admin's kubeconfig."""
+        return self.data_dir / "kubeconfig"
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Ask it to end; return its exit code."""
+        self.child.send_signal(number)
+        return self.child.wait(timeout=30)
+
+
+@contextmanager
+def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
+    """Run `sully up` as a process of its own until the block ends."""
+    with tempfile.TemporaryDirectory(prefix="sully-") as folder:
+        where = data_dir or Path(folder)
+        command = [sys.executable, "-m", "sully.cli.main", "up", "--data-dir", str(where)]
+        if "--listen" not in arguments:
+            command += ["--listen", "127.0.0.1:0"]
+        child = subprocess.Popen(
+            [*command, *arguments],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+        )
+        try:
+            yield Process(child, where, _ready(child))
+        finally:
+            if child.poll() is None:
+                child.send_signal(signal.SIGINT)
+                try:
+                    child.wait(timeout=30)
+                except subprocess.TimeoutExpired:
+                    child.kill()
+                    child.wait()
+            if child.stdout is not None:
+                child.stdout.close()
+
+
+def _ready(child: "subprocess.Popen[str]") -> str:
+    """Read its output up to the line that says it is ready; return where it listens."""
+    if child.stdout is None:
+        raise RuntimeError("the process has no output to read")
+    url, said = "", []
+    for line in child.stdout:
+        said.append(line)
+        if found := re.search(r"https://\S+", line):
+            url = url or found[0]
+        if line.startswith("ready after"):
+            return url
+    raise RuntimeError("sully up ended before it was ready:\n" + "".join(said))

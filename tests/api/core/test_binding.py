@@ -1,0 +1,112 @@
+"""Putting pods on nodes."""
+
+from typing import Any
+
+import pytest
+
+from api.core.bodies import pod
+from api.core.writing import HERE, World, create
+from sully.api.core.pods import bind_pod, check_binding
+from sully.machinery.errors import ApiError, BadRequest, Conflict
+
+Obj = dict[str, Any]
+ZONE = "topology.kubernetes.io/zone"
+
+
+def _binding(target: Obj | None = None, **metadata: Any) -> Obj:
+    return {
+        "metadata": {"name": "p", **metadata},
+        "target": {"kind": "Node", "name": "n1"} if target is None else target,
+    }
+
+
+def _pod(**spec: Any) -> Obj:
+    found = create("pods", pod(metadata={"labels": {"app": "a"}}, **spec)).obj
+    found["metadata"]["uid"] = "u1"
+    return found
+
+
+def test_bound_pod() -> None:
+    node = {"metadata": {"name": "n1", "labels": {ZONE: "z", "other": "o"}}}
+    world = World(objects={("nodes", "", "n1"): node})
+    before = _pod()
+
+    after = bind_pod(before, _binding(annotations={"from": "x"}), world.context())
+
+    assert after["spec"]["nodeName"] == "n1"
+    assert after["metadata"]["annotations"] == {"from": "x"}
+    assert after["metadata"]["labels"] == {"app": "a", ZONE: "z"}
+    assert after["metadata"]["generation"] == 1
+    assert [c["status"] for c in after["status"]["conditions"]] == ["True"]
+    assert "nodeName" not in before["spec"]
+    assert "conditions" not in before["status"]
+
+
+def test_condition_of_a_gate_that_opened_is_replaced() -> None:
+    waiting = _pod(schedulingGates=[{"name": "a"}])
+    waiting["spec"]["schedulingGates"] = []
+
+    (condition,) = bind_pod(waiting, _binding(), HERE.context())["status"]["conditions"]
+
+    assert (condition["status"], condition.get("reason")) == ("True", None)
+
+
+REFUSED: dict[str, tuple[Obj, Obj, Obj, str]] = {
+    "taken": ({"nodeName": "n0"}, {}, {}, 'pod p is already assigned to node "n0"'),
+    "gated": (
+        {"schedulingGates": [{"name": "a"}]},
+        {},
+        {},
+        "pod p has non-empty .spec.schedulingGates",
+    ),
+    "leaving": (
+        {},
+        {"deletionTimestamp": "2026-03-01T12:00:00Z"},
+        {},
+        "pod p is being deleted, cannot be assigned to a host",
+    ),
+    "another pod of that name": (
+        {},
+        {},
+        {"uid": "u2"},
+        "Precondition failed: UID in precondition: u2, UID in object meta: u1",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("spec", "metadata", "given", "want"), REFUSED.values(), ids=REFUSED.keys()
+)
+def test_refused(spec: Obj, metadata: Obj, given: Obj, want: str) -> None:
+    found = _pod(**spec)
+    found["metadata"] |= metadata
+
+    with pytest.raises(Conflict) as refusal:
+        bind_pod(found, _binding(**given), HERE.context())
+
+    assert refusal.value.message == f'Operation cannot be fulfilled on pods/binding "p": {want}'
+
+
+BAD: dict[str, tuple[Obj, str]] = {
+    "name": (_binding(name="q"), "name in URL does not match name in Binding object"),
+    "kind of target": (
+        _binding({"kind": "Pod", "name": "n"}),
+        'target.kind: Unsupported value: "Pod": supported values: "Node", "<empty>"',
+    ),
+    "no target": (_binding({"kind": "Node"}), "target.name: Required value"),
+}
+
+
+@pytest.mark.parametrize(("binding", "want"), BAD.values(), ids=BAD.keys())
+def test_bad_binding(binding: Obj, want: str) -> None:
+    with pytest.raises(BadRequest) as refusal:
+        check_binding("p", binding, HERE.context())
+
+    assert refusal.value.message == want
+
+
+def test_reference_answers_500_for_a_bad_target() -> None:
+    with pytest.raises(ApiError) as refusal:
+        check_binding("p", _binding({"kind": "Pod", "name": "n"}), World(strict=True).context())
+
+    assert (refusal.value.code, refusal.value.reason) == (500, "")

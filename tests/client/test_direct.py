@@ -1,0 +1,136 @@
+"""The in-process transport: what it shares, and what it lets go of."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from client.scripted import THINGS, Thing, thing
+from sully.client.direct import DirectTransport, Reply
+from sully.client.transport import Key, Ref, UnreachableError, UnreadableError, WatchEvent
+from sully.machinery.meta import ObjectMeta, Wire
+
+KEY = Key("default", "a")
+
+
+@dataclass
+class Stored:
+    """An object as a server holds it."""
+
+    obj: Mapping[str, Any]
+    memo: dict[Hashable, Any] = field(default_factory=dict)
+    items: Sequence[Reply] = ()
+
+
+def stored(version: int = 7) -> Stored:
+    metadata = {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": str(version)}
+    return Stored({"kind": "Thing", "apiVersion": "example.dev/v1", "metadata": metadata})
+
+
+class OneObject:
+    """The smallest server: one object, for every call."""
+
+    def __init__(self, reply: Stored) -> None:
+        self.reply = reply
+        self.watchers = 0
+        self.calls: list[tuple[str, Ref]] = []
+
+    async def call(
+        self,
+        verb: str,
+        ref: Ref,
+        *,
+        body: Any = None,
+        options: Mapping[str, str] = {},
+        patch_type: str = "",
+    ) -> Reply:
+        self.calls.append((verb, ref))
+        if verb == "list":
+            return Stored({"metadata": {"resourceVersion": "9"}}, items=[self.reply])
+        return self.reply
+
+    async def watch(
+        self,
+        ref: Ref,
+        *,
+        options: Mapping[str, str] = {},
+    ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
+        self.watchers += 1
+        try:
+            mark = Stored({"kind": "Thing", "metadata": {"resourceVersion": "8"}})
+            yield [("ADDED", self.reply), ("BOOKMARK", mark)]
+            yield [("DELETED", self.reply)]
+        finally:
+            self.watchers -= 1
+
+
+async def test_one_conversion_per_revision() -> None:
+    server = OneObject(stored())
+    transport = DirectTransport(server)
+    found = await transport.get(THINGS, KEY)
+    page = await transport.list(THINGS)
+    async with aclosing(transport.watch(THINGS)) as events:
+        event = await anext(events)
+
+    assert found == thing("a", 7, uid="u")
+    assert page.items[0] is found
+    assert event.object is found
+
+    server.reply = stored(8)
+    assert await transport.get(THINGS, KEY) == thing("a", 8, uid="u")
+
+
+async def test_types_do_not_meet() -> None:
+    class Names(Wire, frozen=True, kw_only=True):
+        metadata: ObjectMeta
+
+    server = OneObject(stored())
+    transport = DirectTransport(server)
+    beta = type(THINGS)("example.dev", "v1beta1", "things", "Thing", Thing)
+
+    first = await transport.get(THINGS, KEY)
+    assert type(await transport.get(THINGS.read_as(Names), KEY)) is Names
+    # Another version of the same revision looks different.
+    assert await transport.get(beta, KEY) is not first
+
+
+async def test_batches_come_one_by_one() -> None:
+    async with aclosing(DirectTransport(OneObject(stored())).watch(THINGS)) as events:
+        seen = [event async for event in events]
+
+    assert [(event.type, event.resource_version) for event in seen] == [
+        ("ADDED", "7"),
+        ("BOOKMARK", "8"),
+        ("DELETED", "7"),
+    ]
+    assert seen[1] == WatchEvent("BOOKMARK", None, "8")
+
+
+async def test_server_knows_when_nobody_listens() -> None:
+    server = OneObject(stored())
+    events = DirectTransport(server).watch(THINGS)
+    await anext(events)
+    assert server.watchers == 1
+
+    await events.aclose()
+    assert server.watchers == 0
+
+
+async def test_object_that_does_not_fit() -> None:
+    class Sized(Thing, frozen=True, kw_only=True):
+        size: int
+
+    transport = DirectTransport(OneObject(stored()))
+    with pytest.raises(UnreadableError, match=r"things default/a \(example.dev/v1\).*`size`"):
+        await transport.get(THINGS.read_as(Sized), KEY)
+
+
+async def test_closed() -> None:
+    async with DirectTransport(OneObject(stored())) as transport:
+        pass
+    with pytest.raises(UnreachableError):
+        await transport.get(THINGS, KEY)

@@ -1,0 +1,177 @@
+"""Events: what is written when the server is slow, away, or has forgotten."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from sully.client.events import TRIES, WAITING, EventRecorder, Reference
+from sully.client.options import PLAIN, PatchType, WriteOptions
+from sully.client.transport import Key, Kind, UnreachableError
+from sully.machinery.errors import Forbidden, NotFound, TooManyRequests
+from sully.runtime.backoff import Backoff
+from sully.testing.clock import FakeClock
+
+POD = Reference("v1", "Pod", Key("default", "web"), "u")
+NODE = Reference("v1", "Node", Key("", "n1"))
+
+
+@dataclass
+class Ledger:
+    """A server that takes events, after as many failures as the test wants."""
+
+    failures: list[Exception] = field(default_factory=list)
+    events: dict[Key, dict[str, Any]] = field(default_factory=dict)
+    tries: int = 0
+    written: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def _fail(self) -> None:
+        self.tries += 1
+        if self.failures:
+            raise self.failures.pop(0)
+
+    async def create(
+        self, kind: Kind[Any], obj: Any, subresource: str = "", options: WriteOptions = PLAIN
+    ) -> Any:
+        self._fail()
+        self.events[Key(obj["metadata"]["namespace"], obj["metadata"]["name"])] = dict(obj)
+        self.written.set()
+        return obj
+
+    async def patch(
+        self,
+        kind: Kind[Any],
+        key: Key,
+        patch: Any,
+        patch_type: PatchType = PatchType.MERGE,
+        subresource: str = "",
+        options: WriteOptions = PLAIN,
+    ) -> Any:
+        self._fail()
+        if key not in self.events:
+            raise NotFound("expired")
+        self.events[key] |= patch
+        return self.events[key]
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+def recorder(ledger: Ledger, clock: FakeClock) -> EventRecorder:
+    backoff = Backoff(base=1.0, cap=4.0, jitter=0.0, chance=random.Random(1))
+    return EventRecorder(ledger, "tester", clock=clock, host="here", backoff=backoff)  # type: ignore[arg-type]  # the recorder needs no more verbs
+
+
+async def test_event_on_the_wire(clock: FakeClock) -> None:
+    ledger = Ledger()
+    made = recorder(ledger, clock)
+    made.event(POD, "Warning", "Evicted", "device is broken")
+    clock.advance(90)
+    made.event(POD, "Warning", "Evicted", "device is broken")
+    await made.flush()
+
+    (event,) = ledger.events.values()
+    assert event == {
+        "metadata": {"name": event["metadata"]["name"], "namespace": "default"},
+        "involvedObject": {
+            "kind": "Pod",
+            "namespace": "default",
+            "name": "web",
+            "uid": "u",
+            "apiVersion": "v1",
+        },
+        "reason": "Evicted",
+        "message": "device is broken",
+        "source": {"component": "tester", "host": "here"},
+        "firstTimestamp": "2030-01-01T12:00:00Z",
+        "lastTimestamp": "2030-01-01T12:01:30Z",
+        "count": 2,
+        "type": "Warning",
+        "reportingComponent": "tester",
+        "reportingInstance": "here",
+    }
+    assert event["metadata"]["name"].startswith("web.")
+
+
+async def test_different_things_are_different_events(clock: FakeClock) -> None:
+    ledger = Ledger()
+    made = recorder(ledger, clock)
+    made.event(POD, "Normal", "A", "x")
+    made.event(POD, "Normal", "A", "y")
+    made.event(POD, "Normal", "B", "x")
+    made.event(NODE, "Normal", "A", "x")
+    await made.flush()
+
+    assert [event["count"] for event in ledger.events.values()] == [1, 1, 1, 1]
+    # Cluster-scoped objects have their events in the default namespace.
+    assert {key.namespace for key in ledger.events} == {"default"}
+
+
+async def test_expired_event_begins_anew(clock: FakeClock) -> None:
+    ledger = Ledger()
+    made = recorder(ledger, clock)
+    made.event(POD, "Normal", "A", "x")
+    await made.flush()
+    ledger.events.clear()
+    made.event(POD, "Normal", "A", "x")
+    await made.flush()
+
+    assert [event["count"] for event in ledger.events.values()] == [1]
+
+
+async def test_passing_trouble_is_waited_out(clock: FakeClock) -> None:
+    ledger = Ledger([UnreachableError("away"), TooManyRequests("busy")])
+    made = recorder(ledger, clock)
+    made.event(POD, "Normal", "A", "x")
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(made.run())
+        await clock.sleepers()
+        clock.advance(1)
+        await clock.sleepers()
+        clock.advance(2)
+        await ledger.written.wait()
+        task.cancel()
+
+    assert ledger.tries == 3
+
+
+async def test_lasting_trouble_is_given_up(clock: FakeClock) -> None:
+    ledger = Ledger([UnreachableError("away")] * TRIES)
+    made = recorder(ledger, clock)
+    made.event(POD, "Normal", "lost", "x")
+    made.event(POD, "Normal", "kept", "x")
+    async with asyncio.TaskGroup() as tasks:
+        flushing = tasks.create_task(made.flush())
+        for _ in range(TRIES - 1):
+            await clock.sleepers()
+            clock.advance(4)
+        await flushing
+
+    assert [event["reason"] for event in ledger.events.values()] == ["kept"]
+
+
+async def test_refusal_is_not_repeated(clock: FakeClock) -> None:
+    ledger = Ledger([Forbidden("namespace is being terminated")])
+    made = recorder(ledger, clock)
+    made.event(POD, "Normal", "A", "x")
+    await made.flush()
+
+    assert (ledger.tries, ledger.events) == (1, {})
+
+
+async def test_the_oldest_are_dropped(clock: FakeClock) -> None:
+    ledger = Ledger()
+    made = recorder(ledger, clock)
+    for number in range(WAITING + 2):
+        made.event(POD, "Normal", "A", f"{number}")
+    await made.flush()
+
+    messages = [event["message"] for event in ledger.events.values()]
+    assert len(messages) == WAITING
+    assert messages[0] == "2"

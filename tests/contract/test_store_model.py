@@ -1,0 +1,322 @@
+"""Random histories: every store must agree with a model that keeps a copy of each revision."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    invariant,
+    multiple,
+    rule,
+)
+
+from sully.store.base import (
+    FIRST_REVISION,
+    Check,
+    Commit,
+    Delete,
+    Event,
+    Key,
+    Op,
+    Put,
+    Record,
+    Store,
+    Subscription,
+)
+from sully.store.errors import (
+    CompactedError,
+    ConflictError,
+    DuplicateKeyError,
+    FutureRevisionError,
+    StoreError,
+)
+from sully.store.memory import MemoryStore
+from sully.store.sqlite import SqliteStore
+
+RESOURCES = ("nodes", "pods")
+NAMESPACES = ("a", "a-1", "b")
+KEYS = [Key(r, n, name) for r in RESOURCES for n in NAMESPACES for name in ("x", "y")]
+
+Shape = tuple[Key, bytes, int, int]
+Change = tuple[str, Shape, Shape | None, int]
+
+
+def shape(record: Record) -> Shape:
+    return record.key, record.value, record.create_revision, record.revision
+
+
+def change(event: Event) -> Change:
+    previous = shape(event.previous) if event.previous else None
+    return event.kind, shape(event.record), previous, event.revision
+
+
+@dataclass
+class Model:
+    """The simplest store that could be right."""
+
+    revision: int = FIRST_REVISION
+    compacted: int = FIRST_REVISION
+    states: dict[int, dict[Key, Shape]] = field(default_factory=lambda: {FIRST_REVISION: {}})
+    changes: list[Change] = field(default_factory=list)
+
+    @property
+    def now(self) -> dict[Key, Shape]:
+        return self.states[self.revision]
+
+    def commit(self, ops: list[Op]) -> int | type[StoreError]:
+        written = [op.key for op in ops if not isinstance(op, Check)]
+        if len(set(written)) < len(written):
+            return DuplicateKeyError
+        for op in ops:
+            found = self.now[op.key][3] if op.key in self.now else 0
+            if op.expect not in (None, found) or (isinstance(op, Delete) and not found):
+                return ConflictError
+        if not written:
+            return self.revision
+        state = dict(self.now)
+        revision = self.revision + 1
+        for op in ops:
+            old = state.get(op.key)
+            if isinstance(op, Put):
+                new = (op.key, op.value, old[2] if old else revision, revision)
+                self.changes.append(("MODIFIED" if old else "ADDED", new, old, revision))
+                state[op.key] = new
+            elif isinstance(op, Delete):
+                assert old is not None
+                self.changes.append(("DELETED", old, old, revision))
+                del state[op.key]
+        self.revision = revision
+        self.states[revision] = state
+        return revision
+
+    def select(self, at: int, resource: str, namespace: str | None) -> list[Shape]:
+        state = self.states[at]
+        return [
+            state[key]
+            for key in sorted(state)
+            if key.resource == resource and namespace in (None, key.namespace)
+        ]
+
+
+@dataclass
+class Watching:
+    subscription: Subscription
+    resource: str
+    namespace: str | None
+    after: int
+    gone: bool = False
+
+    def resume(self, store: Store) -> None:
+        """Watch another store from where this one was left, as a client does."""
+        if self.after < store.compacted:
+            self.gone = True
+        else:
+            self.subscription = store.watch(self.resource, self.namespace, after=self.after)
+
+
+@dataclass(frozen=True)
+class Draft:
+    """An operation before its expectation is known: that depends on the state."""
+
+    key: Key
+    kind: str
+    expect: str
+    value: bytes
+
+    def op(self, model: Model) -> Op:
+        current = model.now[self.key][3] if self.key in model.now else 0
+        expect = {"any": None, "right": current, "none": 0, "wrong": current + 1}[self.expect]
+        if self.kind == "put":
+            return Put(self.key, self.value, expect)
+        if self.kind == "delete":
+            return Delete(self.key, expect)
+        return Check(self.key, current if expect is None else expect)
+
+
+drafts = st.builds(
+    Draft,
+    key=st.sampled_from(KEYS),
+    kind=st.sampled_from(["put", "put", "delete", "check"]),
+    expect=st.sampled_from(["any", "right", "right", "none", "wrong"]),
+    value=st.binary(max_size=4),
+)
+transactions = st.lists(drafts, min_size=1, max_size=4)
+namespaces = st.none() | st.sampled_from(NAMESPACES)
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """Does the same to a store and to the model."""
+
+    watches = Bundle("watches")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directory = Path(tempfile.mkdtemp())
+        self.runner = asyncio.Runner()
+        self.model = Model()
+        self.watching: list[Watching] = []
+        self.store = self.runner.run(self.make())
+
+    async def make(self) -> Store:
+        return MemoryStore()
+
+    def teardown(self) -> None:
+        self.runner.run(self.store.close())
+        self.runner.close()
+        shutil.rmtree(self.directory)
+
+    @rule(batch=st.lists(transactions, min_size=1, max_size=5))
+    def commit(self, batch: list[list[Draft]]) -> None:
+        """Commit transactions at the same time; they are judged in the order they came."""
+
+        async def run() -> list[Commit | BaseException]:
+            return await asyncio.gather(*map(self.store.commit, planned), return_exceptions=True)
+
+        planned, want = [], []
+        for transaction in batch:
+            ops = [draft.op(self.model) for draft in transaction]
+            planned.append(ops)
+            want.append(self.model.commit(ops))
+
+        got = self.runner.run(run())
+
+        assert [
+            each.revision if isinstance(each, Commit) else type(each) for each in got
+        ] == want, got
+
+    @rule(
+        resource=st.sampled_from(RESOURCES),
+        namespace=namespaces,
+        back=st.integers(-1, 12),
+        start=st.none() | st.sampled_from(KEYS),
+        limit=st.none() | st.integers(1, 4),
+    )
+    def list(
+        self, resource: str, namespace: str | None, back: int, start: Key | None, limit: int | None
+    ) -> None:
+        at = self.model.revision - back
+        listing = self.store.list(
+            resource, namespace, at=at, start=start and start[1:], limit=limit
+        )
+        if not self.model.compacted <= at <= self.model.revision:
+            self.refuses(at, listing)
+            return
+        want = self.model.select(at, resource, namespace)
+        if start is not None:
+            want = [each for each in want if each[0][1:] > start[1:]]
+
+        page = self.runner.run(listing)
+
+        assert [shape(record) for record in page.records] == want[:limit]
+        assert (page.revision, page.remaining) == (at, len(want[limit:]) if limit else 0)
+
+    def refuses(self, at: int, attempt: object) -> None:
+        error = CompactedError if at < self.model.compacted else FutureRevisionError
+        try:
+            self.runner.run(attempt)  # type: ignore[arg-type]  # a coroutine of any result
+        except error:
+            return
+        raise AssertionError(f"revision {at} was not refused")
+
+    @rule(
+        target=watches,
+        resource=st.sampled_from(RESOURCES),
+        namespace=namespaces,
+        back=st.integers(-1, 12),
+    )
+    def watch(self, resource: str, namespace: str | None, back: int) -> object:
+        async def run() -> Subscription:
+            return self.store.watch(resource, namespace, after=after)
+
+        after = self.model.revision - back
+        if not self.model.compacted <= after <= self.model.revision:
+            self.refuses(after, run())
+            return multiple()
+        watching = Watching(self.runner.run(run()), resource, namespace, after)
+        self.watching.append(watching)
+        return watching
+
+    @rule(watching=watches)
+    def take(self, watching: Watching) -> None:
+        if watching.gone:
+            return
+        missed = [
+            each
+            for each in self.model.changes
+            if each[1][0].resource == watching.resource and each[3] > watching.after
+        ]
+        before = watching.subscription.progress
+        assert all(each[3] > before for each in missed)
+        if any(each[3] <= self.model.compacted for each in missed):
+            try:
+                watching.subscription.take()
+            except CompactedError:
+                return
+            raise AssertionError("compacted events were not reported")
+
+        got = [change(event) for event in watching.subscription.take()]
+
+        assert got == [
+            each for each in missed if watching.namespace in (None, each[1][0].namespace)
+        ]
+        watching.after = self.model.revision
+        assert watching.subscription.progress == self.model.revision
+
+    @rule(watching=consumes(watches))
+    def unwatch(self, watching: Watching) -> None:
+        watching.subscription.close()
+        self.watching.remove(watching)
+
+    @rule(back=st.integers(0, 8))
+    def compact(self, back: int) -> None:
+        revision = max(FIRST_REVISION, self.model.revision - back)
+        self.runner.run(self.store.compact(revision))
+        self.model.compacted = max(self.model.compacted, revision)
+
+    @invariant()
+    def agrees(self) -> None:
+        assert (self.store.revision, self.store.compacted) == (
+            self.model.revision,
+            self.model.compacted,
+        )
+        for key in KEYS:
+            record = self.runner.run(self.store.get(key))
+            assert record is self.store.newest(key)
+            assert (record and shape(record)) == self.model.now.get(key)
+
+
+class SqliteMachine(StoreMachine):
+    """Also closes and opens the store; those who watch resume where they were."""
+
+    async def make(self) -> Store:
+        return await SqliteStore.open(self.directory)
+
+    @rule()
+    def reopen(self) -> None:
+        async def run() -> None:
+            await self.store.close()
+            self.store = await self.make()
+            for watching in self.watching:
+                watching.resume(self.store)
+
+        self.runner.run(run())
+
+
+TestMemory = StoreMachine.TestCase
+TestMemory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestSqlite = SqliteMachine.TestCase
+TestSqlite.settings = settings(
+    max_examples=25,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)

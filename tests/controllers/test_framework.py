@@ -1,0 +1,218 @@
+"""The worker loop: what comes back, when, to whom, and what is said about it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from sully.client.transport import Key, UnreachableError
+from sully.controllers.framework import AGAIN, DONE, Result, Runner, Watch
+from sully.machinery.errors import Conflict, Forbidden, InternalError, NotFound
+from sully.runtime.backoff import Backoff
+from sully.testing.clock import FakeClock
+
+A, B, C = Key("", "a"), Key("", "b"), Key("", "c")
+CALM = Backoff(base=1.0, cap=100.0, jitter=0.0)
+TURNS = 30
+
+
+@dataclass
+class Bell:
+    """A source of changes that a test rings."""
+
+    rung: list[Callable[[str], None]] = field(default_factory=list)
+
+    def enqueue(
+        self, add: Callable[[Key], None], to_keys: Callable[[str], Iterable[Key]]
+    ) -> Callable[[], None]:
+        def ring(name: str) -> None:
+            for key in to_keys(name):
+                add(key)
+
+        self.rung.append(ring)
+        return lambda: self.rung.remove(ring)
+
+    def ring(self, name: str) -> None:
+        for each in self.rung:
+            each(name)
+
+
+@dataclass
+class Scripted:
+    """A controller that answers from a list and remembers when it was asked."""
+
+    clock: FakeClock
+    answers: list[Result | Exception] = field(default_factory=list)
+    name: str = "scripted"
+    bell: Bell = field(default_factory=Bell)
+    asked: list[tuple[str, float]] = field(default_factory=list)
+    gate: asyncio.Event | None = None
+    inside: int = 0
+    most: int = 0
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        yield Watch(self.bell, lambda name: (Key("", name),))
+
+    async def reconcile(self, key: Key) -> Result:
+        self.asked.append((str(key), self.clock.monotonic()))
+        self.inside += 1
+        self.most = max(self.most, self.inside)
+        try:
+            await (self.gate.wait() if self.gate else asyncio.sleep(0))
+        finally:
+            self.inside -= 1
+        answer = self.answers.pop(0) if self.answers else DONE
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+async def turn() -> None:
+    for _ in range(TURNS):
+        await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def run(controller: Scripted, workers: int = 2) -> AsyncIterator[Runner]:
+    runner = Runner(controller, clock=controller.clock, workers=workers, backoff=CALM)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(runner.run())
+        await turn()
+        yield runner
+        runner.stop()
+
+
+@dataclass(frozen=True)
+class Case:
+    answers: tuple[Result | Exception, ...]
+    times: tuple[float, ...]
+    failures: int = 0
+
+
+CASES = {
+    "done": Case((DONE,), (0,)),
+    "later": Case((Result(requeue_after=timedelta(seconds=30)),), (0, 30)),
+    "at once": Case((Result(requeue_after=timedelta(0)),), (0, 0)),
+    "again and again, at growing distances": Case((AGAIN,) * 4, (0, 1, 3, 7, 15)),
+    "errors come back at growing distances": Case((NotFound("x"),) * 3, (0, 1, 3, 7)),
+    "a success forgets the errors before it": Case(
+        (NotFound("x"), NotFound("x"), Result(requeue_after=timedelta(seconds=5)), NotFound("x")),
+        (0, 1, 3, 8, 9),
+    ),
+    "a mistake of ours does not end the loop": Case((ValueError("x"),), (0, 1)),
+    "still failing": Case((KeyError("x"),) * 6, (0, 1, 3, 7, 15, 31), failures=6),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+async def test_when_a_key_comes_back(case: Case) -> None:
+    controller = Scripted(FakeClock(), list(case.answers))
+    async with run(controller) as runner:
+        controller.bell.ring("a")
+        await turn()
+        for _ in range(60 if not case.failures else 40):
+            controller.clock.advance(1)
+            await turn()
+
+        assert [when for _, when in controller.asked] == list(case.times)
+        assert runner.queue.failures(A) == case.failures
+
+
+async def test_a_failing_key_does_not_hold_up_others() -> None:
+    controller = Scripted(FakeClock(), [NotFound("x")])
+    async with run(controller, workers=1):
+        controller.bell.ring("a")
+        await turn()
+        controller.bell.ring("b")
+        await turn()
+
+        assert controller.asked == [("a", 0), ("b", 0)]
+
+
+async def test_many_events_cost_one_reconcile_and_one_key_has_one_worker() -> None:
+    controller = Scripted(FakeClock(), gate=asyncio.Event())
+    async with run(controller, workers=4):
+        for _ in range(5):
+            controller.bell.ring("a")
+        await turn()
+        for _ in range(5):
+            controller.bell.ring("a")
+        await turn()
+        assert controller.asked == [("a", 0)]
+        assert controller.gate is not None
+        controller.gate.set()
+        await turn()
+
+        assert controller.asked == [("a", 0), ("a", 0)]
+        assert controller.most == 1
+
+
+async def test_no_more_workers_than_allowed() -> None:
+    controller = Scripted(FakeClock(), gate=asyncio.Event())
+    async with run(controller, workers=3):
+        for name in "abcdefgh":
+            controller.bell.ring(name)
+        await turn()
+        assert controller.inside == 3
+        assert controller.gate is not None
+        controller.gate.set()
+        await turn()
+
+        assert sorted(name for name, _ in controller.asked) == list("abcdefgh")
+        assert controller.most == 3
+
+
+async def test_stopping_ends_what_is_under_way_and_begins_nothing() -> None:
+    controller = Scripted(FakeClock(), gate=asyncio.Event())
+    runner = Runner(controller, clock=controller.clock, workers=1, backoff=CALM)
+    for name in "abc":
+        controller.bell.ring(name)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(runner.run())
+        await turn()
+        runner.stop()
+        await turn()
+        assert not task.done()
+        assert controller.gate is not None
+        controller.gate.set()
+
+    assert controller.asked == [("a", 0)]
+    assert controller.inside == 0
+
+
+TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}
+SAID: dict[str, tuple[Exception, str, str]] = {
+    "overtaken by another writer": (Conflict("x"), "debug", "reconcile overtaken"),
+    "gone meanwhile": (NotFound("x"), "debug", "reconcile overtaken"),
+    "namespace goes away": (
+        Forbidden("x", details=TERMINATING),
+        "debug",
+        "reconcile overtaken",
+    ),
+    "not allowed": (Forbidden("x"), "warning", "reconcile failed"),
+    "server trouble": (InternalError("x"), "warning", "reconcile failed"),
+    "server away": (UnreachableError("x"), "warning", "reconcile failed"),
+    "a mistake of ours": (ValueError("x"), "error", "reconcile broke"),
+}
+
+
+@pytest.mark.parametrize(("error", "level", "text"), SAID.values(), ids=SAID.keys())
+async def test_what_is_said_of_a_failure(error: Exception, level: str, text: str) -> None:
+    controller = Scripted(FakeClock(), [error])
+    with capture_logs() as lines:
+        async with run(controller):
+            controller.bell.ring("a")
+            await turn()
+
+    (line,) = lines
+    assert (line["log_level"], line["event"]) == (level, text)
+    assert (line["controller"], line["key"], line["error"]) == ("scripted", "a", "x")
+    assert line["retry_in"] == 1.0
+    assert (line.get("exc_info") is error) == (level == "error")

@@ -1,0 +1,55 @@
+"""Reads the shell sessions of a page: ```console blocks with commands and what they print.
+
+A line that begins with `$ ` is a command; the lines below it are what it prints. A line of output
+may stand for several with `...`, and `...` inside a line stands for anything. Spaces count as one.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ANYTHING = "..."
+
+
+@dataclass(slots=True)
+class Command:
+    """One command of a page and the output the page shows."""
+
+    text: str
+    output: list[str] = field(default_factory=list)
+
+
+def commands(page: str) -> Iterator[Command]:
+    """Go through the commands of all console blocks, in order."""
+    for block in _BLOCK.findall(page):
+        current: Command | None = None
+        for line in block.splitlines():
+            if line.startswith("$ "):
+                if current is not None:
+                    yield current
+                current = Command(line.removeprefix("$ "))
+            elif current is None:
+                raise ValueError(f"output before the first command: {line!r}")
+            elif current.text.endswith("\\"):
+                current.text += "\n" + line
+            else:
+                current.output.append(line)
+        if current is not None:
+            yield current
+
+
+def matches(shown: list[str], printed: str) -> bool:
+    """Say whether a page shows what a command printed; no output shown fits everything."""
+    if not shown:
+        return True
+    pattern = "\n".join(_line_pattern(line) for line in shown)
+    text = "\n".join(" ".join(line.split()) for line in printed.strip().splitlines())
+    return re.fullmatch(pattern, text, re.DOTALL) is not None
+
+
+def _line_pattern(line: str) -> str:
+    parts = " ".join(line.split()).split(ANYTHING)
+    if parts == ["", ""]:
+        return ".*"
+    return "[^\n]*".join(re.escape(part) for part in parts)

@@ -1,0 +1,26 @@
+"""Every example is accepted, as a whole and without a warning."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from demo import EXAMPLES
+from sully.testing.cluster import process
+
+FILES = sorted(EXAMPLES.glob("*.yaml"))
+
+
+@pytest.mark.e2e
+def test_every_example_applies(any_kubectl: Path) -> None:
+    assert FILES
+    with process("--store", "memory") as plane:
+        for path in FILES:
+            done = subprocess.run(
+                [any_kubectl, "--kubeconfig", plane.kubeconfig, "apply", "-f", path],
+                capture_output=True,
+                text=True,
+                timeout=60,
+                check=False,
+            )
+            assert (done.returncode, done.stderr) == (0, ""), path.name

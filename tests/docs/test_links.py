@@ -1,0 +1,45 @@
+"""Every link inside the project leads somewhere."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from house.project import ROOT, files, short
+
+PAGES = list(files(".md"))
+_FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+_LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+_CODE = re.compile(r"`[^`]*`")
+_HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+
+
+def links(text: str) -> Iterator[str]:
+    """Go through the relative links of a page."""
+    for target in _LINK.findall(_CODE.sub("", _FENCE.sub("", text))):
+        if not re.match(r"[a-z]+:", target):
+            yield target
+
+
+def anchors(text: str) -> set[str]:
+    """Return the names under which the headings of a page can be linked to."""
+    headings = (heading.lower().replace("`", "") for heading in _HEADING.findall(text))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=short)
+def test_links_lead_somewhere(page: Path) -> None:
+    assert [target for target in links(page.read_text()) if not _leads(page, target)] == []
+
+
+def _leads(page: Path, target: str) -> bool:
+    name, _, anchor = target.partition("#")
+    found = (page.parent / name).resolve() if name else page
+    if not found.exists() or not found.is_relative_to(ROOT):
+        return False
+    return not anchor or anchor in anchors(found.read_text())
+
+
+def test_the_pages_link_to_each_other() -> None:
+    assert len([target for page in PAGES for target in links(page.read_text())]) > 20

@@ -1,0 +1,72 @@
+"""What the whole suite shares: real clients, and no silent skips.
+
+A suite whose tool cannot be had is skipped, but never quietly: it is named at the end of the run,
+and in CI, where every tool can be had, a skip fails the run. `conftest.py` loads this file.
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+DEBIAN_KUBECTL = ROOT / ".cache/debian-kubectl/usr/bin/kubectl"
+
+
+def find_kubectl(which: str) -> Path | None:
+    """Return a kubectl: `debian` is the old one `make test` fetches, `newest` the one on PATH."""
+    if which == "debian":
+        return DEBIAN_KUBECTL if DEBIAN_KUBECTL.exists() else None
+    found = shutil.which("kubectl")
+    return Path(found) if found else None
+
+
+def need_kubectl(*choices: str) -> Path:
+    """Return the first kubectl there is, or skip with what to do about it."""
+    for which in choices:
+        if found := find_kubectl(which):
+            return found
+    pytest.skip(f"no kubectl ({' or '.join(choices)}): `make test` on Debian fetches one")
+
+
+@pytest.fixture(scope="session")
+def any_kubectl() -> Path:
+    """Return some kubectl, the newest there is."""
+    return need_kubectl("newest", "debian")
+
+
+@pytest.fixture(scope="session")
+def debian_kubectl() -> Path:
+    """Return Debian's kubectl, which is years older than the API we serve."""
+    return need_kubectl("debian")
+
+
+def in_ci() -> bool:
+    """Say whether a skip is a failure."""
+    return os.environ.get("CI", "").lower() in ("1", "true", "yes")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    skipped = terminalreporter.stats.get("skipped", ())
+    if not skipped:
+        return
+    what = "SKIPPED, WHICH FAILS A RUN IN CI" if in_ci() else "SKIPPED: NOT EVERYTHING WAS TESTED"
+    terminalreporter.section(what, sep="!", red=True, bold=True)
+    for reason in sorted({_reason(report) for report in skipped}):
+        number = sum(1 for report in skipped if _reason(report) == reason)
+        terminalreporter.write_line(f"{number:>4}  {reason}")
+
+
+def _reason(report: pytest.TestReport | pytest.CollectReport) -> str:
+    where = report.nodeid.partition("::")[0]
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return f"{where}: {text.removeprefix('Skipped: ')}"
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    skipped = bool(reporter and reporter.stats.get("skipped"))
+    if skipped and in_ci() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED

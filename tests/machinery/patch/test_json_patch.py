@@ -1,0 +1,189 @@
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sully.machinery.patch.errors import (
+    FailedPatch,
+    MalformedPatch,
+    PatchError,
+    TooManyOperations,
+)
+from sully.machinery.patch.json_patch import apply_json_patch
+
+
+def suite() -> list[Any]:
+    folder = os.environ.get("SULLY_SUITES")
+    if not folder:
+        return []
+    cases = []
+    for file in ("tests.json", "spec_tests.json"):
+        for number, case in enumerate(json.loads((Path(folder) / "json-patch" / file).read_text())):
+            if "patch" in case and not case.get("disabled"):
+                name = f"{file}-{number}-{case.get('comment', '')}"
+                cases.append(pytest.param(case, id=name))
+    return cases
+
+
+SUITE = suite()
+
+if SUITE:
+
+    @pytest.mark.parametrize("case", SUITE)
+    def test_suite(case: dict[str, Any]) -> None:
+        if "error" in case:
+            with pytest.raises(PatchError):
+                apply_json_patch(case["doc"], case["patch"])
+            return
+        before = json.dumps(case["doc"])
+
+        got = apply_json_patch(case["doc"], case["patch"])
+
+        if "expected" in case:
+            assert got == case["expected"]
+        assert json.dumps(case["doc"]) == before
+
+
+DOCUMENT = {"a": {"b": [1, 2, 3]}, "c": None, "e/f": {"~": 1}}
+
+RESULTS: dict[str, tuple[list[dict[str, Any]], Any]] = {
+    "add appends": (
+        [{"op": "add", "path": "/a/b/-", "value": 4}],
+        {**DOCUMENT, "a": {"b": [1, 2, 3, 4]}},
+    ),
+    "add replaces a field": ([{"op": "add", "path": "/a", "value": 1}], {**DOCUMENT, "a": 1}),
+    "escapes": (
+        [{"op": "replace", "path": "/e~1f/~0", "value": 2}],
+        {**DOCUMENT, "e/f": {"~": 2}},
+    ),
+    "null is a value": ([{"op": "test", "path": "/c", "value": None}], DOCUMENT),
+    "move within a list": (
+        [{"op": "move", "from": "/a/b/0", "path": "/a/b/2"}],
+        {**DOCUMENT, "a": {"b": [2, 3, 1]}},
+    ),
+    "move onto itself": ([{"op": "move", "from": "/a", "path": "/a"}], DOCUMENT),
+    "copy shares nothing visible": (
+        [
+            {"op": "copy", "from": "/a", "path": "/d"},
+            {"op": "add", "path": "/d/b/0", "value": 0},
+        ],
+        {**DOCUMENT, "d": {"b": [0, 1, 2, 3]}},
+    ),
+    "one is one point zero": ([{"op": "test", "path": "/a/b/0", "value": 1.0}], DOCUMENT),
+    "the whole document": ([{"op": "replace", "path": "", "value": {"x": 1}}], {"x": 1}),
+    "nothing": ([], DOCUMENT),
+}
+
+
+@pytest.mark.parametrize(("patch", "want"), RESULTS.values(), ids=RESULTS.keys())
+def test_result(patch: list[dict[str, Any]], want: Any) -> None:
+    before = json.dumps(DOCUMENT)
+
+    assert apply_json_patch(DOCUMENT, patch) == want
+    assert json.dumps(DOCUMENT) == before
+
+
+def test_shares_what_does_not_change() -> None:
+    got = apply_json_patch(DOCUMENT, [{"op": "add", "path": "/x", "value": 1}])
+
+    assert got["a"] is DOCUMENT["a"]
+
+
+FAILURES = {
+    "test fails": [{"op": "test", "path": "/a", "value": 1}],
+    "true is not one": [{"op": "test", "path": "/a/b/0", "value": True}],
+    "absent field": [{"op": "remove", "path": "/nothing"}],
+    "absent parent": [{"op": "add", "path": "/nothing/at", "value": 1}],
+    "absent field replaced": [{"op": "replace", "path": "/nothing", "value": 1}],
+    "past the end": [{"op": "add", "path": "/a/b/4", "value": 1}],
+    "leading zero": [{"op": "replace", "path": "/a/b/01", "value": 1}],
+    "huge index": [{"op": "replace", "path": "/a/b/" + "9" * 5000, "value": 1}],
+    "minus is no item": [{"op": "remove", "path": "/a/b/-"}],
+    "into a scalar": [{"op": "add", "path": "/a/b/0/x", "value": 1}],
+    "unknown operation": [{"op": "jump", "path": "/a"}],
+    "no operation": [{"path": "/a"}],
+    "no path": [{"op": "remove"}],
+    "no value": [{"op": "add", "path": "/x"}],
+    "no from": [{"op": "copy", "path": "/x"}],
+    "bad escape": [{"op": "test", "path": "/e~2f", "value": 1}],
+    "no pointer": [{"op": "test", "path": "a", "value": 1}],
+    "move into itself": [{"op": "move", "from": "/a", "path": "/a/b"}],
+    "path without end": [{"op": "test", "path": "/a" * 5000, "value": 1}],
+}
+
+
+@pytest.mark.parametrize("patch", FAILURES.values(), ids=FAILURES.keys())
+def test_failure(patch: list[dict[str, Any]]) -> None:
+    with pytest.raises(FailedPatch) as caught:
+        apply_json_patch(DOCUMENT, patch)
+
+    status = caught.value.answer().to_status()
+    assert (status["code"], status["reason"], status["details"]) == (422, "Invalid", {})
+    assert status["message"] == "the server rejected our request due to an error in our request"
+
+
+MALFORMED = {
+    "object": (
+        {"op": "remove"},
+        "error decoding patch: json: cannot unmarshal object into Go value of type "
+        "[]handlers.jsonPatchOp",
+    ),
+    "number in the list": (
+        [1],
+        "error decoding patch: json: cannot unmarshal number into Go value of type "
+        "handlers.jsonPatchOp",
+    ),
+    "path of a wrong type": (
+        [{"op": "add", "path": 1}],
+        "error decoding patch: json: cannot unmarshal number into Go struct field "
+        "jsonPatchOp.path of type string",
+    ),
+}
+
+
+@pytest.mark.parametrize(("patch", "message"), MALFORMED.values(), ids=MALFORMED.keys())
+def test_malformed(patch: Any, message: str) -> None:
+    with pytest.raises(MalformedPatch) as caught:
+        apply_json_patch(DOCUMENT, patch)
+
+    status = caught.value.answer().to_status()
+    assert (status["code"], status["reason"], status["message"]) == (400, "BadRequest", message)
+
+
+def test_too_many_operations() -> None:
+    with pytest.raises(TooManyOperations) as caught:
+        apply_json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001)
+
+    assert caught.value.answer().code == 413
+    assert str(caught.value) == (
+        "The allowed maximum operations in a JSON patch is 10000, got 10001"
+    )
+
+
+def test_copies_are_bounded() -> None:
+    doubling = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
+
+    with pytest.raises(FailedPatch, match="exceeding the limit"):
+        apply_json_patch({"a": ["x" * 100]}, doubling)
+
+
+def test_moves_cannot_stack_without_end() -> None:
+    steps: list[dict[str, Any]] = []
+    for _ in range(2000):
+        steps.append({"op": "add", "path": "/b", "value": {}})
+        steps.append({"op": "move", "from": "/a", "path": "/b/a"})
+        steps.append({"op": "move", "from": "/b", "path": "/a"})
+
+    with pytest.raises(MalformedPatch, match="nests deeper"):
+        apply_json_patch({"a": {}}, steps)
+
+
+def test_deep_value() -> None:
+    value: Any = 1
+    for _ in range(5000):
+        value = [value]
+
+    with pytest.raises(MalformedPatch, match="nests deeper"):
+        apply_json_patch({}, [{"op": "add", "path": "/a", "value": value}])

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+import structlog
+
+from sully.runtime.log import configure, get_logger
+
+
+@pytest.fixture(autouse=True)
+def restore() -> Iterator[None]:
+    """Leave the process as it was: both libraries keep their set-up in globals."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    structlog.reset_defaults()
+    root.handlers[:], root.level = handlers, level
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [msgspec.json.decode(line) for line in stream.getvalue().splitlines()]
+
+
+def test_a_json_line_has_the_message_and_its_fields() -> None:
+    out = io.StringIO()
+    configure("json", stream=out)
+
+    get_logger("store", part="writer").info("checkpoint failed", error=OSError("full"), tries=2)
+
+    (line,) = lines(out)
+    assert str(line.pop("time")).endswith("Z")
+    assert line == {
+        "event": "checkpoint failed",
+        "level": "info",
+        "room": "store",
+        "part": "writer",
+        "error": "full",
+        "tries": 2,
+    }
+
+
+def test_a_console_line_is_readable_and_without_colours_in_a_file() -> None:
+    out = io.StringIO()
+    configure("console", stream=out)
+
+    get_logger("store").warning("it is late", pod="default/a")
+
+    line = out.getvalue()
+    assert "it is late" in line
+    assert "pod=default/a" in line
+    assert "\x1b" not in line
+
+
+def test_a_logger_made_before_the_configuration_follows_it() -> None:
+    logger = get_logger("store")
+    out = io.StringIO()
+    configure("json", level="warning", stream=out)
+
+    logger.info("too quiet")
+    logger.bind(key="a").error("loud enough")
+
+    assert [line["event"] for line in lines(out)] == ["loud enough"]
+
+
+def test_an_exception_is_shown() -> None:
+    out = io.StringIO()
+    configure("json", stream=out)
+    try:
+        raise LookupError("where is it")
+    except LookupError:
+        get_logger("store").exception("lost")
+
+    (line,) = lines(out)
+    assert "LookupError: where is it" in str(line["exception"])
+
+
+def test_libraries_come_through_the_same_door() -> None:
+    out = io.StringIO()
+    configure("json", stream=out)
+
+    logging.getLogger("asyncio").warning("slow %s", "callback")
+    logging.getLogger("asyncio").info("not worth a line")
+
+    (line,) = lines(out)
+    assert (line["event"], line["room"], line["level"]) == ("slow callback", "asyncio", "warning")

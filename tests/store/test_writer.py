@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from store.faults import LARGE, full_disk
+from sully.store.base import Commit, Key, Put
+from sully.store.database import Database
+from sully.store.directory import DataDirectory
+from sully.store.errors import StoreError
+from sully.store.transactions import plan
+from sully.store.writer import Pending, Writer, settle
+
+
+def pending(revision: int, value: bytes, *, epoch: int) -> Pending:
+    key = Key("pods", "", f"at-{revision}")
+    transaction = plan([Put(key, value)], lambda _: None, revision=revision)
+    return Pending(transaction, asyncio.get_running_loop().create_future(), epoch)
+
+
+def report(batch: list[Pending], error: StoreError | None) -> None:
+    for job in batch:
+        settle(job.future, Commit(job.transaction.revision, ()), error)
+
+
+async def test_what_was_accepted_before_a_failure_was_known_is_not_written(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    database = Database(directory.database())
+    database.load()
+    writer = Writer(database, report)
+    writer.start()
+    with full_disk():
+        fails = pending(2, LARGE, epoch=0)
+        writer.submit(fails)
+        await asyncio.wait([fails.future])
+
+    # There is room again, but this may build on what is not there.
+    late, anew = pending(3, b"late", epoch=0), pending(4, b"anew", epoch=1)
+    writer.submit(late)
+    writer.submit(anew)
+    await asyncio.wait([late.future, anew.future])
+    await writer.stop()
+
+    assert "cannot write" in str(fails.future.exception())
+    assert str(late.future.exception()) == "a write before this one failed"
+    assert anew.future.result().revision == 4
+    database = Database(directory.database())
+    assert [r.value for r in database.load().table("pods").records.values()] == [b"anew"]
+    database.close()
+    directory.release()
