@@ -77,12 +77,6 @@ class Connection:
         length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
         return code, await self.reader.readexactly(length)
 
-    async def line(self) -> bytes:
-        """Read one event of a watch: a chunk of the stream."""
-        size = int((await self.reader.readline()).strip() or b"0", 16)
-        data = await self.reader.readexactly(size + 2)
-        return data[:-2]
-
 
 class Server:
     """A `sully up` of its own."""
@@ -91,9 +85,20 @@ class Server:
         self.folder = tempfile.TemporaryDirectory(prefix="sully-bench-")
         began = time.perf_counter()
         self.child = subprocess.Popen(
-            [sys.executable, "-m", "sully.cli.main", "up", "--listen", "127.0.0.1:0",
-             "--data-dir", self.folder.name, "--store", store],
-            stdout=subprocess.PIPE, text=True,
+            [
+                sys.executable,
+                "-m",
+                "sully.cli.main",
+                "up",
+                "--listen",
+                "127.0.0.1:0",
+                "--data-dir",
+                self.folder.name,
+                "--store",
+                store,
+            ],
+            stdout=subprocess.PIPE,
+            text=True,
         )
         assert self.child.stdout
         for line in self.child.stdout:
@@ -172,28 +177,45 @@ async def load(server: Server, clients: int, seconds: float, work) -> None:
     )
 
 
+class Watching(asyncio.Protocol):
+    """A watcher that does nothing but note when an event arrives."""
+
+    def __init__(self, path: str, seen: list[float], count: int, done: asyncio.Event) -> None:
+        self.path, self.seen, self.count, self.done = path, seen, count, done
+        self.started = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
+        transport.write(f"GET {self.path} HTTP/1.1\r\nhost: x\r\nuser-agent: b\r\n\r\n".encode())
+
+    def data_received(self, data: bytes) -> None:
+        if not self.started.done():
+            self.started.set_result(None)
+        if b'"type"' in data:
+            self.seen.append(time.perf_counter())
+            if len(self.seen) >= self.count:
+                self.done.set()
+
+
 async def fan_out(server: Server, watchers: int, writes: int) -> None:
     """Measure from sending a write until the last watcher has its event."""
     path = "/api/v1/namespaces/default/configmaps"
-    open_watches = [await server.connect().__aenter__() for _ in range(watchers)]
+    query = "watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
     seen: list[float] = []
     done = asyncio.Event()
-
-    async def follow(connection: Connection) -> None:
-        while True:
-            data = await connection.line()
-            if b'"type"' in data:
-                for _ in range(data.count(b'{"type"')):
-                    seen.append(time.perf_counter())
-                if len(seen) >= watchers:
-                    done.set()
-
-    for connection in open_watches:
-        connection.send("GET", f"{path}?watch=1&resourceVersion=0&sendInitialEvents=false"
-                               "&resourceVersionMatch=NotOlderThan")
-        await connection.head()
-    tasks = [asyncio.ensure_future(follow(connection)) for connection in open_watches]
-    spread = []
+    loop = asyncio.get_running_loop()
+    open_watches = []
+    for _ in range(watchers):
+        _transport, watching = await loop.create_connection(
+            lambda: Watching(f"{path}?{query}", seen, watchers, done),
+            server.host,
+            server.port,
+            ssl=server.context,
+            server_hostname="127.0.0.1",
+        )
+        await watching.started
+        open_watches.append(watching)
+    spread, after = [], []
     async with server.connect() as writer:
         for number in range(writes):
             seen.clear()
@@ -201,21 +223,28 @@ async def fan_out(server: Server, watchers: int, writes: int) -> None:
             body = config_map(f"watched-{watchers}-{number}")
             began = time.perf_counter()
             await writer.call("POST", path, body)
+            answered = time.perf_counter()
             await done.wait()
             spread.append(max(seen) - began)
+            after.append(max(max(seen) - answered, 0.0))
             await asyncio.sleep(0.01)
-    for task in tasks:
-        task.cancel()
-    for connection in open_watches:
-        await connection.__aexit__()
-    print(f"{watchers:4d} watchers: write sent -> last event  {quantiles(spread)}")
+    for watching in open_watches:
+        watching.transport.close()
+    print(
+        f"{watchers:4d} watchers: write sent -> last event  {quantiles(spread)}"
+        f"  (after the answer {quantiles(after)})"
+    )
 
 
 def config_map(name: str) -> bytes:
     """Return a ConfigMap of about one KiB."""
     return json.dumps(
-        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
-         "data": {"key": "x" * 1024}}
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": name},
+            "data": {"key": "x" * 1024},
+        }
     ).encode()
 
 
@@ -232,10 +261,14 @@ async def measure(store: str, seconds: float) -> None:
     print(f"process start -> ready   {statistics.median(starts):.2f} s   (three runs)")
     print(f"idle memory              {server.memory():.0f} MiB")
     async with server.connect() as setup:
-        await setup.call("POST", "/apis/resource.k8s.io/v1/devicetaintrules", json.dumps(RULE).encode())
+        await setup.call(
+            "POST", "/apis/resource.k8s.io/v1/devicetaintrules", json.dumps(RULE).encode()
+        )
 
     async def get(connection: Connection, _: int) -> None:
-        code, _body = await connection.call("GET", "/apis/resource.k8s.io/v1/devicetaintrules/bench")
+        code, _body = await connection.call(
+            "GET", "/apis/resource.k8s.io/v1/devicetaintrules/bench"
+        )
         assert code == 200, code
 
     async def create(connection: Connection, number: int) -> None:
@@ -252,7 +285,9 @@ async def measure(store: str, seconds: float) -> None:
     async with server.connect() as setup:
         for number in range(1000):
             pod = {**POD, "metadata": {**POD["metadata"], "name": f"p-{number:04d}"}}
-            code, body = await setup.call("POST", "/api/v1/namespaces/default/pods", json.dumps(pod).encode())
+            code, body = await setup.call(
+                "POST", "/api/v1/namespaces/default/pods", json.dumps(pod).encode()
+            )
             assert code == 201, body
 
     async def list_pods(connection: Connection, _: int) -> None:
@@ -270,7 +305,9 @@ async def measure(store: str, seconds: float) -> None:
 
 def main() -> None:
     """Read the flags and measure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--store", default="sqlite", choices=("sqlite", "memory"))
     parser.add_argument("--seconds", type=float, default=3.0)
     options = parser.parse_args()

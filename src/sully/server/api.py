@@ -62,7 +62,7 @@ class Api:
             gates=self.gates,
             strict=strict_compat,
         )
-        self.watcher = Watcher(store, self.objects, clock, random, strict=strict_compat)
+        self.watcher = Watcher(store, self.objects, random, strict=strict_compat)
         self._reader = Reader(store, self.objects)
         self._patcher = Patcher(self.writer)
         self._deleter = Deleter(self.writer)

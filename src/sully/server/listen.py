@@ -67,6 +67,7 @@ class Listener:
             access_log=False,
             server_header=False,
             date_header=False,
+            proxy_headers=False,
             timeout_keep_alive=75,
             timeout_graceful_shutdown=DRAIN_SECONDS,
             ssl_context_factory=lambda _config, _default: context,

@@ -5,14 +5,14 @@ happens. With a selector, an object that begins or ceases to match appears as AD
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
 from sully.machinery.errors import BadRequest, Expired, InternalError, invalid
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Obj
-from sully.runtime.clock import Clock
 from sully.server.objects import Objects
 from sully.server.reads import parse_int, parse_version
 from sully.server.requests import Request
@@ -46,12 +46,11 @@ class Watcher:
     """Opens watches on one store."""
 
     def __init__(
-        self, store: Store, objects: Objects, clock: Clock, random: Random, *, strict: bool = False
+        self, store: Store, objects: Objects, random: Random, *, strict: bool = False
     ) -> None:
         self._strict = strict
         self._store = store
         self._objects = objects
-        self._clock = clock
         self._random = random
         self.stopping = asyncio.Event()
         self._open: set[Subscription] = set()
@@ -128,27 +127,31 @@ class Watcher:
         self, plan: "_Plan", seconds: float, *, bookmarks: bool
     ) -> AsyncIterator[list[Event | int]]:
         """Yield batches of events, and revisions to mark when it is quiet."""
-        end = self._clock.monotonic() + seconds
-        while (left := end - self._clock.monotonic()) > 0 and not self.stopping.is_set():
-            if plan.subscription is None:
-                await self._wait(self.stopping.wait(), left)
-                continue
-            try:
-                events: list[Event | int] = list(plan.subscription.take())
-            except ClosedError:
-                return
-            except CompactedError:
-                raise Expired(f"too old resource version: {plan.revision}") from None
-            if events:
-                yield events
-                continue
-            pause = min(left, BOOKMARK_SECONDS) if bookmarks else left
-            if not await self._wait(plan.subscription.wait(), pause) and bookmarks:
-                yield [plan.subscription.progress]
+        if plan.subscription is None:
+            await self._until_stopped(seconds)
+            return
+        subscription = plan.subscription
+        alarm = Alarm(subscription.wake, seconds, BOOKMARK_SECONDS if bookmarks else seconds)
+        try:
+            while not alarm.over:
+                events: list[Event | int] = list(subscription.take())
+                if events:
+                    yield events
+                elif bookmarks and alarm.rang():
+                    yield [subscription.progress]
+                else:
+                    await subscription.wait()
+        except ClosedError:
+            return
+        except CompactedError:
+            raise Expired(f"too old resource version: {plan.revision}") from None
+        finally:
+            alarm.cancel()
 
-    async def _wait(self, waiting: object, seconds: float) -> bool:
-        """Wait for something, the time, or the server's end; say whether it was the first."""
-        return await wait_first(waiting, self.stopping, seconds)
+    async def _until_stopped(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.stopping.wait()
 
     def _tell(self, batch: list[Event | int], chosen: Selection) -> list[Change]:
         if chosen.everything:
@@ -184,19 +187,39 @@ class _Plan:
     wants_bookmark: bool
 
 
-async def wait_first(waiting: object, stopping: asyncio.Event, seconds: float) -> bool:
-    """Wait for a coroutine for some seconds, or until the server stops."""
-    if stopping.is_set():
-        close = getattr(waiting, "close", None)
-        if close is not None:
-            close()
-        return False
-    try:
-        async with asyncio.timeout(seconds):
-            await waiting  # type: ignore[misc]  # a coroutine; its result is not used
-        return True
-    except TimeoutError:
-        return False
+class Alarm:
+    """One timer for the whole life of a watch: it rings at each interval and at the end.
+
+    A timer for every wait would cost more than sending the event that ends it.
+    """
+
+    def __init__(self, ring: Callable[[], None], seconds: float, interval: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ring = ring
+        self._end = self._loop.time() + seconds
+        self._interval = interval
+        self._rang = False
+        self.over = False
+        self._timer = self._set()
+
+    def _set(self) -> asyncio.TimerHandle:
+        return self._loop.call_at(min(self._loop.time() + self._interval, self._end), self._due)
+
+    def _due(self) -> None:
+        self.over = self._loop.time() >= self._end
+        self._rang = True
+        if not self.over:
+            self._timer = self._set()
+        self._ring()
+
+    def rang(self) -> bool:
+        """Say once that an interval has passed."""
+        rang, self._rang = self._rang, False
+        return rang
+
+    def cancel(self) -> None:
+        """Let it not ring any more."""
+        self._timer.cancel()
 
 
 def check_watch_options(request: Request) -> None:

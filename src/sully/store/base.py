@@ -151,6 +151,10 @@ class Subscription(ABC):
     async def wait(self) -> None:
         """Wait until `take` has something to say: events, or that it is over."""
 
+    @abstractmethod
+    def wake(self) -> None:
+        """End a `wait` early, though nothing happened: for timers, which need no task then."""
+
     @property
     @abstractmethod
     def progress(self) -> int:

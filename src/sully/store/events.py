@@ -129,8 +129,12 @@ class Cursor(Subscription):
             return self._seen
         return self._log.events[self._position - self._log.base].revision - 1
 
+    def wake(self) -> None:
+        """End a `wait` early, though nothing happened."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
     def close(self) -> None:
         """End the subscription and wake whoever waits on it."""
         self._closed = True
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        self.wake()

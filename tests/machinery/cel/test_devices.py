@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
 
 from sully.machinery.cel import (
@@ -139,6 +141,85 @@ def test_a_bad_version_is_named() -> None:
 def test_an_empty_attribute_is_refused() -> None:
     with pytest.raises(EvaluationError, match="attribute v: unsupported attribute value"):
         DeviceInput("d", {"v": {}})
+
+
+@dataclass(frozen=True)
+class Typed:
+    int_value: int | None = None
+    bool_value: bool | None = None
+    string_value: str | None = None
+    version_value: str | None = None
+    ints: tuple[int, ...] | None = None
+    bools: tuple[bool, ...] | None = None
+    strings: tuple[str, ...] | None = None
+    versions: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Amount:
+    value: str
+
+
+TYPED = {
+    "int": Typed(int_value=5),
+    "bool": Typed(bool_value=False),
+    "string": Typed(string_value="a"),
+    "version": Typed(version_value="1.2.3"),
+    "ints": Typed(ints=(1, 2)),
+    "bools": Typed(bools=(True,)),
+    "strings": Typed(strings=("a",)),
+    "versions": Typed(versions=("1.0.0", "2.0.0")),
+}
+PLAIN = {
+    "int": {"int": 5},
+    "bool": {"bool": False},
+    "string": {"string": "a"},
+    "version": {"version": "1.2.3"},
+    "ints": {"ints": (1, 2)},
+    "bools": {"bools": (True,)},
+    "strings": {"strings": ("a",)},
+    "versions": {"versions": ["1.0.0", "2.0.0"]},
+}
+
+
+def test_typed_objects_will_do() -> None:
+    typed = DeviceInput("d", TYPED, {"c": Amount("1Ki")})
+
+    assert typed == DeviceInput("d", PLAIN, {"c": {"value": "1024"}})
+    assert typed == DeviceInput("d", PLAIN, {"c": "1024"})
+
+
+DERIVED = {
+    "device.driver": None,
+    "1": None,
+    'device.attributes["d"].x': None,
+    'semver("1.0.0")': None,
+    "1.5": "double",
+    "[1]": "list(int)",
+    "device": "kubernetes.DRADevice",
+}
+
+
+@pytest.mark.parametrize(("expression", "refused"), DERIVED.items())
+def test_derived_attributes(expression: str, refused: str | None) -> None:
+    env = device_environment(derived=True)
+
+    if refused is None:
+        assert env.compile(expression).cost < 10
+        return
+    with pytest.raises(CompileError) as caught:
+        env.compile(expression)
+    assert caught.value.detail == (
+        f"must evaluate to a primitive scalar (string, integer, boolean, semver), not {refused}"
+    )
+
+
+def test_derived_lists_need_their_gate() -> None:
+    env = device_environment(derived=True, list_attributes=True)
+
+    assert str(env.compile("[device.driver]").type) == "list(string)"
+    with pytest.raises(CompileError, match="or a list of these scalars, not double"):
+        env.compile("1.5")
 
 
 def test_compiled_once() -> None:

@@ -254,7 +254,8 @@ class _Checker:
 
     def _resolve(self, node: Call, name: str, args: tuple[Node, ...], *, member: bool) -> Type:
         given = tuple(self._type(arg) for arg in args)
-        style = [o for o in self._env.library.functions[name] if o.member == member]
+        declared = self._env.library.functions[name]
+        style = [o for o in declared if o.member == member and len(o.args) == len(given)]
         if self._lenient:
             self.references[node] = Resolution(name, tuple(style), member)
             return types.DYN

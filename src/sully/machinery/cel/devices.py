@@ -7,16 +7,17 @@ domain gives an empty map rather than an error; `in` still says that it is not t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sully.machinery.cel import types
 from sully.machinery.cel.declarations import Shape
 from sully.machinery.cel.environment import Environment, Program
 from sully.machinery.cel.errors import EvaluationError
 from sully.machinery.cel.library.catalogue import kubernetes_library
-from sully.machinery.cel.library.kubernetes import QUANTITY
+from sully.machinery.cel.library.kubernetes import QUANTITY, SEMVER
 from sully.machinery.cel.sizes import MOST
 from sully.machinery.cel.types import Type
 from sully.machinery.cel.values import type_of
@@ -36,11 +37,15 @@ def _maps(value: Shape, *, named: bool) -> Shape:
     return Shape(MAX_ENTRIES, key=Shape(MAX_DOMAIN), element=inner)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def device_environment(
-    *, consumable_capacity: bool = True, list_attributes: bool = False
+    *, consumable_capacity: bool = True, list_attributes: bool = False, derived: bool = False
 ) -> Environment:
-    """Return the environment of selectors under these feature gates."""
+    """Return the environment of selectors under these feature gates.
+
+    Stored expressions, which may have been written under other gates, are compiled with all of
+    them on. With `derived`, the expression computes an attribute instead of a yes or no.
+    """
     # With lists the type must be one that loops accept; the two differ only in their names.
     attribute = types.DYN if list_attributes else types.ANY
     fields: dict[str, Type] = {
@@ -56,13 +61,23 @@ def device_environment(
     if consumable_capacity:
         fields["allowMultipleAllocations"] = types.BOOL
         shapes["allowMultipleAllocations"] = Shape(1)
-    return Environment(
+    environment = Environment(
         library=kubernetes_library(includes=list_attributes),
         variables={"device": DEVICE_TYPE},
         objects={DEVICE_TYPE.name: fields},
         shapes={"device": Shape(MOST, fields=shapes)},
         results=(types.BOOL, attribute),
     )
+    return _deriving(environment, lists=list_attributes) if derived else environment
+
+
+def _deriving(environment: Environment, *, lists: bool) -> Environment:
+    scalars = (types.BOOL, types.INT, types.STRING, types.ANY, types.DYN, SEMVER)
+    expects = "a primitive scalar (string, integer, boolean, semver)"
+    if not lists:
+        return replace(environment, results=scalars, expects=expects)
+    results = (*scalars, *map(types.list_of, scalars))
+    return replace(environment, results=results, expects=f"{expects} or a list of these scalars")
 
 
 def _nested(value: Type) -> Type:
@@ -78,12 +93,40 @@ class Domains(dict[str, dict[str, Any]]):
         return {}
 
 
+class Attribute(Protocol):
+    """A typed attribute: the one member that is set is its value."""
+
+    @property
+    def int_value(self) -> int | None: ...
+    @property
+    def bool_value(self) -> bool | None: ...
+    @property
+    def string_value(self) -> str | None: ...
+    @property
+    def version_value(self) -> str | None: ...
+    @property
+    def ints(self) -> Sequence[int] | None: ...
+    @property
+    def bools(self) -> Sequence[bool] | None: ...
+    @property
+    def strings(self) -> Sequence[str] | None: ...
+    @property
+    def versions(self) -> Sequence[str] | None: ...
+
+
+class Capacity(Protocol):
+    """A typed capacity."""
+
+    @property
+    def value(self) -> str: ...
+
+
 class DeviceInput(dict[str, Any]):
     """The activation of one device, built once and evaluated often.
 
     `attributes` maps qualified names to `{"int": 1}`, `{"string": "a"}` and so on, `capacity` maps
-    them to `{"value": "10Gi"}`, as the API has them. Raises EvaluationError for a value that
-    expressions cannot see.
+    them to `{"value": "10Gi"}`, as the API has them; typed objects with the same members will do.
+    Raises EvaluationError for a value that expressions cannot see.
     """
 
     __slots__ = ()
@@ -91,8 +134,8 @@ class DeviceInput(dict[str, Any]):
     def __init__(
         self,
         driver: str,
-        attributes: Mapping[str, Mapping[str, Any]] | None = None,
-        capacity: Mapping[str, Any] | None = None,
+        attributes: Mapping[str, Mapping[str, Any] | Attribute] | None = None,
+        capacity: Mapping[str, Mapping[str, Any] | Capacity | str] | None = None,
         *,
         allow_multiple_allocations: bool | None = None,
     ) -> None:
@@ -120,23 +163,32 @@ def _put(domains: Domains, name: str, driver: str, value: Any) -> None:
 _PLAIN: Final = ("int", "bool", "string", "ints", "bools", "strings")
 
 
-def _attribute(name: str, attribute: Mapping[str, Any]) -> Any:
+def _member(attribute: Mapping[str, Any] | Attribute, name: str) -> Any:
+    if isinstance(attribute, Mapping):
+        return attribute.get(name)
+    return getattr(attribute, name if name.endswith("s") else f"{name}_value")
+
+
+def _attribute(name: str, attribute: Mapping[str, Any] | Attribute) -> Any:
     for kind in _PLAIN:
-        value = attribute.get(kind)
+        value = _member(attribute, kind)
         if value is not None:
             return value
     try:
-        if attribute.get("version") is not None:
-            return parse_semver(attribute["version"])
-        if attribute.get("versions") is not None:
-            return [parse_semver(version) for version in attribute["versions"]]
+        version, versions = _member(attribute, "version"), _member(attribute, "versions")
+        if version is not None:
+            return parse_semver(version)
+        if versions is not None:
+            return [parse_semver(one) for one in versions]
     except SemverError as error:
         raise EvaluationError(f"attribute {name}: parse semantic version: {error}") from None
     raise EvaluationError(f"attribute {name}: unsupported attribute value")
 
 
-def _amount(amount: Any) -> Quantity:
-    value = amount["value"] if isinstance(amount, Mapping) else amount
+def _amount(amount: Mapping[str, Any] | Capacity | str) -> Quantity:
+    if isinstance(amount, str):
+        return parse_quantity(amount)
+    value = amount["value"] if isinstance(amount, Mapping) else amount.value
     return value if isinstance(value, Quantity) else parse_quantity(str(value))
 
 

@@ -39,8 +39,9 @@ class Environment:
     variables: Mapping[str, Type] = field(default_factory=dict)
     objects: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)
-    # An expression must have one of these types; with none given, any will do.
+    # An expression must have one of these types, told as `expects`; with none given, any will do.
     results: tuple[Type, ...] = ()
+    expects: str = "bool or the unknown type"
     limit: int = DEFAULT_LIMIT
     container: str = ""
     homogeneous: bool = True
@@ -77,7 +78,7 @@ class Environment:
     def _check_result(self, checked: Checked) -> None:
         found = checked.types[checked.root]
         if self.results and found not in self.results:
-            text = f"must evaluate to {self.results[0]} or the unknown type, not {_named(found)}"
+            text = f"must evaluate to {self.expects}, not {_named(found)}"
             raise CompileError(text, syntax=False)
 
 

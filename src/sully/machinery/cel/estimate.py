@@ -177,13 +177,13 @@ class _Estimator:
         return inner.plus(ONE) if kind in ("map", "object", "param") else inner
 
     def _call(self, node: Call) -> Range:
-        if node.function == "dyn":
+        if node.function == "dyn" and len(node.args) == 1:
             return self._dyn(node)
         costs = [self.cost(arg) for arg in node.args]
         reference = self._checked.references.get(node)
         if node.function == "_?._":
             return sum_of(costs).plus(ONE)
-        if not isinstance(reference, Resolution):
+        if not isinstance(reference, Resolution) or not reference.overloads:
             return NOTHING
         target = node.target if reference.member else None
         total = self.cost(target) if target is not None else NOTHING

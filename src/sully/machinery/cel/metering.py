@@ -84,11 +84,6 @@ class _MeteredPlanner(Planner):
     def _path(self, node: Node) -> tuple[str, ...] | None:  # noqa: ARG002 - no short cuts here
         return None
 
-    def _list(self, node: ListNode) -> Plan:
-        made = super()._list(node)
-        # A list of constants is one object to the planner; it must not be changed, nor is it.
-        return lambda scope: made(scope)
-
     def _function(self, node: Call) -> Plan:
         reference = self._checked.references.get(node)
         if not isinstance(reference, Resolution) or node.function in ACCESSORS:

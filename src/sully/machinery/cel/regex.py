@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from sully.machinery.cel.errors import EvaluationError
+from sully.machinery.cel.values import checked_size
 
 
 @lru_cache(maxsize=1024)
@@ -44,4 +45,5 @@ def find_all(text: str, pattern: str, limit: int = -1) -> list[str]:
         if 0 <= limit <= len(found):
             break
         found.append(match.group(0))
+        checked_size(len(found))
     return found

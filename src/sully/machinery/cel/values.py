@@ -25,6 +25,7 @@ MIN_INT: Final = -(2**63)
 MAX_UINT: Final = 2**64 - 1
 NANOS: Final = 10**9
 MAX_LIST: Final = 100_000
+MAX_TEXT: Final = 10_000_000
 
 
 class UInt(int):
@@ -285,6 +286,13 @@ def checked_size(size: int) -> int:
     if size <= MAX_LIST:
         return size
     raise EvaluationError(f"list of {size} elements exceeds the limit of {MAX_LIST}")
+
+
+def checked_length(length: int) -> int:
+    """Return the length of a text that may be built, or fail, for the same reason."""
+    if length <= MAX_TEXT:
+        return length
+    raise EvaluationError(f"text of {length} characters exceeds the limit of {MAX_TEXT}")
 
 
 def checked_int(value: int) -> int:

@@ -9,7 +9,15 @@ from typing import Final
 from sully.machinery.cel import temporal
 from sully.machinery.cel.errors import EvaluationError
 from sully.machinery.cel.types import Type
-from sully.machinery.cel.values import Duration, Timestamp, UInt, Value, from_key, type_of
+from sully.machinery.cel.values import (
+    Duration,
+    Timestamp,
+    UInt,
+    Value,
+    checked_length,
+    from_key,
+    type_of,
+)
 
 _CLAUSE: Final = re.compile(r"%(?:%|(?:\.([0-9]+))?(.)?)", re.DOTALL)
 _MAX_PRECISION: Final = 1000
@@ -21,9 +29,8 @@ _NAMES: Final = {
 
 def format_text(template: str, values: list[Value]) -> str:
     """Fill the clauses of a template with values, in order."""
-    place = 0
+    place = length = last = 0
     out: list[str] = []
-    last = 0
     for clause in _CLAUSE.finditer(template):
         out.append(template[last : clause.start()])
         last = clause.end()
@@ -34,6 +41,8 @@ def format_text(template: str, values: list[Value]) -> str:
         if place >= len(values):
             raise EvaluationError(f"index {place} out of range")
         out.append(_formatted(verb, precision, values[place]))
+        length += len(out[-1])
+        checked_length(length)
         place += 1
     return "".join((*out, template[last:]))
 

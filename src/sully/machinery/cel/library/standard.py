@@ -17,6 +17,7 @@ from sully.machinery.cel.errors import EvaluationError, no_such_overload
 from sully.machinery.cel.values import (
     Value,
     checked_int,
+    checked_length,
     checked_size,
     checked_uint,
     comparison,
@@ -66,6 +67,11 @@ def _joined(left: list[Value], right: list[Value]) -> list[Value]:
     return [*left, *right]
 
 
+def _appended(left: Value, right: Value) -> Value:
+    checked_length(len(left) + len(right))
+    return left + right
+
+
 def _ints(run: Callable[[int, int], int]) -> Implementation:
     return lambda left, right: checked_int(run(left, right))
 
@@ -78,8 +84,8 @@ def _arithmetic() -> Iterator[Row]:
     yield "add_int64", "_+_(int, int) -> int", _ints(operator.add)
     yield "add_uint64", "_+_(uint, uint) -> uint", _uints(operator.add)
     yield "add_double", "_+_(double, double) -> double", operator.add
-    yield "add_string", "_+_(string, string) -> string", operator.add
-    yield "add_bytes", "_+_(bytes, bytes) -> bytes", operator.add
+    yield "add_string", "_+_(string, string) -> string", _appended
+    yield "add_bytes", "_+_(bytes, bytes) -> bytes", _appended
     yield "add_list", "_+_(list(T), list(T)) -> list(T)", _joined
     yield "subtract_int64", "_-_(int, int) -> int", _ints(operator.sub)
     yield "subtract_uint64", "_-_(uint, uint) -> uint", _uints(operator.sub)

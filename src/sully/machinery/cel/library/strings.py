@@ -12,6 +12,7 @@ from sully.machinery.cel.declarations import Library, library
 from sully.machinery.cel.errors import EvaluationError, no_such_overload
 from sully.machinery.cel.library.formatting import format_text
 from sully.machinery.cel.library.standard import Row
+from sully.machinery.cel.values import checked_length, checked_size
 
 _UPPER: Final = str.maketrans({chr(code): chr(code - 32) for code in range(ord("a"), ord("z") + 1)})
 _LOWER: Final = str.maketrans({chr(code): chr(code + 32) for code in range(ord("A"), ord("Z") + 1)})
@@ -55,12 +56,16 @@ def _last_index_of(text: str, part: str, start: int | None = None) -> int:
 
 
 def _replace(text: str, old: str, new: str, limit: int = -1) -> str:
-    return text.replace(old, new, limit if limit >= 0 else -1)
+    count = text.count(old) if limit < 0 else min(limit, text.count(old))
+    checked_length(len(text) + count * (len(new) - len(old)))
+    return text.replace(old, new, count)
 
 
 def _split(text: str, separator: str, limit: int = -1) -> list[str]:
     if limit == 0:
         return []
+    count = text.count(separator) + 1
+    checked_size(count if limit < 0 else min(limit, count))
     if separator:
         return text.split(separator, limit - 1 if limit > 0 else -1)
     if limit < 0 or limit >= len(text):
@@ -80,6 +85,7 @@ def _substring(text: str, start: int, end: int | None = None) -> str:
 def _join(parts: list[str], separator: str = "") -> str:
     if not all(isinstance(part, str) for part in parts):
         raise no_such_overload()
+    checked_length(sum(map(len, parts)) + len(separator) * len(parts))
     return separator.join(parts)
 
 

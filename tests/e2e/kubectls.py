@@ -1,0 +1,64 @@
+"""Which kubectl programs there are to test with.
+
+`SULLY_KUBECTLS` (colon separated) names them outright. Otherwise: the old one that `make test`
+fetches, the one on PATH, and those that lie beside the latter as `kubectl.1.NN`.
+"""
+
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from house_plugin import DEBIAN_KUBECTL
+
+_SIBLING = re.compile(r"kubectl\.1\.\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """One kubectl program."""
+
+    path: Path
+    minor: int
+    # Others repeat what is likely to differ between versions, and not every session.
+    main: bool
+
+    def __str__(self) -> str:
+        return f"kubectl-1.{self.minor}"
+
+
+@functools.cache
+def find() -> tuple[Kubectl, ...]:
+    """Return one kubectl of each version, oldest first."""
+    found: dict[int, Kubectl] = {}
+    for path, main in _candidates():
+        minor = _minor(path)
+        if minor not in found:
+            found[minor] = Kubectl(path, minor, main)
+    return tuple(found[minor] for minor in sorted(found))
+
+
+def _candidates() -> Iterator[tuple[Path, bool]]:
+    if named := os.environ.get("SULLY_KUBECTLS"):
+        yield from ((Path(each), True) for each in named.split(":") if each)
+        return
+    if DEBIAN_KUBECTL.exists():
+        yield DEBIAN_KUBECTL, True
+    if on_path := shutil.which("kubectl"):
+        yield Path(on_path), True
+        for sibling in sorted(Path(on_path).resolve().parent.iterdir()):
+            if _SIBLING.fullmatch(sibling.name):
+                yield sibling, False
+
+
+def _minor(path: Path) -> int:
+    done = subprocess.run(
+        [path, "version", "--client", "-o", "json"], capture_output=True, check=True, timeout=60
+    )
+    told = json.loads(done.stdout)["clientVersion"]
+    return int(re.sub(r"\D.*", "", told["minor"]))
