@@ -17,7 +17,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
 
 .DEFAULT_GOAL := help
-.PHONY: help setup up fmt lint quick test clients bench conformance generate verify demo clean
+.PHONY: help setup up fmt lint quick test clients bench robust conformance generate verify demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,6 +48,9 @@ clients:
 
 bench: $(DEV_STAMP) ## measure the API server on this machine; ARGS="--store memory --seconds 1"
 	$(BIN)/python bench/api.py $(ARGS)
+
+robust: $(DEV_STAMP) ## hundreds of kills, and hostile input for minutes; ARGS="crashes --seed 7"
+	$(BIN)/python tools/robust.py $(ARGS)
 
 conformance: $(DEV_STAMP) ## replay recorded answers of a real server: DIR=folder with api.jsonl
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=FOLDER [ARGS=…]" >&2; exit 2; }

@@ -1,14 +1,15 @@
 """Fixtures of the whole suite: a control plane that all tests of a run share, and calls to it.
 
-Sharing is safe because every test works in a namespace of its own, or on names of its own; a test
-that needs another store, clock or identity makes its own server (serving.py).
+Sharing is safe because every test works in a namespace of its own, or on names of its own. The
+plane's controllers work there too: a test of kinds they care for takes `calm`, and one that needs
+another store, clock or identity makes its own server (serving.py).
 """
 
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from serving import Http, Obj, connected, fresh
 
+from serving import Asgi, Http, Obj, connected, fresh, local
 from sully.app import ControlPlane
 from sully.testing.cluster import in_process
 
@@ -30,9 +31,22 @@ async def http(shared_plane: ControlPlane) -> AsyncIterator[Http]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
+async def calm() -> AsyncIterator[Asgi]:
+    """Make a server for one test on which nothing happens by itself: no controllers, no time."""
+    async with local(pods=True) as server:
+        yield server
+
+
+@pytest_asyncio.fixture(loop_scope="session")
 async def room(http: Http) -> str:
-    """Make a namespace for one test; return its path under /api/v1."""
+    """Make a namespace for one test, and wait for what a controller puts there; return its path."""
     name = fresh("room")
-    body: Obj = {"metadata": {"name": name}}
-    (await http.post("/api/v1/namespaces", body)).ok(201)
-    return f"/api/v1/namespaces/{name}"
+    path = f"/api/v1/namespaces/{name}"
+    made: Obj = (await http.post("/api/v1/namespaces", {"metadata": {"name": name}})).ok(201)
+    query = {
+        "fieldSelector": "metadata.name=default",
+        "resourceVersion": made["metadata"]["resourceVersion"],
+    }
+    async with http.watch(f"{path}/serviceaccounts", **query) as lines:
+        await lines.take(1)
+    return path

@@ -7,9 +7,11 @@ tests that bring their own store or clock. Both answer with an `Answer`.
 from __future__ import annotations
 
 import asyncio
+import io
 import json
 import random
 import ssl
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,6 +21,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 import aiohttp
+from yarl import URL
 
 from sully.api import build_scheme
 from sully.app import ADMIN, ControlPlane
@@ -44,6 +47,7 @@ APPLY = "application/apply-patch+yaml"
 LONG = 20.0
 """Seconds after which a test that waits is stuck."""
 
+SCHEME = build_scheme()
 _numbers = count(1)
 
 
@@ -94,7 +98,7 @@ def _path(path: str, query: Mapping[str, str]) -> str:
     return f"{path}{'&' if '?' in path else '?'}{urlencode(query, quote_via=quote)}"
 
 
-class Caller:
+class Caller(ABC):
     """The verbs as HTTP requests."""
 
     async def call(
@@ -115,10 +119,11 @@ class Caller:
         async with asyncio.timeout(LONG):
             return await self._exchange(method, _path(path, query), data, sent)
 
+    @abstractmethod
     async def _exchange(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str]
     ) -> Answer:
-        raise NotImplementedError
+        """Carry one request there and its answer back."""
 
     async def get(self, path: str, accept: str = "", **query: str) -> Answer:
         return await self.call("GET", path, headers={"accept": accept} if accept else {}, **query)
@@ -146,12 +151,11 @@ class Http(Caller):
     async def _exchange(
         self, method: str, path: str, data: bytes | None, headers: dict[str, str]
     ) -> Answer:
-        from yarl import URL
-
         url = URL(self.url + path, encoded=True)
+        sent = None if data is None else io.BytesIO(data)  # large bytes would be warned of
         skip = ("content-type", "accept") if "accept" not in headers else ("content-type",)
         async with self._session.request(
-            method, url, data=data, headers=headers, skip_auto_headers=skip
+            method, url, data=sent, headers=headers, skip_auto_headers=skip
         ) as reply:
             return Answer(reply.status, await reply.read(), list(reply.headers.items()))
 
@@ -230,10 +234,11 @@ async def connected(
 class Asgi(Caller):
     """Calls to the application itself, as a member of system:masters."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: Ids | None = None) -> None:
         chance = random.Random(1)
         self.store = store
-        self.api = Api(scheme=build_scheme(), store=store, chance=Chance(clock, Ids(chance), chance))
+        ids = ids or Ids(chance)
+        self.api = Api(scheme=SCHEME, store=store, chance=Chance(clock, ids, chance))
         self.app = HttpApp(self.api, clock, RequestCounter(Metrics()))
 
     async def _exchange(
@@ -241,13 +246,16 @@ class Asgi(Caller):
     ) -> Answer:
         request, answer = _Incoming(data or b""), _Outgoing()
         await self.app(_scope(method, path, headers), request.receive, answer.send)
+        assert answer.ended, "no answer came to an end"
         return Answer(answer.code, b"".join(answer.chunks), answer.headers)
 
     @asynccontextmanager
-    async def watch(self, path: str, **query: str) -> AsyncIterator[_Outgoing]:
+    async def watch(
+        self, path: str, headers: Mapping[str, str] | None = None, **query: str
+    ) -> AsyncIterator[_Outgoing]:
         """Open a watch; the block sees what was sent so far, and may go away at any time."""
         request, answer = _Incoming(b""), _Outgoing()
-        scope = _scope("GET", _path(path, {"watch": "true", **query}), {})
+        scope = _scope("GET", _path(path, {"watch": "true", **query}), headers or {})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.app(scope, request.receive, answer.send))
             try:
@@ -318,9 +326,19 @@ def _scope(method: str, path: str, headers: Mapping[str, str]) -> Obj:
 
 
 @asynccontextmanager
-async def local(store: Store | None = None, clock: Clock | None = None) -> AsyncIterator[Asgi]:
-    """Serve a store without a socket and without controllers."""
+async def local(
+    store: Store | None = None,
+    clock: Clock | None = None,
+    ids: Ids | None = None,
+    *,
+    pods: bool = False,
+) -> AsyncIterator[Asgi]:
+    """Serve a store without a socket and without controllers; `pods`: ready to take some."""
     async with store or MemoryStore() as opened:
-        server = Asgi(opened, clock or FakeClock())
+        server = Asgi(opened, clock or FakeClock(), ids)
         await ensure_namespaces(InProcess(server.api, ADMIN))
+        if pods:
+            # They run as somebody; elsewhere a controller makes the account.
+            account = {"metadata": {"name": "default"}}
+            (await server.post("/api/v1/namespaces/default/serviceaccounts", account)).ok(201)
         yield server

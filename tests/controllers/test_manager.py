@@ -78,7 +78,7 @@ class SlowTransport(DirectTransport):
     """Lists config maps only when it is told to."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(InProcess(world.api, User("slow")))
+        super().__init__(InProcess(world.api, User("slow", ("system:masters",))))
         self.gate = asyncio.Event()
 
     async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:

@@ -45,6 +45,8 @@ def namespace(raw: Raw) -> Iterator[str]:
     made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
     assert raw.request("POST", "/api/v1/namespaces", made).code == 201
     yield name
+    # No kubelet confirms that a pod on a node has ended.
+    raw.request("DELETE", f"/api/v1/namespaces/{name}/pods?gracePeriodSeconds=0")
     raw.request("DELETE", f"/api/v1/namespaces/{name}")
     for path in _CLUSTER_WIDE:
         raw.request("DELETE", path)

@@ -1,10 +1,10 @@
 r"""Sessions: what a user types, and everything that must come back.
 
 A session is a text file. `$ ` begins a command for bash, `> ` continues it; the lines below it are
-its output, both streams together, up to the next command or empty comment line. `[exit N]` is the
-last line of a command that fails. `...` in an expected line stands for anything. `# ` begins a
-comment. A line may be for some versions of kubectl only: `{1.24+}` from that one on, `{-1.23}` up
-to it; before a command it holds for its output, too.
+its output, both streams together, empty lines included. `[exit N]` is the last line of a command
+that fails. `...` in an expected line stands for anything. `#` begins a comment. A line may be for
+some versions of kubectl only: `{1.24+}` from that one on, `{-1.23}` up to it; before a command it
+holds for its output, too.
 
 What differs from run to run is made equal first, see `settle`.
 """
@@ -65,7 +65,7 @@ def steps(text: str, minor: int) -> Iterator[Step]:
             current, wanted = None, holds
             if holds:
                 current = Step(rest.removeprefix("$ "))
-        elif rest.startswith("# ") or current is None or not (wanted and holds):
+        elif rest.startswith("#") or current is None or not (wanted and holds):
             continue
         elif rest.startswith("> ") or rest == ">":
             current.command += "\n" + rest[2:]
@@ -110,4 +110,4 @@ def settle(text: str, namespace: str) -> str:
     text = text.replace(namespace, NAMESPACE)
     for pattern, instead in _SETTLED:
         text = pattern.sub(instead, text)
-    return text
+    return "\n".join(line.rstrip() for line in text.split("\n"))

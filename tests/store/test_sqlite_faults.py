@@ -172,9 +172,13 @@ DAMAGE = {
     "a page lost in the middle": (overwrite(4096 * 9, bytes(4096 * 4)), "damaged"),
     "cut short": (truncate, "malformed"),
     "another program's database": (execute("PRAGMA application_id = 7"), "not a store of Sully"),
-    "a newer format": (execute("PRAGMA user_version = 2"), "has format 2, .* up to 1"),
+    "a newer format": (execute("PRAGMA user_version = 3"), "has format 3, .* up to 2"),
+    "a changed byte in a value": (
+        execute("UPDATE log SET value = CAST(x'01' || zeroblob(2999) AS BLOB) WHERE id = 256"),
+        "damaged: pods/default/0 at 2 is not as it was written",
+    ),
     "a deletion of nothing": (
-        execute("INSERT INTO log VALUES (99999, 'pods', '', 'x', 1, NULL)"),
+        execute("INSERT INTO log VALUES (99999, 'pods', '', 'x', 1, NULL, NULL)"),
         "damaged: pods/x was deleted at 781 but did not exist",
     ),
     "no compacted revision": (execute("DELETE FROM meta"), "damaged: no answer"),

@@ -9,6 +9,9 @@ from sully import __version__
 
 # name → (module, one line for the overview)
 COMMANDS = {
+    "backup": ("sully.cli.backup", "save everything into one file, also while it runs"),
+    "kubeconfig": ("sully.cli.kubeconfig", "let a user in: issue a client certificate"),
+    "restore": ("sully.cli.restore", "bring a data directory back from a backup"),
     "up": ("sully.cli.up", "run a control plane in this process"),
     "version": ("sully.cli.version", "show the versions of this program and of a server"),
 }

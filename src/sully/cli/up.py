@@ -57,6 +57,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("sully", "reference"),
         help="reference: behave as Kubernetes does, quirks included, and nothing of ours",
     )
+    _add_access_flags(parser)
     parser.add_argument(
         "--log-format",
         default="console",
@@ -68,6 +69,50 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="info",
         choices=("debug", "info", "warning", "error"),
         help="how much to log (default: info)",
+    )
+
+
+def _add_access_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--tls-san",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a further name or address of the server, for its certificate; may be repeated",
+    )
+    parser.add_argument(
+        "--anonymous-auth",
+        default="false",
+        choices=("true", "false"),
+        help="true: roles decide what system:anonymous may do; false: without credentials nothing"
+        " but health and version answers (default: false; true with --compat reference)",
+    )
+    parser.add_argument(
+        "--audit-log",
+        metavar="FILE",
+        help="who wrote what, as JSON lines; - for the standard output, '' for none"
+        " (default: audit.log in the data directory)",
+    )
+    parser.add_argument(
+        "--max-requests-inflight",
+        type=int,
+        default=400,
+        metavar="N",
+        help="reads at once, half of them for one user; 0: no limit (default: 400)",
+    )
+    parser.add_argument(
+        "--max-mutating-requests-inflight",
+        type=int,
+        default=200,
+        metavar="N",
+        help="writes at once, half of them for one user; 0: no limit (default: 200)",
+    )
+    parser.add_argument(
+        "--max-watches-per-user",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="watches that one user may have open; 0: no limit (default: 1000)",
     )
 
 
@@ -95,6 +140,7 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
 
     from sully.app import Config
     from sully.runtime.log import configure as configure_log
+    from sully.server.limits import Allowance
     from sully.store.errors import StoreError
 
     configure_log(options.log_format, level=options.log_level)
@@ -107,6 +153,14 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
         store=options.store,
         gates=gates,
         strict_compat=options.compat == "reference",
+        names=tuple(options.tls_san),
+        anonymous=options.anonymous_auth == "true",
+        audit_log=options.audit_log,
+        allowance=Allowance(
+            reads=options.max_requests_inflight,
+            writes=options.max_mutating_requests_inflight,
+            watches=options.max_watches_per_user,
+        ),
     )
     try:
         uvloop.run(_serve(config))

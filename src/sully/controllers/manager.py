@@ -7,6 +7,7 @@ out workers end first, then the informers they read.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 from sully.client.informer import Informer
@@ -36,6 +37,7 @@ class Manager:
         self._metrics = metrics
         self._informers: dict[tuple[Kind[Any], Selection], Informer[Any]] = {}
         self._runners: list[Runner] = []
+        self._alongside: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._running = False
         self._stopping = asyncio.Event()
 
@@ -59,12 +61,18 @@ class Manager:
         )
         self._runners.append(runner)
 
+    def alongside(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Run something that controllers need, such as a recorder of events, until they ended."""
+        self._check_not_running()
+        self._alongside.append(run)
+
     async def run(self) -> None:
         """Run everything until `stop`."""
         self._check_not_running()
         self._running = True
         async with asyncio.TaskGroup() as tasks:
             following = [tasks.create_task(each.run()) for each in self._informers.values()]
+            following += [tasks.create_task(run()) for run in self._alongside]
             try:
                 await wait_first(self._synced(), self._stopping.wait())
                 await self._work()

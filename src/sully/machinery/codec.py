@@ -1,15 +1,22 @@
 """Bytes ↔ plain values: JSON and YAML bodies in, JSON and YAML answers out.
 
 Bodies come from anyone: whatever is wrong with them becomes a `BodyError` with a text for the
-client, never an exception of a parser. Which fields an object may have is decode.py's business.
+client, never an exception of a parser. YAML is read by yamltext.py; which fields an object may have
+is decode.py's business.
 """
 
 import json
+import re
 from typing import Any
 
 import msgspec
 
 MAX_DEPTH = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = re.compile(rb"\\[uU](?:0000)?[dD][89a-fA-F]")
+# Looking for long numbers with a pattern would take longer than reading the body.
+_DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
+_LONG_NUMBER = b"0" * 19
 
 
 class BodyError(ValueError):
@@ -27,7 +34,7 @@ def parse_json(body: bytes) -> tuple[Any, list[str]]:
         repeated = repeated or len(found) != len(pairs)
         return found
 
-    value = _load(text, pairs_to_dict)
+    value = _settled(_load(text, pairs_to_dict), body)
     return value, _repeated_keys(_load(text, _Pairs)) if repeated else []
 
 
@@ -40,17 +47,47 @@ def _text(body: bytes) -> str:
     return body.decode("utf-8", errors="replace")
 
 
+def _settled(value: Any, body: bytes) -> Any:
+    """Replace what JSON can say and Go cannot hold: half characters, numbers beyond 64 bits."""
+    halves = b"\\" in body and _SURROGATE_ESCAPE.search(body)
+    return _held(value) if halves or _LONG_NUMBER in body.translate(_DIGITS) else value
+
+
+def _held(value: Any) -> Any:
+    if isinstance(value, str):
+        return _SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_held(key): _held(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_held(item) for item in value]
+    if type(value) is int and not -(2**63) <= value < 2**64:
+        return _float(str(value))
+    return value
+
+
+def _float(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise BodyError(f"json: cannot unmarshal number {text} into Go value of type float64")
+    return value
+
+
 def _load(text: str, hook: Any) -> Any:
     try:
-        value = json.loads(text, object_pairs_hook=hook, parse_constant=_no_constant)
+        value = json.loads(
+            text, object_pairs_hook=hook, parse_constant=_no_constant, parse_float=_float
+        )
         _check_depth(value)
         return value
     except RecursionError:
         raise BodyError("exceeded max depth") from None
     except json.JSONDecodeError as error:
         raise BodyError(_go_syntax_error(text, error)) from None
-    except ValueError as error:
-        raise BodyError(str(error)) from None
+    except BodyError:
+        raise
+    except ValueError:
+        # Python reads no number of more than some thousand digits.
+        raise BodyError("json: a number in the body is too long") from None
 
 
 def _check_depth(value: Any, depth: int = 0) -> None:
@@ -107,99 +144,10 @@ def _repeated_keys(value: Any, path: str = "") -> list[str]:
 
 def parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     """Read one YAML document of JSON values; also return the paths of repeated keys."""
-    import yaml  # late: most bodies are JSON
+    from sully.machinery import yamltext  # late: most bodies are JSON
 
-    text = _text(body)
-    try:
-        node = yaml.compose(text, Loader=_safe_loader())
-        if node is None:
-            return None, []
-        repeated: list[str] = []
-        value = _plain(node, "", repeated, 0)
-    except yaml.YAMLError as error:
-        raise BodyError(_yaml_error(error)) from None
-    except RecursionError:
-        raise BodyError("exceeded max depth") from None
-    return value, repeated
-
-
-def _safe_loader() -> Any:
-    import yaml
-
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-
-def _yaml_error(error: Exception) -> str:
-    import yaml
-
-    # Go's parser counts lines from 0 for grammar errors and from 1 for bad characters.
-    first = 1 if isinstance(error, yaml.scanner.ScannerError) else 0
-    marks = (getattr(error, "context_mark", None), getattr(error, "problem_mark", None))
-    at = next((mark.line for mark in marks if mark is not None and mark.line), 0)
-    problem = getattr(error, "problem", None) or str(error)
-    return f"yaml: line {at + first}: {problem}" if at else f"yaml: {problem}"
-
-
-def _plain(node: Any, path: str, repeated: list[str], depth: int) -> Any:
-    import yaml
-
-    if depth > MAX_DEPTH:
-        raise BodyError("exceeded max depth")
-    if isinstance(node, yaml.ScalarNode):
-        return _scalar(node)
-    if isinstance(node, yaml.SequenceNode):
-        return [
-            _plain(item, f"{path}[{index}]", repeated, depth + 1)
-            for index, item in enumerate(node.value)
-        ]
-    found: dict[str, Any] = {}
-    for key_node, value_node in node.value:
-        key = str(key_node.value)
-        here = f"{path}.{key}" if path else key
-        if key in found:
-            repeated.append(here)
-        found[key] = _plain(value_node, here, repeated, depth + 1)
-    return found
-
-
-def _scalar(node: Any) -> Any:
-    text, tag = node.value, node.tag.removeprefix("tag:yaml.org,2002:")
-    if tag == "null":
-        return None
-    if tag == "bool":
-        # YAML 1.1 reads yes and on as true, but only unquoted true and false are JSON to Go.
-        lowered = text.lower()
-        return lowered in ("true", "yes", "on") if lowered in _BOOLS else text
-    if tag == "int":
-        return _yaml_int(text)
-    if tag == "float":
-        return _yaml_float(text)
-    return text
-
-
-_BOOLS = ("true", "false", "yes", "no", "on", "off")
-
-
-def _yaml_int(text: str) -> Any:
-    digits = text.replace("_", "")
-    try:
-        if digits.lstrip("+-").startswith("0") and digits.lstrip("+-").isdigit():
-            return int(digits, 8) if len(digits.lstrip("+-")) > 1 else 0
-        return int(digits, 0)
-    except ValueError:
-        return text
-
-
-def _yaml_float(text: str) -> Any:
-    try:
-        value = float(text.replace("_", ""))
-    except ValueError:
-        return text
-    if value != value or value in (float("inf"), float("-inf")):
-        raise BodyError(f"json: unsupported value: {text}")
-    return (
-        int(value) if value.is_integer() and "e" not in text.lower() and "." not in text else value
-    )
+    value, repeated = yamltext.read(_text(body))
+    return _settled(value, body), repeated
 
 
 _encoder = msgspec.json.Encoder()

@@ -11,6 +11,7 @@ import binascii
 from collections.abc import Callable
 from typing import Any
 
+from sully.machinery.codec import copy
 from sully.machinery.gotext import quote
 from sully.machinery.quantity import QuantityError, canonical
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
@@ -205,7 +206,8 @@ def _int_or_string(given: Any, _: Scalar, at: Trail, place: _Place) -> Any:
 
 
 def _raw(given: Any, *_: object) -> Any:
-    return given
+    # A caller in this process may go on changing what it sent.
+    return copy(given)
 
 
 _SCALAR: dict[str, Callable[[Any, Scalar, Trail, _Place], Any]] = {

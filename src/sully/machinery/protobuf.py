@@ -49,8 +49,7 @@ def read_envelope(body: bytes) -> Envelope:
     if not body.startswith(MAGIC):
         prefix = " ".join(str(byte) for byte in MAGIC)
         raise ProtobufError(
-            "provided data does not appear to be a protobuf message,"
-            f" expected prefix [{prefix}]"
+            f"provided data does not appear to be a protobuf message, expected prefix [{prefix}]"
         )
     outer = _chunks(body[len(MAGIC) :], (1, 2, 3))
     names = _chunks(outer.get(1, b""), (1, 2))

@@ -11,12 +11,11 @@ first message needs it. A field without a number cannot be sent in protobuf and 
 """
 
 from collections.abc import Callable
-from typing import Union
 
 from sully.machinery.schema import Field, ObjectType, TableError
 
 # Either a field or the slots of an embedded message.
-Slot = Union[Field, dict[int, "Slot"]]
+Slot = Field | dict[int, "Slot"]
 _Names = dict[str, list[tuple[str, int]]]
 
 

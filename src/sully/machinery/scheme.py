@@ -58,6 +58,10 @@ class Scheme:
             for group, names in self._versions.items()
         }
 
+    def has_group(self, group: str) -> bool:
+        """Say whether anything of a group is served."""
+        return group in self._versions
+
     def serves(self, group: str, version: str) -> bool:
         """Say whether a group is served in a version."""
         return version in self._versions.get(group, ())

@@ -123,6 +123,7 @@ class ResourceType:
     create_on_update: bool = False  # PUT of what does not exist creates it
     grace_period: Callable[[Obj], int] | None = None  # seconds a deletion waits (pods)
     storage: str = ""  # name of another resource whose objects these are, in another shape
+    virtual: bool = False  # asked and answered, never stored: only `create`, by server/virtual.py
     verbs: tuple[str, ...] = (
         "create",
         "delete",
@@ -133,6 +134,11 @@ class ResourceType:
         "update",
         "watch",
     )
+
+    def __post_init__(self) -> None:
+        if self.virtual:
+            # Frozen: the one way to set a field here.
+            object.__setattr__(self, "verbs", ("create",))
 
     @property
     def storage_key(self) -> str:

@@ -7,20 +7,31 @@ check and every error.
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
+from sully.api.tables import META
 from sully.machinery.errors import method_not_allowed
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
+from sully.server.audit import AuditLog
+from sully.server.authorization.authorizer import RbacAuthorizer
+from sully.server.authorization.claim_guard import ClaimGuard
+from sully.server.authorization.enforce import CreationGuard
+from sully.server.authorization.escalation import EscalationGuard
+from sully.server.authorization.node_guard import NodeGuard
+from sully.server.authorization.reviews import Reviews
 from sully.server.bodies import Body
 from sully.server.connect import Connector
+from sully.server.creates import Creator
 from sully.server.deletes import Deleter, delete_options
 from sully.server.objects import Objects
 from sully.server.options import check_write_options
 from sully.server.patches import Patcher
 from sully.server.reads import Listing, Reader
 from sully.server.requests import Request
+from sully.server.updates import Updater
+from sully.server.virtual import Virtuals
 from sully.server.watching import Change, Random, Watcher
 from sully.server.writes import Result, Writer
 from sully.store.base import Record, Store
@@ -64,9 +75,22 @@ class Api:
         )
         self.watcher = Watcher(store, self.objects, random, strict=strict_compat)
         self._reader = Reader(store, self.objects)
-        self._patcher = Patcher(self.writer)
+        self._creator = Creator(self.writer)
+        self._updater = Updater(self.writer, self._creator)
+        self._patcher = Patcher(self.writer, self._creator, self._updater)
         self._deleter = Deleter(self.writer)
-        self._connector = Connector(self.writer, self._deleter, self._reader)
+        self._delete_schema = scheme.tables.get(META, "DeleteOptions")
+        self._connector = Connector(self.writer, self._updater, self._deleter, self._reader)
+        self.virtual = Virtuals(self.writer)
+        self.audit: AuditLog | None = None
+        self.authorizer = RbacAuthorizer(store, self.objects)
+        Reviews(self.authorizer).register(self.virtual)
+        self.writer.guards = (
+            CreationGuard(self.authorizer),
+            EscalationGuard(self.authorizer),
+            NodeGuard(self.writer.lookup),
+            ClaimGuard(self.authorizer, self.gates),
+        )
 
     async def get(self, request: Request) -> Record:
         """Read one object, or the status of one."""
@@ -87,13 +111,15 @@ class Api:
         """Create an object."""
         self._allow(request, "create")
         check_write_options(request, "CreateOptions")
-        return await self.writer.create(request, body)
+        if request.target.resource.virtual:
+            return self.virtual.create(request, body)
+        return await self._creator.create(request, body)
 
     async def update(self, request: Request, body: Body) -> Result:
         """Replace an object or its status."""
         self._allow(request, "update")
         check_write_options(request, "UpdateOptions")
-        return await self.writer.update(request, body)
+        return await self._updater.update(request, body)
 
     async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
         """Change an object by a patch, or apply a configuration."""
@@ -104,13 +130,13 @@ class Api:
     async def delete(self, request: Request, body: Obj | None) -> Result:
         """Delete one object."""
         self._allow(request, "delete")
-        options = delete_options(request, body)
+        options = delete_options(request, body, self._delete_schema)
         return await self._deleter.delete(with_dry_run(request, options), options)
 
     async def delete_collection(self, request: Request, body: Obj | None) -> Listing:
         """Delete every object that the request selects; return what there was."""
         self._allow(request, "deletecollection")
-        options = delete_options(request, body)
+        options = delete_options(request, body, self._delete_schema)
         return await self._deleter.delete_collection(
             with_dry_run(request, options), options, self._reader
         )

@@ -23,6 +23,13 @@ class Body:
     repeated: list[str] = field(default_factory=list)
     raw: bytes = b""
 
+    @property
+    def name(self) -> str:
+        """Return the name that the body gives its object, empty if it gives none."""
+        metadata = self.value.get("metadata") if isinstance(self.value, dict) else None
+        name = metadata.get("name") if isinstance(metadata, dict) else None
+        return name if isinstance(name, str) else ""
+
 
 @dataclass(slots=True)
 class Decoded:

@@ -1,6 +1,12 @@
 """What every cluster has from the start."""
 
-from sully.machinery.errors import AlreadyExists
+import asyncio
+from collections.abc import Callable
+
+from sully.machinery.errors import AlreadyExists, NotFound
+from sully.machinery.strategy import Obj
+from sully.server.authorization.policy.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from sully.server.authorization.policy.reconcile import binding_lacks, role_lacks
 from sully.server.inprocess import InProcess
 from sully.server.requests import Ref
 
@@ -15,3 +21,26 @@ async def ensure_namespaces(api: InProcess) -> None:
             await api.call("create", Ref("", "v1", "namespaces"), body=body)
         except AlreadyExists:
             continue
+
+
+async def ensure_policy(api: InProcess) -> None:
+    """Create the default roles and bindings; give those that exist back what they lack."""
+    async with asyncio.TaskGroup() as tasks:
+        for role in CLUSTER_ROLES:
+            tasks.create_task(_ensure(api, "clusterroles", role, role_lacks))
+        for binding in CLUSTER_ROLE_BINDINGS:
+            tasks.create_task(_ensure(api, "clusterrolebindings", binding, binding_lacks))
+
+
+async def _ensure(
+    api: InProcess, plural: str, wanted: Obj, lacks: Callable[[Obj, Obj], Obj | None]
+) -> None:
+    ref = Ref("rbac.authorization.k8s.io", "v1", plural, name=wanted["metadata"]["name"])
+    try:
+        found = (await api.call("get", ref)).obj
+    except NotFound:
+        await api.call("create", Ref(ref.group, ref.version, plural), body=wanted)
+        return
+    changed = lacks(found, wanted)
+    if changed is not None:
+        await api.call("update", ref, body=changed)

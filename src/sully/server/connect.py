@@ -4,6 +4,7 @@ What they do to an object is decided by pure functions beside the kinds (api/); 
 fetched, asked and committed.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from sully.server.deletes import Deleter
 from sully.server.options import check_write_options
 from sully.server.reads import Reader
 from sully.server.requests import Request, Target
+from sully.server.updates import Updater
 from sully.server.writes import Writer, is_dry_run
 from sully.store.base import Key
 from sully.store.errors import ConflictError
@@ -46,18 +48,34 @@ class ConnectReply:
     warnings: list[str] = field(default_factory=list)
 
 
+Handler = Callable[[Request, Body], ConnectReply]
+
+
 class Connector:
     """Handles the subresources that are no part of the object itself."""
 
-    def __init__(self, writer: Writer, deleter: Deleter, reader: Reader) -> None:
+    def __init__(self, writer: Writer, updater: Updater, deleter: Deleter, reader: Reader) -> None:
         self._writer = writer
+        self._updater = updater
         self._deleter = deleter
         self._reader = reader
+        self._added: dict[tuple[str, str], Handler] = {}
+
+    def add(self, resource: str, subresource: str, handler: Handler) -> None:
+        """Let someone else answer what is posted to a subresource."""
+        self._added[resource, subresource] = handler
 
     async def call(
         self, request: Request, method: str, patch_type: str, body: Body | None
     ) -> ConnectReply:
         """Run one request on a subresource."""
+        # Scaling is an update of the whole object and is looked at as one.
+        if method == "POST" and body is not None:
+            posted = body.value if isinstance(body.value, dict) else None
+            self._writer.guard(request, "connect", posted)
+        handler = self._added.get((request.target.resource.plural, request.target.subresource))
+        if handler is not None and method == "POST" and body is not None:
+            return handler(request, body)
         value = {} if body is None or body.value is None else body.value
         match request.target.subresource, method:
             case "scale", "GET":
@@ -109,7 +127,7 @@ class Connector:
         return await self._rescale(request, patched)
 
     async def _rescale(self, request: Request, wanted: Any) -> ConnectReply:
-        result = await self._writer.modify(
+        result = await self._updater.modify(
             request,
             lambda old: apply_scale(copy(old), wanted(old)),
             strategy=request.target.resource.strategy,
@@ -123,7 +141,9 @@ class Connector:
         ctx = self._writer.context(request)
         check_binding(request.target.name, binding, ctx)
         # The rules of an update would forbid clients what a binding does.
-        await self._writer.change_directly(_whole(request), lambda pod: bind_pod(pod, binding, ctx))
+        await self._updater.change_directly(
+            _whole(request), lambda pod: bind_pod(pod, binding, ctx)
+        )
         return ConnectReply(SUCCESS, 201)
 
     async def _evict(self, request: Request, eviction: Obj) -> ConnectReply:
@@ -171,7 +191,7 @@ class Connector:
                 raise conflict("pods", "", request.target.name, "the pod was replaced")
             return {**live, "status": copy(decision.pod["status"])}
 
-        await self._writer.change_directly(request, mark)
+        await self._updater.change_directly(request, mark)
 
     # -- namespaces -------------------------------------------------------------------------------
 
@@ -188,7 +208,7 @@ class Connector:
                 raise invalid("Namespace", "", name, problems)
             return changed
 
-        result = await self._writer.change_directly(_whole(request), finalize)
+        result = await self._updater.change_directly(_whole(request), finalize)
         return ConnectReply({"kind": "Namespace", "apiVersion": "v1", **result.obj})
 
 

@@ -1,20 +1,24 @@
 """Deleting: at once, after a grace period, or when the last finalizer goes."""
 
 from contextlib import suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
+from sully.domain.ownership import deletion_finalizers
 from sully.machinery.codec import copy
+from sully.machinery.decode import DecodeError, decode
 from sully.machinery.errors import BadRequest, NotFound, conflict, invalid, not_found
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.schema import ObjectType
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import format_time
-from sully.server.reads import Listing, Reader
+from sully.machinery.timestamps import format_time, parse_time
+from sully.server.reads import Listing, Reader, parse_int
 from sully.server.requests import Request, Target
 from sully.server.writes import Result, Writer, is_dry_run, without_version
 from sully.store.base import Check, Delete, Record
 from sully.store.errors import ConflictError
 
+LONGEST_WAIT = 1000 * 365 * 86400
 POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -33,6 +37,7 @@ class Deleter:
             record = self._writer.store.newest(key)
             if record is None:
                 raise not_found(target.resource.plural, target.resource.group, target.name)
+            self._writer.guard(request, "delete", None, self._writer.objects.live(record))
             self._check_preconditions(target, record, options)
             try:
                 return await self._delete_state(request, record, options)
@@ -97,7 +102,7 @@ class Deleter:
         graceful = request.target.resource.grace_period is not None
         if graceful:
             # Watchers of kinds with a grace period are told that it is over before the end.
-            live = self._marked(live, 0, first="deletionTimestamp" not in live["metadata"])
+            live = self._marked(live, 0)
         if is_dry_run(request):
             return Result(live, deleted=True)
         if graceful:
@@ -109,22 +114,23 @@ class Deleter:
     def _pending(self, request: Request, live: Obj, options: Obj) -> Obj | None:
         """Return the object as it waits to go, or None if it can go now."""
         if request.target.resource.storage_key == "namespaces":
-            return self._terminating_namespace(live)
+            return self._terminating_namespace(live, options)
+        left = live["metadata"].get("deletionGracePeriodSeconds", 0)
+        asked = options.get("gracePeriodSeconds")
+        if left > 0 and (asked is None or asked >= left):
+            # While a grace period runs, it can be made shorter and nothing else.
+            return live
         grace = self._grace(request, live, options)
-        already = "deletionTimestamp" in live["metadata"]
-        held = bool(live["metadata"].get("finalizers"))
-        if grace <= 0 and not held:
+        finalizers = _finalizers(request.target, live, options)
+        if grace <= 0 and not finalizers:
             return None
-        if already:
-            left = live["metadata"].get("deletionGracePeriodSeconds", 0)
-            asked = options.get("gracePeriodSeconds")
-            if asked is None or asked >= left:
-                return live
-        return self._marked(live, grace, first=not already)
+        return self._marked(live, grace, finalizers)
 
     def _grace(self, request: Request, live: Obj, options: Obj) -> int:
         usual = request.target.resource.grace_period
-        if usual is None:
+        metadata = live["metadata"]
+        over = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
+        if usual is None or over:
             return 0
         asked = options.get("gracePeriodSeconds")
         seconds = usual(live)
@@ -132,48 +138,77 @@ class Deleter:
             return seconds
         return max(int(asked), 0) if asked >= 0 else 1
 
-    def _marked(self, live: Obj, grace: int, *, first: bool) -> Obj:
+    def _marked(self, live: Obj, grace: int, finalizers: list[str] | None = None) -> Obj:
+        """Return the object with the time of its end, and what it waits for if that is given."""
         obj: Obj = copy(live)
         metadata = obj["metadata"]
-        now = self._writer.clock.now()
-        metadata["deletionTimestamp"] = format_time(now + timedelta(seconds=grace))
-        metadata["deletionGracePeriodSeconds"] = grace
-        if first and metadata.get("generation", 0) > 0:
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        elif finalizers is not None:
+            metadata.pop("finalizers", None)
+        if "deletionTimestamp" not in metadata and metadata.get("generation", 0) > 0:
             metadata["generation"] += 1
+        metadata["deletionTimestamp"] = format_time(self._end(metadata, grace))
+        metadata["deletionGracePeriodSeconds"] = grace
         return obj
 
-    def _terminating_namespace(self, live: Obj) -> Obj | None:
-        if not live["spec"].get("finalizers") and not live["metadata"].get("finalizers"):
-            return None
+    def _end(self, metadata: Obj, grace: int) -> datetime:
+        # A period may be longer than there are dates.
+        wait = timedelta(seconds=min(grace, LONGEST_WAIT))
+        now = self._writer.clock.now()
+        if "deletionTimestamp" not in metadata:
+            return now + wait
+        end = parse_time(metadata["deletionTimestamp"])
+        left = metadata.get("deletionGracePeriodSeconds", 0)
+        if grace > 0 and left <= LONGEST_WAIT:
+            # A shorter period counts from when the first one began.
+            return end - timedelta(seconds=left) + wait
+        return min(end, now)
+
+    def _terminating_namespace(self, live: Obj, options: Obj) -> Obj | None:
         if "deletionTimestamp" in live["metadata"]:
-            return live
+            held = live["spec"].get("finalizers") or live["metadata"].get("finalizers")
+            return live if held else None
+        finalizers = deletion_finalizers(live["metadata"].get("finalizers", ()), options)
+        if not live["spec"].get("finalizers") and not finalizers:
+            return None
         obj: Obj = copy(live)
+        if finalizers:
+            obj["metadata"]["finalizers"] = finalizers
         obj["metadata"]["deletionTimestamp"] = format_time(self._writer.clock.now())
         obj["status"]["phase"] = "Terminating"
         return obj
 
 
-def delete_options(request: Request, body: Any) -> Obj:
+def _finalizers(target: Target, live: Obj, options: Obj) -> list[str]:
+    """Return what the object waits for once its deletion is asked for."""
+    there: list[str] = live["metadata"].get("finalizers", [])
+    # The garbage collector does not look at events.
+    return there if target.resource.storage_key == "events" else deletion_finalizers(there, options)
+
+
+def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
     """Merge the options of a deletion from its body and its URL; the body wins."""
     options: Obj = {}
     if request.option("gracePeriodSeconds"):
-        options["gracePeriodSeconds"] = _integer(request.option("gracePeriodSeconds"))
+        options["gracePeriodSeconds"] = parse_int(request.option("gracePeriodSeconds"))
     for name in ("propagationPolicy", "dryRun"):
         if request.option(name):
             value = request.option(name)
             options[name] = [value] if name == "dryRun" else value
-    if isinstance(body, dict):
-        options |= {name: value for name, value in body.items() if value is not None}
-    elif body is not None:
-        raise BadRequest("the options of a deletion must be a DeleteOptions object")
-    return options
+    return options if body is None else options | _read_options(body, schema)
 
 
-def _integer(text: str) -> int:
+def _read_options(body: Any, schema: ObjectType) -> Obj:
+    kind = body.get("kind", "") if isinstance(body, dict) else ""
+    if kind not in ("", "DeleteOptions"):
+        raise BadRequest("decoded object cannot be converted to DeleteOptions")
     try:
-        return int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+        return decode(body, schema, [])
+    except DecodeError as error:
+        raise BadRequest(
+            f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
+        ) from None
 
 
 def check_options(options: Obj) -> None:

@@ -13,6 +13,9 @@ from typing import Any, Protocol
 from sully.machinery.errors import method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
 from sully.server.api import Api
+from sully.server.audit import Note
+from sully.server.authorization.attributes import on_target
+from sully.server.authorization.enforce import require
 from sully.server.bodies import Body
 from sully.server.forms import list_kind
 from sully.server.http.objects import list_metadata
@@ -24,6 +27,8 @@ from sully.server.writes import Result
 from sully.store.base import Record
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+_READS = frozenset(("get", "list"))
+_RIGHTS = {"apply": "patch"}  # verbs of callers that are others to the rules of access
 
 
 class Ref(Protocol):
@@ -71,6 +76,19 @@ class InProcess:
     ) -> Reply:
         """Run one verb and return what it answers."""
         request = self._request(ref, options)
+        right = _RIGHTS.get(verb, verb)
+        if verb in _READS or self._api.audit is None:
+            self._require(right, request)
+            return await self._run(verb, request, body, patch_type)
+        note = Note(self._api.audit, self._api.clock, self._api.writer.ids, request)
+        with note.taken(right):
+            self._require(right, request)
+            note.allowed = True
+            reply = await self._run(verb, request, body, patch_type)
+            note.answered(verb, reply.obj)
+        return reply
+
+    async def _run(self, verb: str, request: Request, body: Any, patch_type: str) -> Reply:
         if self._api.connects(request):
             return await self._connect(verb, request, body, patch_type)
         match verb:
@@ -105,6 +123,7 @@ class InProcess:
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
         """Follow a list, in batches."""
         request = self._request(ref, options)
+        self._require("watch", request)
         async with aclosing(await self._api.watch(request)) as batches:
             async for batch in batches:
                 yield [self._event(change, request.target) for change in batch]
@@ -115,6 +134,10 @@ class InProcess:
             raise method_not_allowed()
         reply = await self._api.connector.call(request, method, patch_type, Body(body))
         return Reply(reply.obj)
+
+    def _require(self, verb: str, request: Request) -> None:
+        asked = on_target(verb, request.target, request.options)
+        require(self._api.authorizer, self._user, asked)
 
     def _request(self, ref: Ref, options: Mapping[str, str]) -> Request:
         resource = self._api.scheme.find(ref.group, ref.version, ref.plural)

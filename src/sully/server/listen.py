@@ -1,6 +1,7 @@
 """Listening: uvicorn with our TLS context, telling the application who connected."""
 
 import asyncio
+import contextlib
 import socket
 import ssl
 from pathlib import Path
@@ -9,22 +10,111 @@ from typing import Any
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from sully.server.authentication.certificates import Peer, peer_of
+
 # How long open requests may take to end when the server stops.
 DRAIN_SECONDS = 5
+# How long a connection without a request may then take to say goodbye. Clients that pool their
+# connections do not read from idle ones, and would hear of our end only when they use them next.
+GOODBYE_SECONDS = 0.5
+# How long the head of a request may take to arrive, and how large it may be.
+HEAD_SECONDS = 30.0
+MAX_HEAD = 1 << 20
+
+
+class Corked:
+    """A transport that sends what is written in one turn of the event loop together.
+
+    The head and the body of an answer are written one after the other; sent apart they would cost
+    two TLS records and two system calls, which is most of what a small answer costs.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+        self._loop = asyncio.get_running_loop()
+        self._waiting: list[bytes] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        """Send soon."""
+        if not self._waiting:
+            self._loop.call_soon(self.flush)
+        self._waiting.append(data)
+
+    def flush(self) -> None:
+        """Send what waits."""
+        waiting, self._waiting = self._waiting, []
+        if waiting and not self._transport.is_closing():
+            self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
+
+    def close(self) -> None:
+        """Send what waits, then close."""
+        self.flush()
+        self._transport.close()
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """The usual protocol, which also puts the client's certificate into the ASGI scope."""
+    """The usual protocol, which also says who connected and does not wait for ever.
+
+    The head of a request must arrive within a time and a size, else anybody who can connect could
+    hold connections and memory with hardly any effort. Bodies are bounded where they are read.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Remember the certificate of the connection."""
-        super().connection_made(transport)
-        self._peer = {"sully.tls": {"peer": transport.get_extra_info("peercert")}}
+        super().connection_made(Corked(transport))  # type: ignore[arg-type]  # all of a transport that is used
+        self._peer = {"sully.tls": {"user": _peer(transport)}}
+        self._head_bytes = 0
+        self._in_head = True
+        self._head_ends: asyncio.TimerHandle | None = self.loop.call_later(
+            HEAD_SECONDS, self._give_up
+        )
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came, as long as the head it belongs to is not too long."""
+        super().data_received(data)
+        if not self._in_head:
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > MAX_HEAD:
+            self._give_up()
+        elif self._head_ends is None:
+            self._head_ends = self.loop.call_later(HEAD_SECONDS, self._give_up)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget about the time."""
+        self._head_arrived()
+        super().connection_lost(exc)
 
     def on_message_begin(self) -> None:
         """Begin a request with the certificate of its connection."""
         super().on_message_begin()
+        self._in_head, self._head_bytes = True, 0
         self.scope["extensions"] = self._peer  # type: ignore[typeddict-item]  # our own extension
+
+    def on_headers_complete(self) -> None:
+        """Go on with the request."""
+        self._head_arrived()
+        super().on_headers_complete()
+
+    def _head_arrived(self) -> None:
+        self._in_head = False
+        if self._head_ends is not None:
+            self._head_ends.cancel()
+            self._head_ends = None
+
+    def _give_up(self) -> None:
+        self._head_arrived()
+        self.transport.close()
+
+
+def _peer(transport: asyncio.Transport) -> Peer | None:
+    connection = transport.get_extra_info("ssl_object")
+    if connection is None:
+        return None
+    return peer_of(connection.getpeercert(), connection.getpeercert(binary_form=True))
 
 
 def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContext:
@@ -51,6 +141,21 @@ def bind(host: str, port: int) -> socket.socket:
         listening.close()
         raise
     return listening
+
+
+def own_names(host: str) -> list[str]:
+    """Return what clients call the server by when it listens on a host."""
+    if host not in ("0.0.0.0", "::"):
+        return [host]
+    names = [socket.gethostname()]
+    family, elsewhere = (
+        (socket.AF_INET6, "2001:db8::1") if host == "::" else (socket.AF_INET, "192.0.2.1")
+    )
+    # Which of our addresses others see: the one a packet would leave from. None is sent.
+    with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+        probe.connect((elsewhere, 9))
+        names.append(probe.getsockname()[0])
+    return names
 
 
 class Listener:
@@ -88,7 +193,15 @@ class Listener:
     async def serve(self) -> None:
         """Serve until stopped, then let open requests end."""
         await self._server.main_loop()
+        leaving = asyncio.get_running_loop().call_later(GOODBYE_SECONDS, self._leave_idle)
         await self._server.shutdown(sockets=[self._socket])
+        leaving.cancel()
+
+    def _leave_idle(self) -> None:
+        for connection in list(self._server.server_state.connections):
+            cycle = getattr(connection, "cycle", None)
+            if cycle is None or cycle.response_complete:
+                connection.transport.abort()
 
     def stop(self) -> None:
         """Ask the server to end."""

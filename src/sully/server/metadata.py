@@ -151,7 +151,8 @@ def carry_over(obj: Obj, old: Obj) -> None:
 def validate_metadata_update(obj: Obj, old: Obj) -> Iterator[FieldError]:
     """Yield what an update may not do to metadata."""
     new, before = obj["metadata"], old["metadata"]
-    added = [f for f in new.get("finalizers", []) if f not in before.get("finalizers", [])]
+    known = set(before.get("finalizers", []))
+    added = [name for name in new.get("finalizers", []) if name not in known]
     if before.get("deletionTimestamp") and added:
         shown = ", ".join(quote(name) for name in sorted(added))
         yield META.child("finalizers").forbidden(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from sully.machinery.errors import ApiError, BadRequest, not_found
+from sully.machinery.errors import ApiError, BadRequest, blunder, not_found
 from sully.machinery.gotext import compact_json
 from sully.machinery.patch.apply import apply
 from sully.machinery.patch.errors import PatchError
@@ -14,9 +14,11 @@ from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_pat
 from sully.machinery.patch.strategic import apply_strategic_merge_patch
 from sully.machinery.strategy import Obj
 from sully.server.bodies import Body, check_kind, decode_object
+from sully.server.creates import Creator
 from sully.server.objects import typed
 from sully.server.requests import Request
-from sully.server.writes import Result, Writer, check_name, warned
+from sully.server.updates import Updater, check_name
+from sully.server.writes import Result, Writer, warned
 
 JSON_PATCH = "application/json-patch+json"
 MERGE = "application/merge-patch+json"
@@ -27,8 +29,10 @@ APPLY = "application/apply-patch+yaml"
 class Patcher:
     """Runs patches of all kinds."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: Writer, creator: Creator, updater: Updater) -> None:
         self._writer = writer
+        self._creator = creator
+        self._updater = updater
         self._objects = writer.objects
 
     async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
@@ -44,7 +48,7 @@ class Patcher:
             return self._patched(request, patch_type, body, old, warnings)
 
         with warned(warnings):
-            result = await self._writer.modify(request, change)
+            result = await self._updater.modify(request, change)
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
 
@@ -62,7 +66,7 @@ class Patcher:
         try:
             changed = self._run(request, patch_type, typed(view, target), body.value)
         except PatchError as error:
-            raise error.answer() from None
+            raise self._ours(error.answer()) from None
         if not isinstance(changed, dict):
             raise BadRequest("a patch must leave an object")
         strategic = patch_type == STRATEGIC
@@ -123,20 +127,21 @@ class Patcher:
             return obj
 
         with warned(warnings):
-            result = await self._writer.modify(request, change, track=False)
+            result = await self._updater.modify(request, change, track=False)
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
 
     async def _create_applied(
         self, request: Request, value: Obj, body: Body, warnings: list[str]
     ) -> Result:
-        if (value.get("metadata") or {}).get("uid"):
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("uid"):
             raise not_found(
                 request.target.resource.plural, request.target.resource.group, request.target.name
             )
         merged, entries = self._merge(request, None, value)
         obj = self._read(request, merged, body, warnings)
-        result = await self._writer.create_object(request, obj, managed_fields=entries)
+        result = await self._creator.create_object(request, obj, managed_fields=entries)
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
 
@@ -160,10 +165,13 @@ class Patcher:
         try:
             done = apply(current, value, write, force=request.flag("force"))
         except PatchError as error:
-            raise error.answer() from None
+            raise self._ours(error.answer()) from None
         except ApiError as error:
-            if type(error) is ApiError and not self._writer.strict:
-                # The reference reports a configuration that does not fit as its own failure.
-                raise BadRequest(error.message) from None
-            raise
+            raise self._ours(error) from None
         return done.object, done.managed_fields
+
+    def _ours(self, error: ApiError) -> ApiError:
+        """Call a bad request what it is, where the reference takes it for its own failure."""
+        if type(error) is ApiError:
+            return blunder(error.message, strict=self._writer.strict)
+        return error

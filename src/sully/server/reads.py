@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import re
 from dataclasses import dataclass
 
 from sully.machinery.codec import from_json, to_json
@@ -15,11 +16,14 @@ from sully.machinery.errors import (
     not_found,
 )
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
 from sully.server.objects import Objects
 from sully.server.requests import Request, Target
 from sully.server.selection import Selection, selection
 from sully.store.base import Record, Store
 from sully.store.errors import CompactedError, FutureRevisionError
+
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 @dataclass(slots=True)
@@ -160,14 +164,17 @@ def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> 
     """Read a resourceVersion option; empty and 0 mean none in particular."""
     if not text:
         return 0
-    if not text.isdigit() or not text.isascii():
-        problem = Path("resourceVersion").invalid(
-            text, f'strconv.ParseUint: parsing "{text}": invalid syntax'
-        )
-        if wrapped:
-            raise BadRequest(f"invalid resource version: {problem}")
-        raise blunder(str(problem), strict=strict)
-    return int(text)
+    digits = text.isdigit() and text.isascii()
+    # Twenty digits are more than the largest version has; Python refuses thousands of them.
+    if digits and len(text) <= 20 and int(text) < 2**64:
+        return int(text)
+    why = "value out of range" if digits else "invalid syntax"
+    problem = Path("resourceVersion").invalid(
+        text, f"strconv.ParseUint: parsing {quote(text)}: {why}"
+    )
+    if wrapped:
+        raise BadRequest(f"invalid resource version: {problem}")
+    raise blunder(str(problem), strict=strict)
 
 
 def too_large_version(asked: int, current: int) -> Timeout:
@@ -190,12 +197,11 @@ def _limit(request: Request) -> int | None:
 
 def parse_int(text: str) -> int:
     """Read a whole number option."""
-    try:
-        value = int(text)
-    except ValueError:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": invalid syntax') from None
+    if not _INTEGER.fullmatch(text):
+        raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    value = int(text) if len(text) < 100 else 2**63
     if not -(2**63) <= value < 2**63:
-        raise BadRequest(f'strconv.ParseInt: parsing "{text}": value out of range')
+        raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return value
 
 
@@ -209,7 +215,9 @@ def _read_token(token: str) -> tuple[tuple[str, str], int | None]:
         padded = token + "=" * (-len(token) % 4)
         data = from_json(base64.urlsafe_b64decode(padded))
         namespace, name = data["start"]
-        revision = int(data["rv"])
-        return (str(namespace), str(name)), revision if revision > 0 else None
+        revision = data["rv"]
+        if type(revision) is not int or not type(namespace) is type(name) is str:
+            raise ValueError("not written by us")
+        return (namespace, name), revision if revision > 0 else None
     except (binascii.Error, ValueError, KeyError, TypeError):
         raise BadRequest("continue key is not valid: invalid continue token") from None

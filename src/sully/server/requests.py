@@ -95,7 +95,7 @@ def split_path(path: str) -> tuple[str, str, list[str]] | None:
 def parse_path(scheme: Scheme, path: str) -> Target | None:
     """Find what a path names; None when its group is not served."""
     split = split_path(path)
-    if split is None or split[0] not in scheme.groups():
+    if split is None or not scheme.has_group(split[0]):
         return None
     group, version, rest = split
     if not scheme.serves(group, version):

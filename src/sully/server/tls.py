@@ -10,11 +10,13 @@ from datetime import datetime, timedelta
 from pathlib import Path
 
 from cryptography import x509
+from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from sully.runtime.files import write_private
+from sully.store.errors import OpenError
 
 CA_LIFE = timedelta(days=3650)
 LEAF_LIFE = timedelta(days=365)
@@ -42,7 +44,14 @@ class Authority:
         """Load the authority of a directory, or make it."""
         certificate, key = folder / "ca.crt", folder / "ca.key"
         if certificate.exists() and key.exists():
-            return cls(Pair(certificate.read_bytes(), key.read_bytes()))
+            try:
+                return cls(Pair(certificate.read_bytes(), key.read_bytes()))
+            except ValueError as error:
+                raise OpenError(
+                    f"{certificate} and {key} are no certificate with its key ({error}). Bring a"
+                    " backup back with 'sully restore', or remove both: then every kubeconfig"
+                    " handed out so far stops working"
+                ) from error
         pair = _new_authority(now)
         write_private(key, pair.key)
         write_private(certificate, pair.certificate)
@@ -58,15 +67,35 @@ class Authority:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sully")])
         return self._issue(subject, extensions, now)
 
-    def client(self, user: str, groups: list[str], now: datetime) -> Pair:
+    def client(
+        self, user: str, groups: list[str], now: datetime, life: timedelta = LEAF_LIFE
+    ) -> Pair:
         """Issue a certificate that makes its holder a user with groups."""
         names = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, group) for group in groups]
         names.append(x509.NameAttribute(NameOID.COMMON_NAME, user))
         usage: list[x509.ExtensionType] = [x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH])]
-        return self._issue(x509.Name(names), usage, now)
+        return self._issue(x509.Name(names), usage, now, life)
+
+    def signed(self, pair: Pair) -> bool:
+        """Say whether a certificate is one of ours."""
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
+        try:
+            certificate.verify_directly_issued_by(self._certificate)
+        except (ValueError, TypeError, InvalidSignature):
+            return False
+        return True
+
+    @property
+    def ends(self) -> datetime:
+        """Return when nothing that was issued here is good any more."""
+        return self._certificate.not_valid_after_utc
 
     def _issue(
-        self, subject: x509.Name, extensions: list[x509.ExtensionType], now: datetime
+        self,
+        subject: x509.Name,
+        extensions: list[x509.ExtensionType],
+        now: datetime,
+        life: timedelta = LEAF_LIFE,
     ) -> Pair:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = (
@@ -76,7 +105,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - timedelta(minutes=5))
-            .not_valid_after(now + LEAF_LIFE)
+            .not_valid_after(min(now + life, self.ends))
             .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
             .add_extension(_usage(signs=False), critical=True)
         )

@@ -133,7 +133,7 @@ class Watcher:
         subscription = plan.subscription
         alarm = Alarm(subscription.wake, seconds, BOOKMARK_SECONDS if bookmarks else seconds)
         try:
-            while not alarm.over:
+            while not alarm.over and not self.stopping.is_set():
                 events: list[Event | int] = list(subscription.take())
                 if events:
                     yield events

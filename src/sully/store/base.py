@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, BinaryIO, Literal, NamedTuple, Self
 
 FIRST_REVISION = 1
 """The revision of a store that was never written to; its first write gets the next one."""
@@ -232,6 +232,15 @@ class Store(ABC):
     @abstractmethod
     async def compact(self, revision: int) -> None:
         """Forget the history up to and including this revision; current records stay."""
+
+    @abstractmethod
+    async def snapshot(self) -> BinaryIO:
+        """Return an open, nameless file with a copy of everything, for whoever closes it.
+
+        It holds at least what was acknowledged before the call, and whole transactions only.
+        Writers go on meanwhile. Raises `UnavailableError` if there is no room for it, or the
+        store keeps nothing that a file could hold.
+        """
 
     @abstractmethod
     async def close(self) -> None:

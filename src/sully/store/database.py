@@ -12,19 +12,21 @@ Used by one thread at a time: `sqlite.py` opens it, then `writer.py` owns it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
+from zlib import crc32
 
 import apsw
 import msgspec
 
 from sully.store.base import FIRST_REVISION, MAX_OPERATIONS, Event
+from sully.store.copying import Copying
 from sully.store.errors import OpenError, UnavailableError
 from sully.store.replay import ReplayError, Row, Version, replay
 from sully.store.state import State
 
-FORMAT = 1
+FORMAT = 2
 """The layout of the file; a program that knows only an older one must not touch it."""
 
 _APPLICATION_ID = 0x53756C6C  # "Sull": tells our files from other databases
@@ -39,7 +41,8 @@ CREATE TABLE log (
     namespace TEXT NOT NULL,
     name TEXT NOT NULL,
     created INTEGER NOT NULL,   -- the revision at which the key came into existence
-    value BLOB                  -- NULL: deleted
+    value BLOB,                 -- NULL: deleted
+    sum INTEGER                 -- of all of the above; NULL: written by a program without sums
 ) STRICT;
 -- For people with a shell; the program does not read it.
 CREATE VIEW current AS
@@ -66,12 +69,45 @@ DELETE FROM log WHERE id IN (
 
 
 def _insert(rows: int) -> str:
-    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?,?,?)"] * rows)
+    return "INSERT INTO log VALUES " + ",".join(["(?,?,?,?,?,?,?)"] * rows)
 
 
 # One statement for many rows: each statement gives up the interpreter lock and must win it back
 # from a busy event loop. Powers of two keep the number of statements to prepare small.
 _INSERTS = {1 << bit: _insert(1 << bit) for bit in range(_MOST_ROWS.bit_length())}
+
+
+SummedRow = tuple[int, str, str, str, int, bytes | None, int | None]
+"""A row of the log as it is in the file."""
+
+
+def _sum(row: Row) -> int:
+    identity, resource, namespace, name, created, value = row
+    head = f"{identity}/{resource}/{namespace}/{name}/{created}/{value is None}"
+    return crc32(value or b"", crc32(head.encode()))
+
+
+def _summed(*row: *Row) -> SummedRow:
+    return (*row, _sum(row))
+
+
+def _row(event: Event, place: int) -> SummedRow:
+    return _summed(
+        event.revision * MAX_OPERATIONS + place,
+        *event.record.key,
+        event.record.create_revision,
+        None if event.kind == "DELETED" else event.record.value,
+    )
+
+
+def _checked(rows: Iterable[SummedRow]) -> Iterator[Row]:
+    """Yield rows that are as they were written: SQLite does not notice a changed byte in one."""
+    for row in rows:
+        bare, found = row[:6], row[6]
+        if found is not None and found != _sum(bare):
+            where = "/".join(part for part in bare[1:4] if part)
+            raise ReplayError(f"{where} at {bare[0] // MAX_OPERATIONS} is not as it was written")
+        yield bare
 
 
 class Database:
@@ -91,20 +127,29 @@ class Database:
                 self._connection.close()
                 raise
         except apsw.Error as error:
-            raise OpenError(f"cannot open {path}: {_reason(error)}") from error
+            raise _unusable(path, "cannot be opened", _reason(error)) from error
+
+    def verify(self) -> None:
+        """Check every page and every index, which takes longer than what `load` checks."""
+        try:
+            problem = self._connection.execute("PRAGMA integrity_check(1)").get
+        except apsw.Error as error:
+            raise _unusable(self._path, "is damaged", _reason(error)) from error
+        if problem != "ok":
+            raise _unusable(self._path, "is damaged", str(problem))
 
     def load(self) -> State:
         """Return everything in the file, ready to be read."""
         try:
             problem = self._connection.execute("PRAGMA quick_check(1)").get
             if problem != "ok":
-                raise OpenError(f"{self._path} is damaged: {problem}")
+                raise _unusable(self._path, "is damaged", str(problem))
             self._last = self._integer("SELECT coalesce(max(id), 0) FROM log")
             compacted = self._integer("SELECT value FROM meta WHERE name = 'compacted'")
             rows = self._connection.execute("SELECT * FROM log ORDER BY id")
-            state, leftover = replay(rows, compacted)
+            state, leftover = replay(_checked(rows), compacted)
         except (apsw.Error, ReplayError) as error:
-            raise OpenError(f"{self._path} is damaged: {_reason(error)}") from error
+            raise _unusable(self._path, "is damaged", _reason(error)) from error
         # A disk that is full must not keep anyone from reading; it takes nothing but space.
         with contextlib.suppress(UnavailableError):
             if leftover:
@@ -113,22 +158,15 @@ class Database:
 
     def write(self, transactions: Iterable[Iterable[Event]]) -> int:
         """Make these transactions durable together; return about how many bytes it took."""
-        rows: list[Row] = [
-            (
-                event.revision * MAX_OPERATIONS + place,
-                *event.record.key,
-                event.record.create_revision,
-                None if event.kind == "DELETED" else event.record.value,
-            )
-            for events in transactions
-            for place, event in enumerate(events)
-        ]
         try:
+            rows = [
+                _row(event, place) for events in transactions for place, event in enumerate(events)
+            ]
             self._insert(rows)
         except (apsw.Error, UnicodeError) as error:
             raise self._failed(error) from error
         self._last = rows[-1][0]
-        return sum(200 + len(row[-1] or b"") for row in rows)
+        return sum(200 + len(row[5] or b"") for row in rows)
 
     def trim(self, compacted: int, versions: Sequence[Version]) -> None:
         """Delete rows that a later one superseded before this revision, and note the revision."""
@@ -143,6 +181,21 @@ class Database:
                 self._connection.execute(_DELETE, (gone.decode(),))
         except apsw.Error as error:
             raise self._failed(error) from error
+
+    def copy(self, path: Path) -> Copying:
+        """Begin to copy everything into an empty file."""
+        try:
+            return Copying(self._connection, path)
+        except apsw.Error as error:
+            raise _not_copied(path, error) from error
+
+    def copy_more(self, copying: Copying, path: Path) -> bool:
+        """Copy a little more; return whether that was the end of it."""
+        try:
+            return copying.step()
+        except apsw.Error as error:
+            copying.abandon()
+            raise _not_copied(path, error) from error
 
     def checkpoint(self) -> None:
         """Move what the write-ahead log holds into the database file."""
@@ -161,7 +214,9 @@ class Database:
         version = self._integer("PRAGMA user_version")
         empty = self._integer("SELECT count(*) FROM sqlite_schema") == 0
         if not empty and found != _APPLICATION_ID:
-            raise OpenError(f"{self._path} is not a store of Sully")
+            raise OpenError(
+                f"{self._path} is not a store of Sully: give another --data-dir, or move it away"
+            )
         if version > FORMAT:
             raise OpenError(
                 f"{self._path} has format {version}, this program knows formats up to {FORMAT}:"
@@ -175,12 +230,16 @@ class Database:
         # The writer does it when nobody waits.
         connection.pragma("wal_autocheckpoint", 0)
         connection.pragma("cache_size", -16 * 1024)
+        if version == 1 and not empty:
+            with connection:
+                connection.execute("ALTER TABLE log ADD COLUMN sum INTEGER")
+                connection.pragma("user_version", FORMAT)
         if empty:
             with connection:
                 for _ in connection.execute(_SCHEMA):
                     raise AssertionError("the schema yields no rows")
 
-    def _insert(self, rows: list[Row]) -> None:
+    def _insert(self, rows: list[SummedRow]) -> None:
         if len(rows) in _INSERTS and not self._suspect:
             # A lone statement is a transaction already.
             self._connection.execute(_INSERTS[len(rows)], tuple(chain.from_iterable(rows)))
@@ -205,6 +264,20 @@ class Database:
         if not isinstance(value, int):
             raise ReplayError(f"no answer to {statement}")
         return value
+
+
+def _unusable(path: Path, what: str, reason: str) -> OpenError:
+    # SQLite writes its findings on lines of their own.
+    found = " ".join(reason.split())
+    return OpenError(
+        f"{path} {what}: {found}. Nothing was changed."
+        f" Bring a backup back with 'sully restore', or move {path.name} and {path.name}-wal away"
+        " to begin with an empty store"
+    )
+
+
+def _not_copied(path: Path, error: apsw.Error) -> UnavailableError:
+    return UnavailableError(f"cannot copy the database to {path}: {_reason(error)}")
 
 
 def _check_library() -> None:

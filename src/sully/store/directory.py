@@ -10,10 +10,12 @@ import fcntl
 import os
 from pathlib import Path
 
-from sully.store.errors import OpenError
+from sully.store.errors import InUseError, OpenError
 
 DATABASE_FILE = "store.db"
 LOCK_FILE = "lock"
+COPY_FILE = "store.db.copy"
+"""What a backup is made from; it has a name only until it is complete."""
 
 
 class DataDirectory:
@@ -37,7 +39,29 @@ class DataDirectory:
             # the permissions of the file.
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
-            raise OpenError(f"cannot write {path}: {error.strerror}") from error
+            raise OpenError(
+                f"cannot write {path}: {error.strerror}; the user who runs this must own it"
+            ) from error
+        self._check_emptied(path)
+        return path
+
+    def _check_emptied(self, path: Path) -> None:
+        """Refuse an empty file that was not always empty: SQLite would throw its log away."""
+        log = path.with_name(f"{path.name}-wal")
+        if path.stat().st_size == 0 and (_size(log) or any(self.path.glob("*.key"))):
+            # Keys are made after the store, so there was one.
+            raise OpenError(
+                f"{path} is empty, though there was something in it. Nothing was changed. Bring a"
+                f" backup back with 'sully restore', or remove {path.name} and {log.name} to"
+                " begin with an empty store"
+            )
+
+    def copy(self) -> Path:
+        """Return the path of an empty private file to copy the database into."""
+        path = self.path / COPY_FILE
+        # One that is there was left behind by a crash; its mode is not ours to trust.
+        path.unlink(missing_ok=True)
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         return path
 
     def release(self) -> None:
@@ -53,13 +77,17 @@ class DataDirectory:
         except OSError as error:
             holder = os.pread(self._lock, 32, 0).decode("ascii", "replace").strip()
             os.close(self._lock)
-            raise OpenError(
+            raise InUseError(
                 f"the data directory {self.path} is in use by process {holder or '(unknown)'}"
             ) from error
         os.ftruncate(self._lock, 0)
         # The pid only helps people; the lock does not need it, so a full disk is no obstacle.
         with contextlib.suppress(OSError):
             os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.is_file() else 0
 
 
 def _make_private(path: Path) -> None:

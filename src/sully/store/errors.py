@@ -11,6 +11,7 @@
     ├── FutureRevisionError       this revision has not happened yet
     ├── UnavailableError          the write could not be made durable; nothing of it is there
     ├── OpenError                 the data directory cannot be used
+    │   └── InUseError            another process has it
     └── ClosedError               the store or the subscription was closed
 
 `server` turns these into API errors; the texts here are for logs and operators.
@@ -99,6 +100,10 @@ class UnavailableError(StoreError):
 
 class OpenError(StoreError):
     """The data directory cannot be used as it is."""
+
+
+class InUseError(OpenError):
+    """Another process has the data directory."""
 
 
 class ClosedError(StoreError):

@@ -7,9 +7,10 @@ durable. `MemoryStore` adds nothing: what it accepts is at once as durable as it
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import BinaryIO
 
 from sully.store.base import FIRST_REVISION, Commit, Key, Op, Page, Record, Store, Subscription
-from sully.store.errors import ClosedError
+from sully.store.errors import ClosedError, UnavailableError
 from sully.store.state import State
 from sully.store.transactions import plan
 
@@ -84,6 +85,10 @@ class MemoryStore(ReadSide):
         """Forget the history up to and including this revision; current records stay."""
         self._check_open()
         self._state.compact(revision)
+
+    async def snapshot(self) -> BinaryIO:
+        """Refuse: whoever chose this store wanted nothing on disk."""
+        raise UnavailableError("this store is in memory only: there is nothing to back up")
 
     async def close(self) -> None:
         """Wake every waiter; what was stored is gone with the last reference."""

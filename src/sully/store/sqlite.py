@@ -16,11 +16,13 @@ import asyncio
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from sully.store.base import Commit, Event, Key, Op, Record
+from sully.store.copying import Copy
 from sully.store.database import Database
 from sully.store.directory import DataDirectory
-from sully.store.errors import ClosedError, ConflictError, StoreError
+from sully.store.errors import ClosedError, ConflictError, StoreError, UnavailableError
 from sully.store.memory import ReadSide
 from sully.store.replay import superseded
 from sully.store.state import State
@@ -41,6 +43,7 @@ class SqliteStore(ReadSide):
         self._overlay: dict[Key, Event] = {}
         self._epoch = 0
         self._closing = False
+        self._copying = asyncio.Lock()
         self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._writer = Writer(database, self._settle)
         self._writer.start()
@@ -97,6 +100,23 @@ class SqliteStore(ReadSide):
             if not rows:
                 return
 
+    async def snapshot(self) -> BinaryIO:
+        """Return an open, nameless file with a copy of everything, for whoever closes it."""
+        async with self._copying:
+            self._check_open()
+            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            try:
+                path = self._directory.copy()
+            except OSError as error:
+                raise UnavailableError(f"cannot copy the database: {error}") from error
+            try:
+                self._writer.submit(Copy(path, done))
+                # The writer uses the file until it says so, whoever is still interested.
+                await _to_the_end(done)
+                return path.open("rb")
+            finally:
+                path.unlink(missing_ok=True)
+
     async def close(self) -> None:
         """Finish what was accepted, wake every waiter, release the directory."""
         if self._closing:
@@ -146,6 +166,15 @@ class SqliteStore(ReadSide):
             for event in pending.transaction.events:
                 if self._overlay.get(event.record.key) is event:
                     del self._overlay[event.record.key]
+
+
+async def _to_the_end(done: asyncio.Future[None]) -> None:
+    """Wait for a job, also if the one who waits is cancelled."""
+    try:
+        await asyncio.shield(done)
+    except asyncio.CancelledError:
+        await asyncio.wait([done])
+        raise
 
 
 def _load(directory: DataDirectory) -> tuple[Database, State]:

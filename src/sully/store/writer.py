@@ -21,6 +21,7 @@ from typing import TypeVar
 
 from sully.runtime.log import get_logger
 from sully.store.base import Commit
+from sully.store.copying import Copy, Copying
 from sully.store.database import Database
 from sully.store.errors import StoreError, UnavailableError
 from sully.store.handover import Handover
@@ -58,7 +59,7 @@ class Trim:
     future: asyncio.Future[None]
 
 
-Job = Pending | Trim | None
+Job = Pending | Trim | Copy | None
 """`None` is the end."""
 
 Report = Callable[[list[Pending], StoreError | None], None]
@@ -78,6 +79,7 @@ class Writer:
         self._taken: list[Job] = []
         self._failed_epoch = -1
         self._unchecked = 0
+        self._copying: tuple[Copy, Copying] | None = None
         # A daemon, so that a forgotten store does not keep the process alive: whatever was
         # acknowledged is durable without it.
         self._thread = threading.Thread(target=self._run, name="sully-store", daemon=True)
@@ -86,7 +88,7 @@ class Writer:
         """Start the thread."""
         self._thread.start()
 
-    def submit(self, job: Pending | Trim) -> None:
+    def submit(self, job: Pending | Trim | Copy) -> None:
         """Hand over a job; jobs are done in order and reported on the event loop."""
         if self._stopped.done():
             raise UnavailableError("the store's writer has stopped")
@@ -108,12 +110,17 @@ class Writer:
         finally:
             # Also where a defect ended the loop: nobody may wait for ever.
             try:
+                self._stop_copying()
                 self._database.close()
             finally:
                 self._post(self._end)
 
     def _take(self) -> bool:
         """Wait for jobs and take all there are; return whether to go on."""
+        if self._copying is not None:
+            self._copy_more()
+            if self._jobs.empty():
+                return True
         try:
             job = self._jobs.get(timeout=_PAUSE if self._unchecked >= _WORTH_A_CHECKPOINT else None)
         except Empty:
@@ -156,6 +163,35 @@ class Writer:
                     error = failure
                 self._unchecked += 100 * len(job.versions)
                 self._reply([job], error)
+            elif isinstance(job, Copy):
+                self._begin_copy(job)
+
+    def _begin_copy(self, job: Copy) -> None:
+        try:
+            self._copying = (job, self._database.copy(job.path))
+        except UnavailableError as failure:
+            self._reply([job], failure)
+
+    def _copy_more(self) -> None:
+        """Do one step of a copy; between two of them everyone else has a turn."""
+        if self._copying is None:
+            return
+        job, copying = self._copying
+        error: UnavailableError | None = None
+        try:
+            if not self._database.copy_more(copying, job.path):
+                return
+        except UnavailableError as failure:
+            error = failure
+        self._copying = None
+        self._reply([job], error)
+
+    def _stop_copying(self) -> None:
+        if self._copying is not None:
+            job, copying = self._copying
+            self._copying = None
+            copying.abandon()
+            self._reply([job], UnavailableError("the store was closed during the copy"))
 
     def _checkpoint(self) -> None:
         try:
@@ -165,16 +201,16 @@ class Writer:
             _log.warning("checkpoint failed", error=str(error))
         self._unchecked = 0
 
-    def _reply(self, jobs: Sequence[Pending | Trim], error: StoreError | None) -> None:
+    def _reply(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
         self._post(self._done, jobs, error)
         self._handover.posted()
 
-    def _done(self, jobs: Sequence[Pending | Trim], error: StoreError | None) -> None:
+    def _done(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
         """Tell everyone what became of their jobs, on the event loop."""
         self._handover.reported(len(jobs))
         self._report([job for job in jobs if isinstance(job, Pending)], error)
         for job in jobs:
-            if isinstance(job, Trim):
+            if not isinstance(job, Pending):
                 settle(job.future, None, error)
 
     def _post(self, callback: Callable[..., None], *args: object) -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sully.machinery.cel import (
     CompileError,
     DeviceInput,
+    Environment,
     EvaluationError,
     Program,
     device_environment,
+    types,
 )
+from sully.machinery.cel.library.catalogue import full_library
+from sully.machinery.cel.values import NONE, Duration, Optional, Timestamp, UInt
+from sully.machinery.quantity import parse_quantity
+from sully.machinery.semver import parse_semver
 
 PIECES = (
     *("device", ".driver", ".attributes", ".capacity", '["d"]', ".model", ".?x", '[?"y"]', ".foo"),
@@ -62,3 +70,39 @@ def test_any_characters_are_refused_or_evaluated(expression: str) -> None:
     program = _compiled(ENV.compile, expression)
 
     assert program if isinstance(program, str) else _outcome(program, None)
+
+
+# Named operators are covered by the texts above.
+FUNCTIONS = sorted(
+    {
+        (name, len(overload.args), overload.member)
+        for name, overloads in full_library().functions.items()
+        for overload in overloads
+        if name[0].isalpha() and "@" not in name and len(overload.args) <= 2
+    }
+)
+VALUES: tuple[Any, ...] = (
+    *(True, 0, -(2**63), UInt(3), 1.5, float("nan"), "", "é%d", "10.0.0.1", b"\xff", None),
+    *([], [1, "a"], [None], [Optional(1)], {}, {"a": 1}, Timestamp(0), Duration(-(2**63))),
+    *(NONE, Optional("x"), types.INT, parse_quantity("1Gi"), parse_semver("1.2.3")),
+)
+UNTYPED = Environment(
+    library=full_library(), variables={"x": types.DYN, "y": types.DYN}, validated=False
+)
+
+
+@pytest.mark.parametrize(("name", "arity", "member"), FUNCTIONS)
+def test_functions_fail_in_one_way_only(name: str, arity: int, member: bool) -> None:
+    names = ["x", "y"][:arity]
+    call = f"x.{name}({', '.join(names[1:])})" if member else f"{name}({', '.join(names)})"
+    program = UNTYPED.compile(call)
+
+    for chosen in product(VALUES, repeat=arity):
+        activation = dict(zip(names, chosen, strict=True))
+        try:
+            program.evaluate(activation)
+        except EvaluationError as error:
+            message = str(error)
+        else:
+            message = "none"
+        assert message

@@ -214,6 +214,7 @@ SERVICE_ACCOUNTS = ResourceType(
     namespaced=True,
     versions=(Version("v1", _V1.package, delete_returns_object=True),),
     strategy=ServiceAccountStrategy(),
+    connect=("token",),
     short_names=("sa",),
     columns=(
         NAME,

@@ -5,8 +5,10 @@ the patch keep the patch's order, the others keep theirs, and the two rows are z
 order; so an item that is new stands before those the server alone knows.
 """
 
+from collections.abc import Hashable
 from typing import Any
 
+from sully.machinery.codec import to_json
 from sully.machinery.patch.errors import MalformedPatch, UnmergeablePatch
 from sully.machinery.patch.gotext import plain, type_name
 
@@ -60,20 +62,28 @@ def has_directive(item: Any) -> bool:
     return isinstance(item, dict) and "$patch" in item
 
 
-def position(items: list[Any], name: Any, merge_key: str) -> int | None:
-    """Find an item by its merge key."""
+def positions(items: list[Any], merge_key: str) -> dict[Hashable, int]:
+    """Return where the items are that have a merge key; of several with one, the first."""
+    found: dict[Hashable, int] = {}
     for at, item in enumerate(items):
-        if isinstance(item, dict) and merge_key in item and item[merge_key] == name:
-            return at
-    return None
+        if isinstance(item, dict) and merge_key in item:
+            found.setdefault(token(item[merge_key]), at)
+    return found
+
+
+def token(value: Any) -> Hashable:
+    """Return what stands for a value in a set or dict: patches may be too long for searching."""
+    if isinstance(value, dict | list):
+        return to_json(value)
+    # True equals 1 in Python and must not stand for it.
+    return (type(value) is bool, value)
 
 
 def _name(item: Any, merge_key: str) -> Any:
     name = merge_key_of(item, merge_key) if merge_key else item
     if isinstance(name, dict | list):
         raise MalformedPatch("invalid patch format of setElementOrder list")
-    # True equals 1 in Python and must not name the same item.
-    return (type(name) is bool, name)
+    return token(name)
 
 
 def _positions(items: list[Any], merge_key: str) -> dict[Any, int]:

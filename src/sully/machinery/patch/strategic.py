@@ -21,7 +21,8 @@ from sully.machinery.patch.listorder import (
     has_directive,
     in_patch_order,
     merge_key_of,
-    position,
+    positions,
+    token,
 )
 from sully.machinery.patch.merge_patch import go_kind
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
@@ -141,7 +142,11 @@ def _merge_list(
         return original
     if not _holds_maps(original, patch):
         merged = list(original)
-        merged.extend(item for item in patch if item not in merged)
+        known = {token(item) for item in original}
+        for item in patch:
+            if token(item) not in known:
+                known.add(token(item))
+                merged.append(item)
         return in_patch_order(merged, patch, original, "")
     if not field.merge_key:
         raise UnmergeablePatch("cannot merge lists without merge key for type map")
@@ -164,29 +169,33 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
     """Carry out the directives among list items; return what is left to merge."""
     rest: list[Any] = []
     replaces = False
+    gone = set()
     for item in patch:
         if DIRECTIVE not in item:
             rest.append(item)
             continue
         directive = item[DIRECTIVE]
         if directive == "delete":
-            gone = merge_key_of(item, key)
-            original = [known for known in original if known.get(key) != gone]
+            gone.add(token(merge_key_of(item, key)))
         elif directive == "replace":
             replaces = True
         elif directive == "merge":
             raise UnmergeablePatch("merging lists cannot yet be specified in the patch")
         else:
             raise UnmergeablePatch(f"unknown patch type: {plain(directive)} in map: {plain(item)}")
-    return (rest, []) if replaces else (original, rest)
+    left = [known for known in original if token(known.get(key)) not in gone]
+    return (rest, []) if replaces else (left, rest)
 
 
 def _merge_items(original: list[Any], patch: list[Any], key: str, kind: Type | None) -> list[Any]:
     merged = list(original)
     inner = kind.item if isinstance(kind, ListOf) else None
+    places = positions(merged, key)
     for item in patch:
-        at = position(merged, merge_key_of(item, key), key)
+        name = token(merge_key_of(item, key))
+        at = places.get(name)
         if at is None:
+            places[name] = len(merged)
             merged.append(_plain_value(item))
         else:
             merged[at] = _merge_map(merged[at], item, inner)
@@ -221,7 +230,8 @@ def _delete_from(result: Obj, name: str, gone: Any) -> None:
     """Take values out of a list of scalars."""
     known = result.get(name)
     if isinstance(known, list) and isinstance(gone, list):
-        result[name] = [value for value in known if value not in gone]
+        tokens = {token(value) for value in gone}
+        result[name] = [value for value in known if token(value) not in tokens]
 
 
 def _field(kind: Type | None, name: str) -> Field | None:

@@ -12,37 +12,37 @@ from sully.machinery.errors import (
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.server.api import Api
-from sully.server.http import identity, pages
+from sully.server.authentication.authenticator import Authenticator
+from sully.server.authorization.attributes import on_path, on_target
+from sully.server.http import backup, pages
 from sully.server.http.documents import Documents
+from sully.server.http.door import Door, Visit
 from sully.server.http.exchange import Exchange, Receive, Send
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
-from sully.server.requests import Target, parse_path
+from sully.server.limits import Limits
+from sully.server.requests import parse_path
 
 _log = get_logger("server")
 NOT_FOUND = b"404 page not found\n"
 
 
-class _Served:
-    """What a request turned out to be about, known even when it fails."""
-
-    __slots__ = ("target", "verb")
-
-    def __init__(self) -> None:
-        self.target: Target | None = None
-        self.verb = ""
-
-
 class HttpApp:
     """Serves one Api over ASGI."""
 
-    def __init__(self, api: Api, clock: Clock, metrics: RequestCounter) -> None:
+    def __init__(
+        self, api: Api, clock: Clock, metrics: RequestCounter, door: Door | None = None
+    ) -> None:
         self._api = api
+        self._door = door or Door(
+            Authenticator(clock), api.authorizer, Limits(), clock, api.writer.ids
+        )
         self._clock = clock
         self._metrics = metrics
         self._objects = ObjectRoutes(api, clock)
         self._documents = Documents(api.scheme)
         self.checks: dict[str, pages.Check] = {"ping": lambda: ""}
+        self.documents: dict[str, pages.Page] = {}
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one connection event of ASGI."""
@@ -55,11 +55,12 @@ class HttpApp:
 
     async def _exchange(self, exchange: Exchange) -> None:
         started = self._clock.monotonic()
-        served = _Served()
+        visit, received = Visit(), self._door.received(exchange)
         self._metrics.begin(exchange)
         try:
-            await self._serve(exchange, served)
+            await self._serve(exchange, visit)
         except ApiError as error:
+            visit.error = error
             await exchange.fail(error)
         except (ConnectionResetError, asyncio.CancelledError):
             return
@@ -69,24 +70,32 @@ class HttpApp:
                 await exchange.fail(InternalError(f"Internal error occurred: {error}"))
         finally:
             elapsed = self._clock.monotonic() - started
-            self._metrics.end(exchange, served.verb or exchange.method, served.target, elapsed)
+            self._metrics.end(exchange, visit.verb or exchange.method, visit.target, elapsed)
+            self._door.leave(exchange, visit, received)
 
-    async def _serve(self, exchange: Exchange, served: "_Served") -> None:
+    async def _serve(self, exchange: Exchange, visit: Visit) -> None:
         path = exchange.path
+        self._door.greet(exchange, visit)
         if pages.is_public(path):
             await self._public(exchange)
             return
-        user = identity.require(identity.identify(exchange.scope))
-        target = parse_path(self._api.scheme, path)
+        try:
+            target = parse_path(self._api.scheme, path)
+        except ApiError:
+            # Whoever may not use such a thing does not even learn that it is not there.
+            self._door.admit(exchange, visit, on_path(exchange.method, path, exchange.query))
+            raise
         if target is not None:
             verb = verb_of(exchange, target)
-            served.target, served.verb = target, verb.upper()
-            identity.authorise(user, verb, target, path)
+            visit.target, visit.verb = target, verb.upper()
+            user = self._door.admit(exchange, visit, on_target(verb, target, exchange.query))
             await self._objects.serve(exchange, user, target)
             return
-        identity.authorise(user, exchange.method.lower(), None, path)
+        self._door.admit(exchange, visit, on_path(exchange.method, path, exchange.query))
         page = self._page(path)
-        if page is None:
+        if path == backup.PATH:
+            await backup.serve(exchange, self._api.store)
+        elif page is None:
             await exchange.answer(404, NOT_FOUND, pages.TEXT)
         elif exchange.method not in ("GET", "HEAD"):
             raise method_not_allowed()
@@ -104,6 +113,8 @@ class HttpApp:
     def _page(self, path: str) -> Callable[[Exchange], Awaitable[None]] | None:
         if path == "/metrics":
             return self._metrics.page
+        if path in self.documents:
+            return self.documents[path].answer
         return self._documents.page(path)
 
 

@@ -1,17 +1,29 @@
 """One HTTP exchange: reading the request, sending the answer. ASGI is known only here."""
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import unquote_plus
 
 from sully.machinery.codec import to_json
-from sully.machinery.errors import ApiError, RequestEntityTooLarge
+from sully.machinery.errors import ApiError, RequestEntityTooLarge, Timeout
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
 MAX_BODY = 3 * 1024 * 1024
+# As upstream: clients give up on answers whose head is too long.
+_MOST_WARNING_TEXT = 4096
+_SHORTENED_WARNING = 256
+BODY_SECONDS = 60.0
+"""How long a body may take to arrive; a client that dribbles must not hold its place for ever."""
+
+
+class SlowBody(Timeout):
+    """The client took too long to say what it wants."""
+
+    code = 408
 
 
 class Exchange:
@@ -28,6 +40,7 @@ class Exchange:
         self.query = parse_query(scope["query_string"].decode("latin-1"))
         self.warnings: list[str] = []
         self.code = 0
+        self.object_name = ""  # of what a write is about, for those who take note of it
         self._receive = receive
         self._send = send
 
@@ -37,10 +50,22 @@ class Exchange:
         return found
 
     async def body(self) -> bytes:
-        """Read the whole body, up to the limit."""
+        """Read the whole body, up to the limit and not for ever."""
         announced = self.header("content-length")
+        if announced == "0":
+            return b""
         if announced.isdigit() and int(announced) > MAX_BODY:
             raise _too_large()
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await self._read_body()
+        except TimeoutError:
+            # The rest of the body may still come: nothing after it could be told from it.
+            raise SlowBody(
+                "the body of the request did not arrive in time", headers={"connection": "close"}
+            ) from None
+
+    async def _read_body(self) -> bytes:
         chunks: list[bytes] = []
         size = 0
         while True:
@@ -80,7 +105,7 @@ class Exchange:
         self.code = code
         lines = [(b"content-type", content_type.encode())] if content_type else []
         lines += [(k.lower().encode(), v.encode("latin-1")) for k, v in (headers or {}).items()]
-        lines += [(b"warning", warning_header(text)) for text in dict.fromkeys(self.warnings)]
+        lines += [(b"warning", warning_header(text)) for text in bounded(self.warnings)]
         lines.append((b"cache-control", b"no-cache, private"))
         await self._send({"type": "http.response.start", "status": code, "headers": lines})
 
@@ -106,6 +131,21 @@ def parse_query(text: str) -> dict[str, str]:
             name, _, value = part.partition("=")
             found.setdefault(unquote_plus(name), unquote_plus(value))
     return found
+
+
+def bounded(warnings: Iterable[str]) -> list[str]:
+    """Return warnings once each; if they are long together, shortened, and not all of them."""
+    texts = [text for text in dict.fromkeys(warnings) if text]
+    if sum(map(len, texts)) <= _MOST_WARNING_TEXT:
+        return texts
+    told: list[str] = []
+    length = 0
+    for text in texts:
+        if length >= _MOST_WARNING_TEXT:
+            break
+        told.append(text[:_SHORTENED_WARNING])
+        length += len(told[-1])
+    return told
 
 
 def warning_header(text: str) -> bytes:

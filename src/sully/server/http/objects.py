@@ -11,8 +11,18 @@ from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
 from sully.server.bodies import Body
-from sully.server.forms import YAML, Form, Tables, choose, list_kind, metadata_list, metadata_only
+from sully.server.forms import (
+    JSON,
+    YAML,
+    Form,
+    Tables,
+    choose,
+    list_kind,
+    metadata_list,
+    metadata_only,
+)
 from sully.server.http.exchange import Exchange
+from sully.server.http.protobuf_bodies import PROTOBUF, ProtobufBodies, unknown_format
 from sully.server.http.streams import Stream
 from sully.server.objects import kind_prefix, typed, with_kind
 from sully.server.reads import Listing
@@ -54,6 +64,7 @@ class ObjectRoutes:
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api = api
         self._clock = clock
+        self._protobuf = ProtobufBodies(api.objects.scheme)
 
     async def serve(self, exchange: Exchange, user: User, target: Target) -> None:
         """Answer one request on an object or a collection."""
@@ -176,7 +187,8 @@ class ObjectRoutes:
             body = parse_patch(media, await exchange.body())
             result = await self._api.patch(request, media, body)
         else:
-            body = parse_body(content_type(exchange), await exchange.body(), request.target)
+            body = self._parse(content_type(exchange), await exchange.body(), request.target)
+            exchange.object_name = body.name
             verb = self._api.create if exchange.method == "POST" else self._api.update
             result = await verb(request, body)
         await self._send_result(exchange, request, result, form)
@@ -185,6 +197,7 @@ class ObjectRoutes:
         self, exchange: Exchange, request: Request, result: Result, form: Form
     ) -> None:
         exchange.warnings += result.warnings
+        exchange.object_name = result.obj["metadata"].get("name", "")
         code = 201 if result.created else 200
         if result.record is not None and form.plain:
             await exchange.answer(code, self._api.objects.document(result.record, request.target))
@@ -194,7 +207,7 @@ class ObjectRoutes:
     async def _delete(self, exchange: Exchange, request: Request, form: Form) -> None:
         raw = await exchange.body()
         body = (
-            parse_body(content_type(exchange), raw, request.target).value if raw.strip() else None
+            self._parse(content_type(exchange), raw, request.target).value if raw.strip() else None
         )
         if not request.target.name:
             listing = await self._api.delete_collection(request, body)
@@ -216,10 +229,15 @@ class ObjectRoutes:
                 raise UnsupportedMediaType("415: Unsupported Media Type", details={})
             body = parse_patch(media, await exchange.body())
         elif exchange.method in ("POST", "PUT"):
-            body = parse_body(media, await exchange.body(), request.target)
+            body = self._parse(media, await exchange.body(), request.target)
         reply = await self._api.connector.call(request, exchange.method, media, body)
         exchange.warnings += reply.warnings
         await self._send(exchange, reply.code, reply.obj, Form(form.media, pretty=form.pretty))
+
+    def _parse(self, media: str, raw: bytes, target: Target) -> Body:
+        if media == PROTOBUF:
+            return Body(self._protobuf.read(raw, target), raw=raw)
+        return parse_body(media, raw, target)
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -262,17 +280,14 @@ def content_type(exchange: Exchange) -> str:
 
 
 def parse_body(media: str, raw: bytes, target: Target) -> Body:
-    """Read an object body in a type that we know."""
+    """Read an object body in JSON or YAML."""
     try:
         if media in ("", "application/json"):
             value, repeated = codec.parse_json(raw) if raw.strip() else ({}, [])
         elif media in ("application/yaml", "text/yaml", "application/x-yaml"):
             value, repeated = codec.parse_yaml(raw)
         else:
-            raise UnsupportedMediaType(
-                "the body of the request was in an unknown format - accepted media types include:"
-                " application/json, application/yaml"
-            )
+            raise unknown_format(JSON, YAML, PROTOBUF)
     except codec.BodyError as error:
         raise BadRequest(
             f"the object provided is unrecognized (must be of type {target.resource.kind}):"

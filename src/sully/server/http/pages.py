@@ -1,6 +1,7 @@
 """Pages that are not objects: version, health, metrics."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from sully import __version__
 from sully.machinery.codec import to_pretty_json
@@ -27,6 +28,18 @@ VERSION = {
 }
 
 Check = Callable[[], str]  # empty: fine; else what is wrong
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page that never changes while the server runs."""
+
+    body: bytes
+    media: str
+
+    async def answer(self, exchange: Exchange) -> None:
+        """Send the page."""
+        await exchange.answer(200, self.body, self.media)
 
 
 def is_public(path: str) -> bool:

@@ -43,7 +43,11 @@ def _sum(items: list[Value]) -> Value:
         return checked_duration(sum(item.nanos for item in items))
     if isinstance(first, UInt):
         return checked_uint(sum(map(int, items)))
-    return sum(items) if isinstance(first, float) else checked_int(sum(items))
+    if isinstance(first, float):
+        return sum(items)
+    if type(first) is int:
+        return checked_int(sum(items))
+    raise no_such_overload()
 
 
 def _least(items: list[Value]) -> Value:

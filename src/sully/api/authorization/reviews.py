@@ -1,0 +1,96 @@
+"""The reviews: their names, and what makes a question well formed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.strategy import ResourceType, Strategy, Version
+
+Obj = dict[str, Any]
+
+AUTHORIZATION = "io.k8s.api.authorization.v1"
+GROUP = "authorization.k8s.io"
+
+_ONE_OF = "exactly one of nonResourceAttributes or resourceAttributes must be specified"
+_NOBODY = "at least one of user or group must be specified"
+
+
+def _review(kind: str, *, namespaced: bool = False) -> ResourceType:
+    return ResourceType(
+        group=GROUP,
+        kind=kind,
+        plural=f"{kind.lower()}s",
+        singular=kind.lower(),
+        namespaced=namespaced,
+        versions=(Version("v1", AUTHORIZATION),),
+        strategy=Strategy(),
+        virtual=True,
+    )
+
+
+REVIEWS = (
+    _review("LocalSubjectAccessReview", namespaced=True),
+    _review("SelfSubjectAccessReview"),
+    _review("SelfSubjectRulesReview"),
+    _review("SubjectAccessReview"),
+)
+
+
+def validate_question(spec: Obj) -> Iterator[FieldError]:
+    """Yield what is wrong with what is asked: either about a resource, or about a path."""
+    at = Path("spec")
+    resource, path = spec.get("resourceAttributes"), spec.get("nonResourceAttributes")
+    if resource is not None and path is not None:
+        at_path = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        yield at.invalid(at_path, _ONE_OF)
+    elif resource is None and path is None:
+        yield at.invalid(None, _ONE_OF)
+    if resource is not None:
+        below = at.child("resourceAttributes")
+        yield from _selector(resource.get("fieldSelector"), below.child("fieldSelector"))
+        yield from _selector(resource.get("labelSelector"), below.child("labelSelector"))
+
+
+def _selector(selector: Obj | None, at: Path) -> Iterator[FieldError]:
+    if selector is None:
+        return
+    raw, single = selector.get("rawSelector"), selector.get("requirements")
+    if raw and single:
+        yield at.child("rawSelector").invalid(
+            raw, "may not specified at the same time as requirements"
+        )
+    elif not raw and not single:
+        yield at.child("requirements").required(
+            "when fieldSelector is specified, requirements or rawSelector is required"
+            if at.text.endswith("fieldSelector")
+            else "when labelSelector is specified, requirements or rawSelector is required"
+        )
+
+
+def validate_subject(spec: Obj) -> Iterator[FieldError]:
+    """Yield what is wrong with whom it is asked about."""
+    if not spec.get("user") and not spec.get("groups"):
+        yield Path("spec.user").invalid(spec.get("user", ""), _NOBODY)
+
+
+def validate_local(namespace: str, spec: Obj) -> Iterator[FieldError]:
+    """Yield what is wrong with a question that is limited to one namespace."""
+    at = Path("spec.resourceAttributes.namespace")
+    resource = spec.get("resourceAttributes")
+    if resource is not None and resource.get("namespace", "") != namespace:
+        text = "must match metadata.namespace"
+        yield at.invalid(resource.get("namespace", ""), text)
+    if spec.get("nonResourceAttributes") is not None:
+        text = "disallowed on this kind of request"
+        path = spec["nonResourceAttributes"]
+        shown = {"Path": path.get("path", ""), "Verb": path.get("verb", "")}
+        yield Path("spec.nonResourceAttributes").invalid(shown, text)
+
+
+def validate_metadata(review: Obj, *, namespaced: bool = False) -> Iterator[FieldError]:
+    """Yield what is wrong with the metadata: a question has no name and leaves nothing behind."""
+    allowed = ("managedFields", "namespace") if namespaced else ("managedFields",)
+    given = {key: value for key, value in review["metadata"].items() if key not in allowed}
+    if given:
+        text = "must be empty except for namespace" if namespaced else "must be empty"
+        yield Path("metadata").invalid(given, text)

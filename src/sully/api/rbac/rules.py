@@ -1,0 +1,92 @@
+"""What a rule grants: the one place that reads `verbs`, `apiGroups`, `resources` and the rest.
+
+`Rights` is a set of rules prepared for being asked often: a question costs a few lookups, however
+many rules there are. Neighbours: coverage.py (does one set of rules contain another) and
+aggregation.py (gathering rules).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Obj = dict[str, Any]
+
+ALL = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A resource that somebody wants to use, in the form in which rights are asked for it."""
+
+    verb: str
+    name: str
+    places: tuple[str, ...]  # every key of Rights under which a rule for it can stand
+
+
+def question(verb: str, group: str, resource: str, subresource: str, name: str) -> Question:
+    """Prepare a question; the same one can then be put to many rights."""
+    whole = f"{resource}/{subresource}" if subresource else resource
+    places = [f"{group} {whole}", f"* {whole}", f"{group} *", "* *"]
+    if subresource:
+        places += [f"{group} */{subresource}", f"* */{subresource}"]
+    return Question(verb, name, tuple(places))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    verbs: frozenset[str] | None  # None: all
+    names: frozenset[str] | None  # None: all
+
+
+class Rights:
+    """What a set of rules grants, prepared for questions."""
+
+    __slots__ = ("_paths", "_places", "rules")
+
+    def __init__(self, rules: Sequence[Obj]) -> None:
+        self.rules = rules
+        self._places: dict[str, tuple[_Entry, ...]] = {}
+        self._paths: list[tuple[str, frozenset[str] | None]] = []
+        for rule in rules:
+            self._add(rule)
+
+    def _add(self, rule: Obj) -> None:
+        verbs = _every(rule.get("verbs"))
+        names = frozenset(rule.get("resourceNames") or ()) or None
+        for group in rule.get("apiGroups") or ():
+            for resource in rule.get("resources") or ():
+                place = f"{group} {resource}"
+                self._places[place] = (*self._places.get(place, ()), _Entry(verbs, names))
+        self._paths += [(path, verbs) for path in rule.get("nonResourceURLs") or ()]
+
+    def grant(self, asked: Question) -> bool:
+        """Say whether some rule grants a verb on a resource."""
+        if self._places.keys().isdisjoint(asked.places):
+            # Most roles are about something else; this is the quick way to see it.
+            return False
+        for place in asked.places:
+            for entry in self._places.get(place, ()):
+                if (entry.verbs is None or asked.verb in entry.verbs) and (
+                    entry.names is None or asked.name in entry.names
+                ):
+                    return True
+        return False
+
+    def grant_path(self, verb: str, path: str) -> bool:
+        """Say whether some rule grants a method on a path that is no resource."""
+        return any(
+            (verbs is None or verb in verbs) and path_covers(pattern, path)
+            for pattern, verbs in self._paths
+        )
+
+
+def _every(verbs: Iterable[str] | None) -> frozenset[str] | None:
+    given = frozenset(verbs or ())
+    return None if ALL in given else given
+
+
+def path_covers(pattern: str, path: str) -> bool:
+    """Say whether a path of a rule, perhaps with a star at its end, covers another path."""
+    if pattern in (ALL, path):
+        return True
+    return pattern.endswith(ALL) and path.startswith(pattern.rstrip(ALL))

@@ -1,0 +1,110 @@
+"""Whose is it: an owner takes objects that match its selector, and lets go of those that do not.
+
+Used for the pods of ReplicaSets and for the ReplicaSets of Deployments. Taking is only for owners
+that are really still there, so the server is asked first; a cache could take for a dead one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Generic, Protocol, TypeVar
+
+from sully.client.objects import key_of
+from sully.client.options import PatchType
+from sully.client.transport import Kind, Transport
+from sully.controllers.workloads import controller_ref
+from sully.machinery.errors import Invalid, NotFound
+from sully.machinery.labels import Selector
+from sully.machinery.meta import ObjectMeta, OwnerReference
+
+
+class _Metadata(Protocol):
+    @property
+    def uid(self) -> str: ...
+    @property
+    def labels(self) -> dict[str, str]: ...
+    @property
+    def deletion_timestamp(self) -> Any: ...
+    def controller(self) -> OwnerReference | None: ...
+
+
+class Claimed(Protocol):
+    """An object that can be managed by another."""
+
+    @property
+    def metadata(self) -> Any:
+        """Return metadata with labels and owners."""
+        ...
+
+
+class Owner(Protocol):
+    """An object that manages others."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Return its metadata."""
+        ...
+
+
+ClaimedT = TypeVar("ClaimedT", bound=Claimed)
+OwnerT = TypeVar("OwnerT", bound=Owner)
+
+
+class Claims(Generic[OwnerT, ClaimedT]):
+    """Keeps what an owner manages in line with its selector."""
+
+    def __init__(self, transport: Transport, owners: Kind[OwnerT], objects: Kind[ClaimedT]) -> None:
+        self._transport = transport
+        self._owners = owners
+        self._objects = objects
+
+    async def settle(
+        self, owner: OwnerT, selector: Selector, found: Iterable[ClaimedT]
+    ) -> list[ClaimedT]:
+        """Take and let go as the selector says; return the objects that the owner has now."""
+        held: list[ClaimedT] = []
+        may_take: bool | None = None
+        for obj in found:
+            metadata: _Metadata = obj.metadata
+            controller, matches = metadata.controller(), selector.matches(metadata.labels)
+            if controller is not None:
+                if controller.uid != owner.metadata.uid:
+                    continue
+                if matches:
+                    held.append(obj)
+                elif owner.metadata.deletion_timestamp is None:
+                    await self._release(owner, obj)
+            elif matches and metadata.deletion_timestamp is None:
+                if may_take is None:
+                    may_take = await self._stays(owner)
+                if may_take and await self._adopt(owner, obj):
+                    held.append(obj)
+        return held
+
+    async def _stays(self, owner: OwnerT) -> bool:
+        """Say whether the owner is still there, the same one, and not on its way out."""
+        if owner.metadata.deletion_timestamp is not None:
+            return False
+        try:
+            latest = await self._transport.get(self._owners, key_of(owner))
+        except NotFound:
+            return False
+        return (
+            latest.metadata.uid == owner.metadata.uid and latest.metadata.deletion_timestamp is None
+        )
+
+    async def _adopt(self, owner: OwnerT, obj: ClaimedT) -> bool:
+        ref = controller_ref(self._owners, owner.metadata)
+        return await self._patch(obj, [ref])
+
+    async def _release(self, owner: OwnerT, obj: ClaimedT) -> None:
+        await self._patch(obj, [{"$patch": "delete", "uid": owner.metadata.uid}])
+
+    async def _patch(self, obj: ClaimedT, owners: list[dict[str, Any]]) -> bool:
+        change = {"metadata": {"uid": obj.metadata.uid, "ownerReferences": owners}}
+        try:
+            await self._transport.patch(self._objects, key_of(obj), change, PatchType.STRATEGIC)
+        except (NotFound, Invalid):
+            # Gone, replaced by another of that name, or taken by someone else.
+            return False
+        return True

@@ -1,0 +1,28 @@
+"""What eviction counts, under the names Kubernetes uses."""
+
+from __future__ import annotations
+
+from sully.runtime.metrics import Metrics
+
+BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0)
+
+
+class EvictionMetrics:
+    """How many pods left, and how late."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._deletions = metrics.counter(
+            "device_taint_eviction_controller_pod_deletions_total",
+            "Total number of Pods deleted by DeviceTaintEvictionController since its start.",
+        )
+        self._latency = metrics.histogram(
+            "device_taint_eviction_controller_pod_deletion_duration_seconds",
+            "Latency, in seconds, between the time when a device taint effect has been activated"
+            " and a Pod's deletion via DeviceTaintEvictionController.",
+            buckets=BUCKETS,
+        )
+
+    def deleted(self, late: float) -> None:
+        """Count a pod that was deleted this many seconds after it was due."""
+        self._deletions.inc()
+        self._latency.observe(max(0.0, late))

@@ -1,0 +1,80 @@
+"""The kinds that the controllers of pods share, and pods as they are looked up.
+
+A cache is shared by those who read the same kind as the same type, so both stand here. What the
+types are is domain/workloads.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal, Protocol
+
+from sully.client.events import Reference
+from sully.client.informer import Informer
+from sully.client.transport import Kind
+from sully.domain.workloads import Budget, Deployment, Pod, ReplicaSet
+from sully.machinery.errors import ApiError
+from sully.machinery.meta import ObjectMeta
+
+PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+REPLICA_SETS: Kind[ReplicaSet] = Kind("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
+DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", Deployment)
+BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
+
+
+class Recorder(Protocol):
+    """Tells people; an `EventRecorder` does."""
+
+    def event(
+        self, about: Reference, type_: Literal["Normal", "Warning"], reason: str, message: str
+    ) -> None:
+        """Say what happened to an object."""
+        ...
+
+
+class Pods:
+    """The cache of pods, by who controls them and by namespace."""
+
+    def __init__(self, informer: Informer[Pod]) -> None:
+        self.informer = informer
+        informer.add_index("controller", _controller)
+        informer.add_index("namespace", lambda pod: (pod.metadata.namespace,))
+
+    def controlled_by(self, uid: str) -> list[Pod]:
+        """Return the pods that an owner manages, in order of their names."""
+        return self.informer.by_index("controller", uid)
+
+    def uncontrolled(self, namespace: str) -> list[Pod]:
+        """Return the pods of a namespace that nobody manages."""
+        return self.informer.by_index("controller", _nobody(namespace))
+
+    def in_namespace(self, namespace: str) -> list[Pod]:
+        """Return all pods of a namespace."""
+        return self.informer.by_index("namespace", namespace)
+
+
+def _controller(pod: Pod) -> Iterable[str]:
+    controller = pod.metadata.controller()
+    return (_nobody(pod.metadata.namespace) if controller is None else controller.uid,)
+
+
+def _nobody(namespace: str) -> str:
+    return f"nobody in {namespace}"
+
+
+def controller_ref(kind: Kind[Any], metadata: ObjectMeta) -> dict[str, Any]:
+    """Return how an object that is managed names the one that manages it."""
+    return {
+        "apiVersion": kind.api_version,
+        "kind": kind.kind,
+        "name": metadata.name,
+        "uid": metadata.uid,
+        "controller": True,
+        "blockOwnerDeletion": True,
+    }
+
+
+def is_terminating(error: ApiError) -> bool:
+    """Say whether nothing can be created because the namespace is on its way out."""
+    causes = (error.details or {}).get("causes") or ()
+    return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -1,0 +1,72 @@
+"""Allocates the claims of a pod on one node: the question that everything here serves.
+
+`requests.prepare` reads the claims once per pod; `allocate` then asks node by node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from sully.domain.allocation.accounts import account_for, refuse
+from sully.domain.allocation.ledger import InUse
+from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.plans import AllocationError, TooLongError, plan
+from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.results import write
+from sully.domain.allocation.search import MOST_STEPS, Search
+from sully.domain.allocation.verdicts import Allocated, Failed, Verdict
+
+_MOST_CHOICES = 8
+"""Alternatives in a list; the first scores as much, the last one."""
+
+
+def allocate(
+    demand: Demand,
+    offer: NodeOffer,
+    use: InUse,
+    *,
+    strict: bool = False,
+    explain: bool = True,
+    most_steps: int = MOST_STEPS,
+) -> Verdict:
+    """Choose devices for all claims of a pod on a node, or say why not.
+
+    `strict` does what Kubernetes 1.37 does where that is no use to anybody. Without `explain` a
+    refusal carries no account: whoever asks many nodes asks for it once, at the end.
+    """
+    try:
+        plans = plan(demand, offer, use)
+        search = Search(demand, plans, use, strict=strict, most_steps=most_steps)
+        if search.run():
+            return _allocated(demand, search, offer)
+    except TooLongError as error:
+        return Failed(f"node {offer.node.name}: {error}")
+    except AllocationError as error:
+        return Failed(str(error))
+    refused = refuse(offer)
+    if not explain:
+        return refused
+    return replace(refused, requests=account_for(demand, plans, offer, use, search.unfit))
+
+
+def _allocated(demand: Demand, search: Search, offer: NodeOffer) -> Allocated:
+    chosen = search.state.chosen
+    picked = {
+        (plan.claim, plan.request): plan.choice
+        for each in chosen
+        for plan, _ in each
+        if plan.alternative.is_choice
+    }
+    return Allocated(
+        tuple(
+            write(each.claim, chosen[index], offer.node) for index, each in enumerate(demand.claims)
+        ),
+        tuple(tuple(slot.device for _, slot in each) for each in chosen),
+        tuple(
+            (claim, place)
+            for claim, each in enumerate(chosen)
+            for place, (_, slot) in enumerate(each)
+            if slot.is_shareable
+        ),
+        sum(_MOST_CHOICES - choice for choice in picked.values()),
+    )

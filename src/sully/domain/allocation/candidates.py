@@ -1,0 +1,184 @@
+"""Which devices can serve a request at all, whatever else is in use.
+
+Class, selectors, node, size and taints do not depend on other allocations, so a pool is judged
+once per shape of request and the verdicts stay with the offer. A selector that cannot tell about a
+device is an error only if the search comes to that device, as in Kubernetes; so it stands in the
+list of candidates, at the place of the device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sully.api.resource.types import DeviceSelector
+from sully.domain.allocation.capacity import Need, need_of
+from sully.domain.allocation.counters import Draw
+from sully.domain.allocation.offers import NodeOffer, PoolOffer
+from sully.domain.allocation.requests import Shape
+from sully.domain.allocation.verdicts import Reason
+from sully.domain.devices import EffectiveDevice
+from sully.domain.selectors import Content, SelectorError, matches
+from sully.domain.taints import SourcedTaint, untolerated
+
+_MISSING_KEY = "no such key:"
+_ADVICE = (
+    ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
+    " with has() for optional fields"
+)
+_MOST_SHAPES = 512
+"""Shapes remembered per offer; a cluster has few, and a flood of them must not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorFailure:
+    """A selector that cannot tell about a device."""
+
+    device_class: str | None
+    """The class it stands in; None for the claim's own."""
+    error: SelectorError
+    device: EffectiveDevice
+
+    def text(self, claim: str) -> str:
+        """Say what is wrong, as Kubernetes does."""
+        place = f"claim {claim}" if self.device_class is None else f"class {self.device_class}"
+        error = self.error
+        if error.phase == "compile":
+            return f"{place}: selector #{error.index}: CEL compile error: {error.error}"
+        advice = _ADVICE if _MISSING_KEY in error.error else ""
+        where = f"selector #{error.index} on device {self.device.id}"
+        return f"{place}: {where}: CEL runtime error: {error.error}{advice}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """A device as a candidate for requests of one shape."""
+
+    device: EffectiveDevice
+    pool: PoolOffer
+    name: str
+    content: Content
+    draws: tuple[Draw, ...] = ()
+    is_shareable: bool = False
+    need: Need | None = None
+    """What a share of it takes."""
+    taints: tuple[SourcedTaint, ...] = ()
+    """Those that keep the shape off it."""
+    failure: SelectorFailure | None = None
+
+
+Closed = tuple[EffectiveDevice, Reason, tuple[SourcedTaint, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The devices of one pool, judged for one shape."""
+
+    open: tuple[Slot, ...]
+    """Those it may have, and those a selector cannot tell about."""
+    selected: tuple[Slot, ...]
+    """Those that all its selectors choose, tainted or not: they are what `All` means."""
+    closed: tuple[Closed, ...]
+    """Those it may not have, and why."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lane:
+    """All candidates of a node for one shape, pool by pool, in the order in which they are tried.
+
+    Pools without candidates are left out: they cost nothing after the first look.
+    """
+
+    groups: tuple[tuple[PoolOffer, tuple[Slot, ...]], ...]
+    has_failures: bool
+    _members: list[frozenset[EffectiveDevice]] = field(default_factory=list, repr=False)
+
+    def members(self) -> frozenset[EffectiveDevice]:
+        """Return the devices in it; the first question costs, and only backtracking asks."""
+        if not self._members:
+            self._members.append(
+                frozenset(slot.device for _, slots in self.groups for slot in slots)
+            )
+        return self._members[0]
+
+
+def candidates(pool: PoolOffer, shape: Shape) -> Candidates:
+    """Judge the devices of a pool for a shape, or remember how they were judged."""
+    found = pool.memory.get(shape)
+    if not isinstance(found, Candidates):
+        found = _judge_all(pool, shape)
+        _remember(pool.memory, shape, found)
+    return found
+
+
+def lane(offer: NodeOffer, shape: Shape) -> Lane:
+    """Return a node's candidates for a shape."""
+    found = offer.memory.get(shape)
+    if not isinstance(found, Lane):
+        judged = [(pool, candidates(pool, shape).open) for pool in offer.pools if pool.is_usable]
+        groups = tuple((pool, slots) for pool, slots in judged if slots)
+        failures = any(slot.failure for _, slots in groups for slot in slots)
+        found = Lane(groups, failures)
+        _remember(offer.memory, shape, found)
+    return found
+
+
+def _remember(memory: dict[object, object], shape: Shape, found: object) -> None:
+    if len(memory) >= _MOST_SHAPES:
+        memory.clear()
+    memory[shape] = found
+
+
+def _judge_all(pool: PoolOffer, shape: Shape) -> Candidates:
+    open_: list[Slot] = []
+    selected: list[Slot] = []
+    closed: list[Closed] = []
+    for place, device in enumerate(pool.devices):
+        found = _judge(pool, place, device, shape)
+        if isinstance(found, Reason):
+            closed.append((device, found, ()))
+            continue
+        selected.append(found)
+        if found.taints:
+            closed.append((device, Reason.TAINT, found.taints))
+        else:
+            open_.append(found)
+    return Candidates(tuple(open_), tuple(selected), tuple(closed))
+
+
+def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -> Slot | Reason:
+    content, name = device.content, device.published.device.name
+    for reason, owner, selectors in (
+        (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
+        (Reason.REQUEST_SELECTOR, None, shape.selectors),
+    ):
+        chosen = _matches(owner, selectors, device)
+        if isinstance(chosen, SelectorFailure):
+            return Slot(device, pool, name, content, failure=chosen)
+        if not chosen:
+            return reason
+    if place in pool.elsewhere:
+        return Reason.NODE
+    shareable = bool(content.allow_multiple_allocations)
+    need = need_of(shape.capacity, content) if shareable or shape.capacity else None
+    if need is None and (shareable or shape.capacity):
+        return Reason.CAPACITY
+    return Slot(
+        device,
+        pool,
+        name,
+        content,
+        draws=pool.draws.get(name, ()),
+        is_shareable=shareable,
+        need=need if shareable else None,
+        taints=untolerated(device.taints, shape.tolerations) if shape.heeds_taints else (),
+    )
+
+
+def _matches(
+    owner: str | None, selectors: Sequence[DeviceSelector], device: EffectiveDevice
+) -> bool | SelectorFailure:
+    try:
+        return matches(selectors, device.content)
+    except SelectorError as error:
+        return SelectorFailure(owner, error, device)

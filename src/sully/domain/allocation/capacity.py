@@ -1,0 +1,120 @@
+"""How much of a device a request takes: amounts asked for, rounded up as the device demands.
+
+A device that may be allocated several times is shared by capacity: each share takes the rounded
+amounts out of the total. A device for one user only must be large enough. A driver may leave out
+its own domain in names, and so may a request, so amounts are compared under full names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sully.api.resource.types import CapacityRequestPolicy, CapacityRequestPolicyRange
+from sully.api.resource.types import DeviceCapacity as Capacity
+from sully.domain.selectors import Content
+from sully.machinery.quantity import Quantity, parse_quantity
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What one allocation takes of one device."""
+
+    amounts: Mapping[str, int]
+    """Nano units by full name."""
+    totals: Mapping[str, int]
+    """What the device has, likewise."""
+    texts: Mapping[str, str]
+    """The amounts under the names that the driver uses, as an allocation shows them."""
+
+    def fits_into(self, used: Mapping[str, int]) -> bool:
+        """Say whether the device has this much left besides what is used."""
+        totals = self.totals
+        return all(
+            used.get(name, 0) + amount <= totals[name] for name, amount in self.amounts.items()
+        )
+
+
+def full_name(name: str, driver: str) -> str:
+    """Write a name with its domain, which is the driver's where none is given."""
+    return name if "/" in name else f"{driver}/{name}"
+
+
+def need_of(requests: Mapping[str, str], content: Content) -> Need | None:
+    """Return what a request takes of a device, or None if the device can never give it."""
+    wanted = _wanted(requests, content.driver)
+    known = _known(content)
+    if wanted is None or not wanted.keys() <= known.keys():
+        return None
+    amounts: dict[str, int] = {}
+    totals: dict[str, int] = {}
+    texts: dict[str, str] = {}
+    for name, (published, capacity) in known.items():
+        amount = consumption(wanted.get(name), capacity)
+        total = parse_quantity(capacity.value)
+        if amount > total or amount.sign() < 0 or _violates(amount, capacity.request_policy):
+            return None
+        amounts[name], totals[name], texts[published] = amount.nanos, total.nanos, str(amount)
+    return Need(amounts, totals, texts)
+
+
+def consumption(requested: Quantity | None, capacity: Capacity) -> Quantity:
+    """Return the amount that is taken: the default, or what is asked for, rounded up."""
+    policy = capacity.request_policy
+    if requested is None:
+        default = policy.default if policy is not None else None
+        return parse_quantity(capacity.value if default is None else default)
+    if policy is None:
+        return requested
+    if policy.valid_range is not None:
+        return _round_in_range(requested, policy.valid_range)
+    values = (parse_quantity(each) for each in policy.valid_values)
+    return next((each for each in values if requested <= each), requested)
+
+
+def _wanted(requests: Mapping[str, str], driver: str) -> dict[str, Quantity] | None:
+    wanted = {full_name(name, driver): parse_quantity(text) for name, text in requests.items()}
+    # The same capacity under both names: nobody can say which amount was meant.
+    return wanted if len(wanted) == len(requests) else None
+
+
+def _known(content: Content) -> dict[str, tuple[str, Capacity]]:
+    """Return the capacities by full name; one with a domain wins over its short form."""
+    known: dict[str, tuple[str, Capacity]] = {}
+    for name in sorted(content.capacity, key=lambda each: "/" not in each):
+        known.setdefault(full_name(name, content.driver), (name, content.capacity[name]))
+    return known
+
+
+def _round_in_range(requested: Quantity, valid: CapacityRequestPolicyRange) -> Quantity:
+    if valid.minimum is None:
+        return requested
+    minimum = parse_quantity(valid.minimum)
+    if requested < minimum:
+        return minimum
+    if valid.step is None:
+        return requested
+    step = parse_quantity(valid.step)
+    steps = -(-(requested.nanos - minimum.nanos) // step.nanos)
+    return Quantity(minimum.nanos + steps * step.nanos, step.style)
+
+
+def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
+    """Say whether an amount is none of those that a policy allows."""
+    if policy is None:
+        return False
+    if policy.default is not None and amount == parse_quantity(policy.default):
+        return False
+    if policy.valid_range is not None:
+        return _leaves_range(amount, policy.valid_range)
+    values = policy.valid_values
+    return bool(values) and all(amount != parse_quantity(each) for each in values)
+
+
+def _leaves_range(amount: Quantity, valid: CapacityRequestPolicyRange) -> bool:
+    if valid.maximum is not None and amount > parse_quantity(valid.maximum):
+        return True
+    if valid.step is None:
+        return False
+    minimum = parse_quantity(valid.minimum).nanos if valid.minimum is not None else 0
+    return (amount.nanos - minimum) % parse_quantity(valid.step).nanos != 0

@@ -1,0 +1,89 @@
+"""Which devices are taken, and how much of those that are shared.
+
+A ledger is kept from allocations as they come and go: a device with admin access is not taken, a
+result with a share id takes capacity, any other takes the whole device. Who keeps it up to date
+with the claims of the cluster, and with allocations that are still being written, is the
+scheduler's matter.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from sully.api.resource.claim_types import AllocationResult, DeviceRequestAllocationResult
+from sully.domain.allocation.capacity import full_name
+from sully.domain.pools import PoolId
+from sully.machinery.quantity import parse_quantity
+
+
+@dataclass(slots=True, eq=False)
+class PoolUse:
+    """What is taken of one pool."""
+
+    devices: Counter[str] = field(default_factory=Counter)
+    """How many claims hold a device for themselves; more than one is a mistake elsewhere."""
+    shares: Counter[str] = field(default_factory=Counter)
+    """How many shares of a device are held."""
+    amounts: dict[str, Counter[str]] = field(default_factory=dict)
+    """Capacity that shares take: device, full name of the capacity, nano units."""
+
+    def __contains__(self, device: str) -> bool:
+        """Say whether a device is used at all."""
+        return device in self.devices or device in self.shares
+
+
+class InUse(Protocol):
+    """What the allocator needs to know of a ledger."""
+
+    def get(self, pool: PoolId, /) -> PoolUse | None:
+        """Return what is taken of a pool, or None if nothing is."""
+
+
+class Ledger:
+    """What is taken of all pools."""
+
+    def __init__(self) -> None:
+        self._pools: dict[PoolId, PoolUse] = {}
+
+    def get(self, pool: PoolId, /) -> PoolUse | None:
+        """Return what is taken of a pool, or None if nothing is."""
+        return self._pools.get(pool)
+
+    def take(self, allocation: AllocationResult) -> None:
+        """Note the devices of an allocation as taken."""
+        for result in allocation.devices.results:
+            if not result.admin_access:
+                self._change(result, 1)
+
+    def release(self, allocation: AllocationResult) -> None:
+        """Note the devices of an allocation, taken before, as free."""
+        for result in allocation.devices.results:
+            if not result.admin_access:
+                self._change(result, -1)
+
+    def _change(self, result: DeviceRequestAllocationResult, by: int) -> None:
+        pool = PoolId(result.driver, result.pool)
+        use = self._pools.setdefault(pool, PoolUse())
+        if result.share_id is None:
+            _count(use.devices, result.device, by)
+        else:
+            _count(use.shares, result.device, by)
+            _share(use, result, by)
+        if not use.devices and not use.shares:
+            del self._pools[pool]
+
+
+def _share(use: PoolUse, result: DeviceRequestAllocationResult, by: int) -> None:
+    amounts = use.amounts.setdefault(result.device, Counter())
+    for name, text in result.consumed_capacity.items():
+        _count(amounts, full_name(name, result.driver), by * parse_quantity(text).nanos)
+    if result.device not in use.shares:
+        del use.amounts[result.device]
+
+
+def _count(counter: Counter[str], name: str, by: int) -> None:
+    counter[name] += by
+    if not counter[name]:
+        del counter[name]

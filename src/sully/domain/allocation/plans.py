@@ -1,0 +1,117 @@
+"""What an alternative comes to on one node: how many devices, and out of which.
+
+Made before the search, because some requests are in error whatever the search would find: `All`
+while a pool is being written, or more devices than an allocation can hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from sully.domain.allocation.candidates import Lane, Slot, candidates, lane
+from sully.domain.allocation.ledger import InUse
+from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.requests import Alternative, ClaimDemand, Demand
+
+MOST_RESULTS: Final = 32
+"""Devices that one allocation can hold."""
+
+
+class AllocationError(Exception):
+    """Ends the attempt on all nodes; the text is what the user sees."""
+
+
+class TooLongError(AllocationError):
+    """The search took more steps than it was given."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """One alternative on one node."""
+
+    claim: int
+    request: int
+    choice: int
+    alternative: Alternative
+    needed: int
+    lane: Lane
+    everything: tuple[Slot, ...] | None = None
+    """The devices it must have, when it asks for all."""
+    is_only: bool = True
+    """The request has no other alternative."""
+
+
+Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
+"""By claim, request and alternative."""
+
+_NO_LANE = Lane((), has_failures=False)
+
+
+def plan(demand: Demand, offer: NodeOffer, use: InUse) -> Plans:
+    """Plan all claims of a pod on a node; raise AllocationError if one can never be served."""
+    return tuple(_plan_claim(index, claim, offer, use) for index, claim in enumerate(demand.claims))
+
+
+def _plan_claim(
+    index: int, claim: ClaimDemand, offer: NodeOffer, use: InUse
+) -> tuple[tuple[Plan, ...], ...]:
+    planned = tuple(
+        tuple(
+            _plan(claim, (index, place, choice), each, offer, use)
+            for choice, each in enumerate(request.alternatives)
+        )
+        for place, request in enumerate(claim.requests)
+    )
+    least = sum(min(each.needed for each in plans) for plans in planned if plans)
+    if least > MOST_RESULTS:
+        raise AllocationError(
+            f"claim {claim.key}: number of requested devices {least}"
+            f" exceeds the claim limit of {MOST_RESULTS}"
+        )
+    return planned
+
+
+def _plan(
+    claim: ClaimDemand,
+    place: tuple[int, int, int],
+    alternative: Alternative,
+    offer: NodeOffer,
+    use: InUse,
+) -> Plan:
+    only = not alternative.is_choice or len(claim.requests[place[1]].alternatives) == 1
+    if alternative.count is not None:
+        found = lane(offer, alternative.shape)
+        return Plan(*place, alternative, alternative.count, found, is_only=only)
+    everything = _everything(claim, alternative, offer, use)
+    return Plan(*place, alternative, len(everything), _NO_LANE, everything, is_only=only)
+
+
+def _everything(
+    claim: ClaimDemand, alternative: Alternative, offer: NodeOffer, use: InUse
+) -> tuple[Slot, ...]:
+    """Return all devices that an alternative selects, in use, tainted or not.
+
+    What is too small, or has too little left, is not meant, though: that is how upstream has it.
+    """
+    found: list[Slot] = []
+    for pool in offer.pools:
+        if not pool.is_usable:
+            state = "being updated" if pool.is_incomplete else "invalid"
+            raise AllocationError(
+                f"claim {claim.key}, request {alternative.name}: asks for all devices,"
+                f" but resource pool {pool.id} is currently {state}"
+            )
+        for slot in candidates(pool, alternative.shape).selected:
+            if slot.failure is not None:
+                raise AllocationError(slot.failure.text(claim.key))
+            if _has_room(slot, use):
+                found.append(slot)
+    return tuple(found)
+
+
+def _has_room(slot: Slot, use: InUse) -> bool:
+    if slot.need is None:
+        return True
+    held = use.get(slot.pool.id)
+    return held is None or slot.need.fits_into(held.amounts.get(slot.name, {}))

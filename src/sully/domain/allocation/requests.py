@@ -1,0 +1,198 @@
+"""What a pod asks for, read once and then tried on many nodes.
+
+A request is a list of alternatives: one for `exactly`, several for `firstAvailable`. What decides
+whether a device can serve an alternative at all is its `Shape`; requests of the same shape, also
+those of other pods, share one list of candidates per pool (`candidates.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from sully.api.resource.claim_types import (
+    DeviceConstraint,
+    DeviceRequest,
+    DeviceSubRequest,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from sully.api.resource.types import DeviceClass, DeviceSelector
+from sully.domain.allocation.verdicts import Failed, Unresolved
+from sully.domain.rules import Classes
+
+ALL = "All"
+EXACT_COUNT = "ExactCount"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shape:
+    """Everything about a request that one device can be judged by.
+
+    There is one object for equal shapes (`_shape`), so that it is cheap to look things up by it.
+    """
+
+    class_name: str
+    class_selectors: tuple[DeviceSelector, ...]
+    selectors: tuple[DeviceSelector, ...]
+    tolerations: tuple[DeviceToleration, ...]
+    capacity: Mapping[str, str]
+    heeds_taints: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Alternative:
+    """One way to fulfil a request."""
+
+    request: str
+    name: str
+    """The subrequest's own name, or the request's; error texts use it."""
+    full_name: str
+    """`request` or `request/subrequest`, as allocations name it."""
+    shape: Shape
+    device_class: DeviceClass
+    count: int | None
+    """How many devices; None stands for all that match."""
+    admin_access: bool
+    is_choice: bool
+    """It stands in a prioritised list."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Request:
+    """A request of a claim."""
+
+    name: str
+    alternatives: tuple[Alternative, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ClaimDemand:
+    """What one claim asks for."""
+
+    claim: ResourceClaim
+    key: str
+    requests: tuple[Request, ...]
+    constraints: tuple[DeviceConstraint, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """What a pod asks for that has not been allocated yet, in the order of the pod's claims."""
+
+    claims: tuple[ClaimDemand, ...]
+
+
+def prepare(
+    claims: Iterable[ResourceClaim], classes: Classes, *, taints: bool = True
+) -> Demand | Unresolved | Failed:
+    """Read claims that are to be allocated together.
+
+    Without `taints`, as when the feature gate is off, no taint keeps a request off a device.
+    """
+    found = []
+    for claim in claims:
+        read = _read_claim(claim, classes, taints=taints)
+        if not isinstance(read, ClaimDemand):
+            return read
+        found.append(read)
+    return Demand(tuple(found))
+
+
+def claim_key(claim: ResourceClaim) -> str:
+    """Name a claim as error texts do."""
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"
+
+
+def _read_claim(
+    claim: ResourceClaim, classes: Classes, *, taints: bool
+) -> ClaimDemand | Unresolved | Failed:
+    key, devices = claim_key(claim), claim.spec.devices
+    requests = []
+    for request in devices.requests or ():
+        alternatives = []
+        for given in _alternatives(request):
+            read = _read(key, request, given, classes, taints=taints)
+            if not isinstance(read, Alternative):
+                return read
+            alternatives.append(read)
+        requests.append(Request(request.name, tuple(alternatives)))
+    for index, each in enumerate(devices.constraints):
+        if each.match_attribute is None and each.distinct_attribute is None:
+            text = f"constraint #{index}: empty constraint (unsupported constraint type?)"
+            return Failed(f"claim {key}, {text}")
+    return ClaimDemand(claim, key, tuple(requests), devices.constraints)
+
+
+def _alternatives(request: DeviceRequest) -> tuple[ExactDeviceRequest | DeviceSubRequest, ...]:
+    return (request.exactly,) if request.exactly is not None else request.first_available
+
+
+def _read(
+    key: str,
+    request: DeviceRequest,
+    given: ExactDeviceRequest | DeviceSubRequest,
+    classes: Classes,
+    *,
+    taints: bool,
+) -> Alternative | Unresolved | Failed:
+    choice = isinstance(given, DeviceSubRequest)
+    name = given.name if isinstance(given, DeviceSubRequest) else request.name
+    full_name = f"{request.name}/{name}" if choice else name
+    device_class = classes(given.device_class_name)
+    if device_class is None:
+        missing = f"device class {given.device_class_name} does not exist"
+        return Unresolved(f"request {full_name}: {missing}")
+    if problem := _unsupported(given):
+        return Failed(f"claim {key}, request {name}: {problem}")
+    return Alternative(
+        request=request.name,
+        name=name,
+        full_name=full_name,
+        shape=_shape_of(given, device_class, taints=taints),
+        device_class=device_class,
+        # Objects stored before defaulting may lack the count.
+        count=None if given.allocation_mode == ALL else given.count or 1,
+        admin_access=isinstance(given, ExactDeviceRequest) and bool(given.admin_access),
+        is_choice=choice,
+    )
+
+
+def _unsupported(given: ExactDeviceRequest | DeviceSubRequest) -> str:
+    if given.allocation_mode not in (ALL, EXACT_COUNT, ""):
+        return f"unsupported count mode {given.allocation_mode}"
+    if given.derived_attributes:
+        # A constraint over them would refuse every device, and nobody would know why.
+        return "derived attributes are not supported"
+    for index, selector in enumerate(given.selectors):
+        if selector.cel is None:
+            return f"selector #{index}: CEL expression empty (unsupported selector type?)"
+    return ""
+
+
+def _shape_of(
+    given: ExactDeviceRequest | DeviceSubRequest, device_class: DeviceClass, *, taints: bool
+) -> Shape:
+    amounts = given.capacity.requests if given.capacity is not None else {}
+    return _shape(
+        device_class.metadata.name,
+        device_class.spec.selectors,
+        given.selectors,
+        given.tolerations,
+        tuple(sorted(amounts.items())),
+        taints,
+    )
+
+
+@lru_cache(maxsize=4096)
+def _shape(
+    class_name: str,
+    class_selectors: tuple[DeviceSelector, ...],
+    selectors: tuple[DeviceSelector, ...],
+    tolerations: tuple[DeviceToleration, ...],
+    capacity: tuple[tuple[str, str], ...],
+    taints: bool,
+) -> Shape:
+    return Shape(class_name, class_selectors, selectors, tolerations, dict(capacity), taints)

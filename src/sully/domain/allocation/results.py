@@ -1,0 +1,144 @@
+"""Writes an allocation down, as claims show it.
+
+Results stand in the order of the requests; configuration of classes comes before that of the
+claim; the node selector says where the allocation can be used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+import msgspec
+
+from sully.api.resource.claim_types import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from sully.api.resource.types import (
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    OpaqueDeviceConfiguration,
+)
+from sully.domain.allocation.candidates import Slot
+from sully.domain.allocation.nodes import NAME_FIELD, Node
+from sully.domain.allocation.plans import Plan
+from sully.domain.allocation.requests import Alternative
+from sully.domain.allocation.verdicts import Allocated
+from sully.domain.devices import EffectiveDevice
+
+FROM_CLASS: Final = "FromClass"
+FROM_CLAIM: Final = "FromClaim"
+
+Chosen = Sequence[tuple[Plan, Slot]]
+
+
+def write(claim: ResourceClaim, chosen: Chosen, node: Node) -> AllocationResult:
+    """Write the allocation of one claim."""
+    return AllocationResult(
+        devices=DeviceAllocationResult(
+            results=tuple(_result(plan.alternative, slot) for plan, slot in chosen),
+            config=tuple(_configuration(claim, chosen)),
+        ),
+        node_selector=_node_selector((slot.device for _, slot in chosen), node),
+    )
+
+
+def with_share_ids(allocated: Allocated, ids: Iterable[str]) -> Allocated:
+    """Give every share an id of its own; ids are made at the edge, once a node is chosen."""
+    fresh = iter(ids)
+    allocations = list(allocated.allocations)
+    for claim, place in allocated.shares:
+        devices = allocations[claim].devices
+        results = list(devices.results)
+        results[place] = msgspec.structs.replace(results[place], share_id=next(fresh))
+        allocations[claim] = msgspec.structs.replace(
+            allocations[claim], devices=msgspec.structs.replace(devices, results=tuple(results))
+        )
+    return replace(allocated, allocations=tuple(allocations), shares=())
+
+
+def _result(alternative: Alternative, slot: Slot) -> DeviceRequestAllocationResult:
+    id_, published = slot.device.id, slot.device.published
+    return DeviceRequestAllocationResult(
+        request=alternative.full_name,
+        driver=id_.driver,
+        pool=id_.pool,
+        device=id_.device,
+        admin_access=True if alternative.admin_access else None,
+        tolerations=alternative.shape.tolerations,
+        binding_conditions=published.device.binding_conditions,
+        binding_failure_conditions=published.device.binding_failure_conditions,
+        consumed_capacity=dict(slot.need.texts) if slot.need is not None else {},
+        skip_node_operations=published.slice.spec.skip_node_operations,
+    )
+
+
+def _configuration(claim: ResourceClaim, chosen: Chosen) -> Iterator[DeviceAllocationConfiguration]:
+    used = {plan.alternative.request: plan.alternative for plan, _ in chosen}
+    asked = [used[each.name] for each in claim.spec.devices.requests or () if each.name in used]
+    classes = {each.device_class.metadata.name: each.device_class for each in asked}
+    for name, device_class in classes.items():
+        names = tuple(each.full_name for each in asked if each.shape.class_name == name)
+        for config in device_class.spec.config:
+            yield _config(FROM_CLASS, names, config.opaque, asked)
+    for given in claim.spec.devices.config:
+        if not given.requests or any(_named(each, given.requests) for each in asked):
+            yield _config(FROM_CLAIM, given.requests, given.opaque, asked)
+
+
+def _config(
+    source: str,
+    requests: tuple[str, ...],
+    opaque: OpaqueDeviceConfiguration | None,
+    asked: Iterable[Alternative],
+) -> DeviceAllocationConfiguration:
+    # No names means all requests, which is shorter to write and to read.
+    covers_all = all(_named(each, requests) for each in asked)
+    return DeviceAllocationConfiguration(
+        source=source, requests=() if covers_all else requests, opaque=opaque
+    )
+
+
+def _named(alternative: Alternative, requests: Sequence[str]) -> bool:
+    return alternative.request in requests or alternative.full_name in requests
+
+
+def _node_selector(devices: Iterable[EffectiveDevice], node: Node) -> NodeSelector | None:
+    expressions: list[NodeSelectorRequirement] = []
+    fields: list[NodeSelectorRequirement] = []
+    for each in devices:
+        published, spec = each.published.device, each.published.slice.spec
+        place = published if spec.per_device_node_selection else spec
+        if place.node_name or published.binds_to_node:
+            return _only(node)
+        if place.node_selector is not None:
+            for term in place.node_selector.node_selector_terms or ():
+                _add(expressions, term.match_expressions)
+                _add(fields, term.match_fields)
+    if not expressions and not fields:
+        return None
+    term = NodeSelectorTerm(match_expressions=tuple(expressions), match_fields=tuple(fields))
+    return NodeSelector(node_selector_terms=(term,))
+
+
+def _only(node: Node) -> NodeSelector:
+    name = NodeSelectorRequirement(key=NAME_FIELD, operator="In", values=(node.name,))
+    return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(name,)),))
+
+
+def _add(known: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]) -> None:
+    """Add requirements that do not stand there yet; the order of values does not matter."""
+    for each in more:
+        if not any(
+            each.key == one.key
+            and each.operator == one.operator
+            and set(each.values) == set(one.values)
+            for one in known
+        ):
+            known.append(each)

@@ -1,0 +1,189 @@
+"""Finds devices: depth first, the first complete solution wins, as Kubernetes does it.
+
+Claims in the order of the pod, requests and alternatives as written, devices in the order of the
+offer; within a request in increasing order, so that sets are tried and not their permutations.
+The answer is upstream's, the way there is shorter: of devices that differ in nothing that matters
+only the first is tried again after a failure, and a request that too few devices fit ends the
+search at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from sully.domain.allocation.candidates import Slot
+from sully.domain.allocation.constraints import attribute_values
+from sully.domain.allocation.ledger import InUse
+from sully.domain.allocation.plans import (
+    MOST_RESULTS,
+    AllocationError,
+    Plan,
+    Plans,
+    TooLongError,
+)
+from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.state import State
+from sully.domain.allocation.verdicts import Reason
+from sully.domain.devices import EffectiveDevice
+
+MOST_STEPS: Final = 200_000
+"""Devices tried before an attempt is given up: about the ten seconds that upstream allows."""
+
+
+class HopelessError(Exception):
+    """No choice for any other request can help."""
+
+
+class Search:
+    """One attempt on one node."""
+
+    def __init__(
+        self, demand: Demand, plans: Plans, use: InUse, *, strict: bool, most_steps: int
+    ) -> None:
+        self.state = State(demand, use, strict=strict)
+        self.unfit: dict[Plan, set[EffectiveDevice]] = {}
+        """Devices that a constraint spoke against, for the account."""
+        self._demand = demand
+        self._plans = plans
+        self._use = use
+        self._steps = most_steps
+        self._may_fail = any(each.lane.has_failures for each in _flat(plans))
+        self._free: dict[Plan, int] = {}
+        self._likeness: dict[EffectiveDevice, object] = {}
+
+    def run(self) -> bool:
+        """Look for a solution, which then stands in `state.chosen`."""
+        try:
+            return self._fill_request(0, 0)
+        except HopelessError:
+            return False
+
+    def _fill_request(self, claim: int, request: int) -> bool:
+        if claim == len(self._plans):
+            return True
+        requests = self._plans[claim]
+        if request == len(requests):
+            return self._fill_request(claim + 1, 0)
+        room = MOST_RESULTS - len(self.state.chosen[claim])
+        room -= sum(min(one.needed for one in each) for each in requests[request + 1 :] if each)
+        return any(
+            self._fill(plan) for plan in requests[request] if plan.needed <= room and plan.needed
+        )
+
+    def _fill(self, plan: Plan) -> bool:
+        if plan.everything is not None:
+            return self._pick_all(plan, plan.everything)
+        return self._pick(plan, 0, 0, 0)
+
+    def _pick_all(self, plan: Plan, slots: tuple[Slot, ...]) -> bool:
+        """Take all of these devices, or none."""
+        taken: list[Slot] = []
+        for slot in slots:
+            if not self._take_one_of_all(plan, slot):
+                break
+            taken.append(slot)
+        else:
+            if self._fill_request(plan.claim, plan.request + 1):
+                return True
+        for slot in reversed(taken):
+            self.state.give(plan, slot, self._use.get(slot.pool.id))
+        return False
+
+    def _take_one_of_all(self, plan: Plan, slot: Slot) -> bool:
+        held = self._use.get(slot.pool.id)
+        state = self.state
+        if slot.taints or state.is_busy(plan, slot, held) or state.lacks(plan, slot, held):
+            return False
+        if self._take(plan, slot) is None:
+            return True
+        claim, request = self._demand.claims[plan.claim].key, plan.alternative.name
+        raise AllocationError(
+            f"claim {claim}, request {request}: cannot add device {slot.device.id}"
+            " because a claim constraint would not be satisfied"
+        )
+
+    def _pick(self, plan: Plan, picked: int, group: int, place: int) -> bool:
+        """Choose the next device of a request, from this place on."""
+        if picked == plan.needed:
+            return self._fill_request(plan.claim, plan.request + 1)
+        in_vain: set[object] = set()
+        state, groups = self.state, plan.lane.groups
+        for at in range(group, len(groups)):
+            pool, slots = groups[at]
+            held = self._use.get(pool.id)
+            for index in range(place if at == group else 0, len(slots)):
+                slot = slots[index]
+                if state.is_busy(plan, slot, held):
+                    continue
+                if slot.failure is not None:
+                    raise AllocationError(slot.failure.text(self._demand.claims[plan.claim].key))
+                if in_vain and self._looks(slot) in in_vain:
+                    continue
+                if self._take(plan, slot) is not None:
+                    continue
+                if self._pick(plan, picked + 1, at, index + 1):
+                    return True
+                state.give(plan, slot, held)
+                in_vain.add(self._looks(slot))
+        self._give_up_if_hopeless(plan)
+        return False
+
+    def _take(self, plan: Plan, slot: Slot) -> Reason | None:
+        self._steps -= 1
+        if self._steps < 0:
+            raise TooLongError("timed out trying to allocate devices")
+        reason = self.state.take(plan, slot, self._use.get(slot.pool.id))
+        if reason is Reason.CONSTRAINT:
+            self.unfit.setdefault(plan, set()).add(slot.device)
+        return reason
+
+    def _give_up_if_hopeless(self, plan: Plan) -> None:
+        # A selector that fails on a device must still be found out, so all is tried then.
+        if not plan.is_only or self._may_fail:
+            return
+        if plan not in self._free:
+            self._free[plan] = self._count_free(plan)
+        if self._free[plan] < plan.needed:
+            raise HopelessError
+
+    def _count_free(self, plan: Plan) -> int:
+        if plan.alternative.admin_access:
+            return sum(len(slots) for _, slots in plan.lane.groups)
+        free = 0
+        for pool, slots in plan.lane.groups:
+            held = self._use.get(pool.id)
+            free += sum(held is None or slot.name not in held.devices for slot in slots)
+        return free
+
+    def _looks(self, slot: Slot) -> object:
+        """Return what a device is to this attempt: two that look alike can stand for each other."""
+        device = slot.device
+        if slot.is_shareable or self.state.is_held(device):
+            return device
+        found = self._likeness.get(device)
+        if found is None:
+            held = self._use.get(slot.pool.id)
+            found = self._likeness[device] = (
+                held is not None and slot.name in held.devices,
+                (slot.pool.id, slot.draws) if slot.draws else None,
+                tuple(self._roles(device)),
+                tuple(
+                    attribute_values(slot.content, constraint.attribute)
+                    for constraints in self.state.constraints
+                    for constraint in constraints
+                ),
+            )
+        return found
+
+    def _roles(self, device: EffectiveDevice) -> Iterator[bool]:
+        """Say for which alternatives of the pod a device could be used."""
+        for plan in _flat(self._plans):
+            if plan.everything is None:
+                yield device in plan.lane.members()
+            else:
+                yield any(each.device is device for each in plan.everything)
+
+
+def _flat(plans: Plans) -> Iterable[Plan]:
+    return (plan for requests in plans for each in requests for plan in each)

@@ -1,0 +1,149 @@
+"""What an attempt has taken so far: devices, shares of capacity, counters, places in constraints.
+
+The search (`search.py`) takes and gives back in the order of a stack; whether a device may be
+taken at this moment is decided here.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from sully.domain.allocation.candidates import Slot
+from sully.domain.allocation.constraints import Constraint
+from sully.domain.allocation.counters import Balance
+from sully.domain.allocation.ledger import InUse, PoolUse
+from sully.domain.allocation.offers import PoolOffer
+from sully.domain.allocation.plans import Plan
+from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.verdicts import Reason
+from sully.domain.devices import EffectiveDevice
+from sully.domain.pools import PoolId
+
+_NOTHING: dict[str, int] = {}
+
+
+class State:
+    """The devices of one attempt."""
+
+    def __init__(self, demand: Demand, use: InUse, *, strict: bool) -> None:
+        self.use = use
+        self.chosen: list[list[tuple[Plan, Slot]]] = [[] for _ in demand.claims]
+        self.constraints = [[Constraint(one) for one in each.constraints] for each in demand.claims]
+        self._strict = strict
+        self._held: dict[EffectiveDevice, list[int]] = {}
+        """Which claims of this attempt have a device that is not shared."""
+        self._shares: dict[EffectiveDevice, Counter[str]] = {}
+        self._share_counts: Counter[EffectiveDevice] = Counter()
+        self._balances: dict[PoolId, Balance] = {}
+
+    def is_held(self, device: EffectiveDevice) -> bool:
+        """Say whether this attempt has a device already, in whatever way."""
+        return bool(self._held.get(device)) or device in self._share_counts
+
+    def is_busy(self, plan: Plan, slot: Slot, held: PoolUse | None) -> bool:
+        """Say whether a device is in use; `held` is what others have of its pool.
+
+        Admin access minds only what the same claim has already.
+        """
+        mine = self._held.get(slot.device)
+        if plan.alternative.admin_access:
+            return bool(mine) and plan.claim in (mine or ())
+        return bool(mine) or (held is not None and slot.name in held.devices)
+
+    def take(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
+        """Take a device that is not busy; return why not if it cannot be taken."""
+        charged = self._charges(plan)
+        if charged and not self._has_capacity(slot, held):
+            return Reason.CAPACITY
+        if charged and self._draws(slot, held) and not self._balance(slot.pool).take(slot.draws):
+            return Reason.COUNTERS
+        if not self._add_to_constraints(plan, slot):
+            if charged and self._draws(slot, held):
+                self._balance(slot.pool).give(slot.draws)
+            return Reason.CONSTRAINT
+        self._hold(plan, slot, charged=charged)
+        return None
+
+    def give(self, plan: Plan, slot: Slot, held: PoolUse | None) -> None:
+        """Give back the device that was taken last."""
+        self.chosen[plan.claim].pop()
+        charged = self._charges(plan)
+        if slot.is_shareable and charged:
+            self._unshare(slot)
+        elif not slot.is_shareable:
+            self._held[slot.device].pop()
+        for each in self.constraints[plan.claim]:
+            if each.covers(plan.alternative):
+                each.remove(slot.content)
+        if charged and self._draws(slot, held):
+            self._balance(slot.pool).give(slot.draws)
+
+    def lacks(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
+        """Say what there is too little of to take a device."""
+        if not self._charges(plan):
+            return None
+        if not self._has_capacity(slot, held):
+            return Reason.CAPACITY
+        if self._draws(slot, held) and not self._balance(slot.pool).allows(slot.draws):
+            return Reason.COUNTERS
+        return None
+
+    def _charges(self, plan: Plan) -> bool:
+        # Admin access looks at a device that others use, so it takes nothing away from them.
+        # Upstream charges for it, and so refuses access to what is fully used.
+        return self._strict or not plan.alternative.admin_access
+
+    def _has_capacity(self, slot: Slot, held: PoolUse | None) -> bool:
+        need = slot.need
+        if need is None:
+            return True
+        others = held.amounts.get(slot.name, _NOTHING) if held is not None else _NOTHING
+        mine = self._shares.get(slot.device)
+        if not mine:
+            return need.fits_into(others)
+        return need.fits_into({name: others.get(name, 0) + mine[name] for name in need.amounts})
+
+    def _draws(self, slot: Slot, held: PoolUse | None) -> bool:
+        """Say whether taking a device draws on counters; only its first share does."""
+        if not slot.draws:
+            return False
+        shared = slot.device in self._share_counts or (
+            held is not None and slot.name in held.shares
+        )
+        return not (slot.is_shareable and shared)
+
+    def _balance(self, pool: PoolOffer) -> Balance:
+        found = self._balances.get(pool.id)
+        if found is None:
+            held = self.use.get(pool.id)
+            in_use = [
+                each for name, each in pool.draws.items() if held is not None and name in held
+            ]
+            found = self._balances[pool.id] = Balance(pool.totals, in_use)
+        return found
+
+    def _add_to_constraints(self, plan: Plan, slot: Slot) -> bool:
+        constraints = self.constraints[plan.claim]
+        for place, each in enumerate(constraints):
+            if each.covers(plan.alternative) and not each.add(slot.content):
+                for before in constraints[:place]:
+                    if before.covers(plan.alternative):
+                        before.remove(slot.content)
+                return False
+        return True
+
+    def _hold(self, plan: Plan, slot: Slot, *, charged: bool) -> None:
+        self.chosen[plan.claim].append((plan, slot))
+        if not slot.is_shareable:
+            self._held.setdefault(slot.device, []).append(plan.claim)
+        elif charged:
+            self._share_counts[slot.device] += 1
+            if slot.need is not None:
+                self._shares.setdefault(slot.device, Counter()).update(slot.need.amounts)
+
+    def _unshare(self, slot: Slot) -> None:
+        self._share_counts[slot.device] -= 1
+        if not self._share_counts[slot.device]:
+            del self._share_counts[slot.device]
+        if slot.need is not None:
+            self._shares[slot.device].subtract(slot.need.amounts)

@@ -1,0 +1,115 @@
+"""What became of an attempt to allocate: devices, a refusal with its account, or an error.
+
+The scheduler turns these into conditions and events, `explain` and the dashboard print the account.
+The texts in `Refused.reason`, `Unresolved.message` and `Failed.error` are those of Kubernetes;
+they never name taints or counts, and the account does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from sully.api.resource.claim_types import AllocationResult
+from sully.domain.devices import EffectiveDevice
+from sully.domain.pools import PoolId
+from sully.domain.taints import SourcedTaint
+
+CANNOT_ALLOCATE: Final = "cannot allocate all claims"
+INVALID_POOLS: Final = "invalid resource pools were encountered"
+NOT_ON_NODE: Final = "resourceclaim not available on the node"
+
+
+class Reason(Enum):
+    """Why a request cannot have a device; the values are words for people and for metrics."""
+
+    CLASS_SELECTOR = "class selector"
+    REQUEST_SELECTOR = "request selector"
+    SELECTOR_ERROR = "selector error"
+    NODE = "other node"
+    CAPACITY = "capacity"
+    IN_USE = "in use"
+    TAINT = "taint"
+    COUNTERS = "counters"
+    CONSTRAINT = "constraint"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestAccount:
+    """How the devices of a node looked to one request, or to one of its alternatives."""
+
+    claim: str
+    request: str
+    wanted: int | None
+    """How many devices; None stands for all that match."""
+    available: int
+    """Devices that nothing spoke against; they were too few, or did not go with the others."""
+    refused: Mapping[Reason, int]
+    taints: Mapping[SourcedTaint, int] = field(default_factory=dict)
+    """Which taints kept the request off how many devices."""
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        parts = [f"{self.available} available"]
+        parts += [
+            f"{self.refused[each]} {each.value}"
+            for each in Reason
+            if each in self.refused and each is not Reason.TAINT
+        ]
+        parts += [
+            f"{count} device(s) tainted {{{_written(each)}}} by {each.origin}"
+            for each, count in self.taints.items()
+        ]
+        wanted = "all" if self.wanted is None else self.wanted
+        return f"claim {self.claim}, request {self.request}: {wanted} wanted, {', '.join(parts)}"
+
+
+def _written(sourced: SourcedTaint) -> str:
+    taint = sourced.taint
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocated:
+    """Devices for every claim."""
+
+    allocations: tuple[AllocationResult, ...]
+    """One for each claim, in the order in which they were given."""
+    devices: tuple[tuple[EffectiveDevice, ...], ...]
+    """The devices behind the results, to record what they were."""
+    shares: tuple[tuple[int, int], ...] = ()
+    """Claim and place of each result that is a share, and so still needs an id of its own."""
+    preference: int = 0
+    """How early in their lists the chosen alternatives stand; the scheduler scores nodes by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """This node cannot serve the claims; another one may."""
+
+    reason: str = CANNOT_ALLOCATE
+    requests: tuple[RequestAccount, ...] = ()
+    incomplete: tuple[PoolId, ...] = ()
+    """Pools that were left out because their driver is still writing them."""
+    invalid: Mapping[PoolId, str] = field(default_factory=dict)
+    """Pools that were left out because they contradict themselves, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """Something is wrong with a request, a class or a pool; the attempt ends, on all nodes."""
+
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unresolved:
+    """A request names something that does not exist; no node needs to be looked at."""
+
+    message: str
+
+
+Verdict = Allocated | Refused | Failed

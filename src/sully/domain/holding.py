@@ -1,0 +1,36 @@
+"""Does a pod hold a claim: resolved by name, made for it, and reserved for it.
+
+Eviction asks before it makes a pod leave; `views/usage.py` keeps who refers to which claim.
+"""
+
+from __future__ import annotations
+
+from sully.api.resource.claim_types import ResourceClaim, ResourceClaimConsumerReference
+
+POD_GROUPS = ("scheduling.k8s.io", "podgroups")
+
+
+def made_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
+    """Say whether a claim that was made from a template was made for a pod, or for its group.
+
+    The name alone is not enough: someone else may have taken it.
+    """
+    owner = claim.metadata.controller()
+    if owner is None:
+        return False
+    return owner.uid == uid or bool(group and owner.kind == "PodGroup" and owner.name == group)
+
+
+def reserved_for(claim: ResourceClaim, *, uid: str, group: str = "") -> bool:
+    """Say whether a pod may use a claim, itself or as a member of a group of pods."""
+    return any(_is_for(each, uid, group) for each in claim.status.reserved_for)
+
+
+def _is_for(consumer: ResourceClaimConsumerReference, uid: str, group: str) -> bool:
+    if consumer.resource == "pods" and not consumer.api_group:
+        return consumer.uid == uid
+    return (
+        bool(group)
+        and (consumer.api_group, consumer.resource) == POD_GROUPS
+        and consumer.name == group
+    )

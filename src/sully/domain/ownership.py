@@ -1,0 +1,148 @@
+"""What becomes of objects whose owners go: which finalizer waits, which owners count, who leaves.
+
+Deleting an owner does nothing to its dependents in the same moment. With the policy Foreground or
+Orphan the server leaves a finalizer on the owner, and the garbage collector acts before it takes
+that finalizer away; with Background the dependents go because their owner is gone. The graph of
+who owns whom is in controllers/garbagecollection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Any, Literal
+
+import msgspec
+
+from sully.machinery.meta import OwnerReference, Wire
+
+ORPHAN = "orphan"
+FOREGROUND = "foregroundDeletion"
+
+Policy = Literal["Background", "Foreground", "Orphan"]
+_FINALIZERS = {"Orphan": ORPHAN, "Foreground": FOREGROUND}
+
+
+def deletion_finalizers(finalizers: Sequence[str], options: Mapping[str, Any]) -> list[str]:
+    """Return the finalizers of an object whose deletion is asked for.
+
+    What the request says counts; if it says nothing, a finalizer that is there already does.
+    """
+    policy = _asked_policy(options) or next(
+        (name for name, finalizer in _FINALIZERS.items() if finalizer in finalizers), "Background"
+    )
+    wanted = _FINALIZERS.get(policy, "")
+    if {each for each in finalizers if each in _FINALIZERS.values()} == {wanted} - {""}:
+        return list(finalizers)
+    others = [each for each in finalizers if each not in _FINALIZERS.values()]
+    return [*others, wanted] if wanted else others
+
+
+def _asked_policy(options: Mapping[str, Any]) -> str:
+    orphan = options.get("orphanDependents")
+    if orphan is not None:
+        return "Orphan" if orphan else "Background"
+    return options.get("propagationPolicy") or ""
+
+
+class OwnedMetadata(Wire, frozen=True, kw_only=True):
+    """The part of metadata that says who an object is, whom it belongs to, and if it stays."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    deletion_timestamp: datetime | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
+
+
+class Owned(Wire, frozen=True, kw_only=True):
+    """Any object, as the garbage collector sees it."""
+
+    metadata: OwnedMetadata = msgspec.field(default_factory=OwnedMetadata)
+
+    @property
+    def uid(self) -> str:
+        """Return which object it is."""
+        return self.metadata.uid
+
+    @property
+    def owners(self) -> tuple[OwnerReference, ...]:
+        """Return whom it belongs to."""
+        return self.metadata.owner_references
+
+    @property
+    def leaving(self) -> bool:
+        """Say whether its deletion was asked for."""
+        return self.metadata.deletion_timestamp is not None
+
+    @property
+    def orphaning(self) -> bool:
+        """Say whether it leaves once its dependents no longer belong to it."""
+        return self.leaving and ORPHAN in self.metadata.finalizers
+
+    @property
+    def awaiting(self) -> bool:
+        """Say whether it leaves once the dependents that block it are gone."""
+        return self.leaving and FOREGROUND in self.metadata.finalizers
+
+    def blocks(self, owner: str) -> bool:
+        """Say whether an owner that awaits its dependents must await this one."""
+        return any(ref.uid == owner and ref.block_owner_deletion for ref in self.owners)
+
+
+class Standing(Enum):
+    """What an owner is to its dependent."""
+
+    SOLID = auto()
+    """It is there and stays, or at least does not take the dependent with it yet."""
+    AWAITING = auto()
+    """It is being deleted and waits for its dependents to go first."""
+    ABSENT = auto()
+    """There is no such object, or another one has its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Someone still owns the object."""
+
+
+@dataclass(frozen=True, slots=True)
+class Disown:
+    """Someone still owns the object, but these owners are gone or wait for it to let go."""
+
+    owners: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Collect:
+    """Nobody owns the object any more: delete it."""
+
+    policy: Policy
+    unblock: bool = False
+    """First let its owners go: it waits for one that waits for it."""
+
+
+Verdict = Keep | Disown | Collect
+KEEP = Keep()
+
+
+def judge(
+    obj: Owned, owners: Mapping[OwnerReference, Standing], dependents: Iterable[Owned]
+) -> Verdict:
+    """Say what becomes of an object that is not on its way out, given how its owners stand."""
+    gone = tuple(ref.uid for ref, state in owners.items() if state is not Standing.SOLID)
+    if len(gone) < len(owners):
+        return Disown(gone) if gone else KEEP
+    if not owners:
+        return KEEP
+    held = list(dependents)
+    if Standing.AWAITING in owners.values() and held:
+        # Whoever waits for this object waits for all below it too.
+        return Collect("Foreground", unblock=any(each.awaiting for each in held))
+    if ORPHAN in obj.metadata.finalizers:
+        return Collect("Orphan")
+    return Collect("Foreground" if FOREGROUND in obj.metadata.finalizers else "Background")

@@ -1,0 +1,87 @@
+"""Which slices of a pool count: only those of the newest generation, and are they all there.
+
+A driver that changes its pool publishes slices of a higher generation one after the other; until
+it is through, two generations lie beside each other. `views/inventory.py` keeps pools up to date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+from typing import NamedTuple
+
+from sully.api.resource.types import ResourceSlice
+
+
+class PoolId(NamedTuple):
+    """Names a pool: the driver decides what its pools are called."""
+
+    driver: str
+    pool: str
+
+    def __str__(self) -> str:
+        """Write the pool as people do."""
+        return f"{self.driver}/{self.pool}"
+
+
+class DeviceId(NamedTuple):
+    """Names a device in the whole cluster."""
+
+    driver: str
+    pool: str
+    device: str
+
+    @property
+    def pool_id(self) -> PoolId:
+        """Return the pool it is in."""
+        return PoolId(self.driver, self.pool)
+
+    def __str__(self) -> str:
+        """Write the device as people do."""
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class Standing(Enum):
+    """Whether a pool may be used."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    """Slices of the newest generation are still missing, or there are too many."""
+    REPLACED = "replaced"
+    """A newer generation exists elsewhere: what is seen here is history."""
+
+
+def pool_of(slice_: ResourceSlice) -> PoolId:
+    """Return the pool a slice belongs to."""
+    return PoolId(slice_.spec.driver, slice_.spec.pool.name)
+
+
+def newest_generation(slices: Iterable[ResourceSlice]) -> int | None:
+    """Return the highest generation among slices, or None if there are none."""
+    return max((each.spec.pool.generation for each in slices), default=None)
+
+
+def current(slices: Iterable[ResourceSlice]) -> tuple[ResourceSlice, ...]:
+    """Return the slices of the newest generation, by name."""
+    known = tuple(slices)
+    newest = newest_generation(known)
+    counting = (each for each in known if each.spec.pool.generation == newest)
+    return tuple(sorted(counting, key=lambda each: each.metadata.name))
+
+
+def standing(visible: Iterable[ResourceSlice], everywhere: Iterable[ResourceSlice]) -> Standing:
+    """Judge a pool of which a node sees some slices.
+
+    A node may see fewer slices than there are, because the others are for other nodes. That is no
+    reason to call the pool incomplete, so all of them are looked at then.
+    """
+    seen = current(visible)
+    if not seen:
+        return Standing.INCOMPLETE
+    generation, wanted = seen[0].spec.pool.generation, seen[0].spec.pool.resource_slice_count
+    if len(seen) == wanted:
+        return Standing.COMPLETE
+    newest = current(everywhere)
+    if newest and newest[0].spec.pool.generation > generation:
+        return Standing.REPLACED
+    return Standing.COMPLETE if len(newest) == wanted else Standing.INCOMPLETE

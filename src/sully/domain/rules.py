@@ -1,0 +1,162 @@
+"""Which devices a DeviceTaintRule selects, and what it does to them.
+
+Names can be compared with any device, also with an allocated one whose slice is gone. Class and CEL
+criteria need to know attributes: those of the published device after patches, or those recorded in
+the claim when it was allocated (`record`, `recorded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from sully.api.resource.types import (
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClass,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+)
+from sully.domain.devices import EffectiveDevice
+from sully.domain.pools import DeviceId
+from sully.domain.selectors import Content, SelectorError, matches
+from sully.domain.taints import Origin, SourcedTaint
+from sully.machinery.meta import Wire
+
+ALLOCATED_ATTRIBUTES = "sully.dev/allocated-attributes"
+"""The annotation of a claim with what its devices were when they were allocated."""
+
+Classes = Callable[[str], DeviceClass | None]
+"""Finds a class by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whether criteria select a device; a problem says why they could not tell."""
+
+    selected: bool
+    problem: str = ""
+    own: bool = False
+    """The problem is in an expression of the rule or patch itself, not in the class it names."""
+
+
+YES = Choice(selected=True)
+NO = Choice(selected=False)
+UNKNOWN = Choice(selected=False, problem="its attributes were not recorded at allocation")
+
+
+def names_match(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
+    """Say whether the names in a selector fit a device; no selector fits none, `{}` fits all."""
+    return (
+        selector is not None
+        and selector.driver in (None, device.driver)
+        and selector.pool in (None, device.pool)
+        and selector.device in (None, device.device)
+    )
+
+
+def needs_content(selector: DeviceTaintSelector | None) -> bool:
+    """Say whether names alone do not decide."""
+    return selector is not None and bool(selector.selectors or selector.device_class_name)
+
+
+def choose(
+    selector: DeviceTaintSelector | None,
+    device: DeviceId,
+    content: Content | None,
+    classes: Classes,
+) -> Choice:
+    """Decide whether a selector selects a device; without content only names can be compared."""
+    if selector is None or not names_match(selector, device):
+        return NO
+    if not needs_content(selector):
+        return YES
+    if content is None:
+        return UNKNOWN
+    return _choose_by_content(selector, content, classes)
+
+
+def _choose_by_content(selector: DeviceTaintSelector, content: Content, classes: Classes) -> Choice:
+    if selector.device_class_name is not None:
+        class_ = classes(selector.device_class_name)
+        if class_ is None:
+            return NO
+        try:
+            if not matches(class_.spec.selectors, content):
+                return NO
+        except SelectorError as error:
+            return Choice(selected=False, problem=f"class {class_.metadata.name}: {error}")
+    try:
+        return YES if matches(selector.selectors, content) else NO
+    except SelectorError as error:
+        return Choice(selected=False, problem=str(error), own=True)
+
+
+def sourced(rule: DeviceTaintRule) -> SourcedTaint:
+    """Return the taint of a rule, which says that the rule is its origin."""
+    return SourcedTaint(
+        rule.spec.taint, Origin("DeviceTaintRule", rule.metadata.name, rule.metadata.uid)
+    )
+
+
+def with_taints(device: EffectiveDevice, taints: Sequence[SourcedTaint]) -> EffectiveDevice:
+    """Add the taints of rules that select a device, each as `sourced` returns it.
+
+    Nothing is replaced and nothing is merged: each taint must be tolerated for itself. They come
+    in the order of the names of their rules, so that nobody depends on the order in which rules
+    were seen.
+    """
+    if not taints:
+        return device
+    added = sorted(taints, key=lambda each: each.origin.name) if len(taints) > 1 else taints
+    return EffectiveDevice(
+        device.published,
+        device.content,
+        (*device.taints, *added),
+        device.attribute_origins,
+        device.capacity_origins,
+    )
+
+
+class _Recorded(Wire, frozen=True, kw_only=True):
+    attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, DeviceCapacity] = msgspec.field(default_factory=dict)
+    allow_multiple_allocations: bool | None = None
+
+
+def record(devices: Iterable[tuple[DeviceId, Content]]) -> str:
+    """Write down what allocated devices were, for the annotation of their claim."""
+    known: dict[str, Any] = {
+        str(device): msgspec.to_builtins(
+            _Recorded(
+                attributes=dict(content.attributes),
+                capacity=dict(content.capacity),
+                allow_multiple_allocations=content.allow_multiple_allocations,
+            )
+        )
+        for device, content in devices
+    }
+    return msgspec.json.encode(known, order="deterministic").decode()
+
+
+def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
+    """Return what was written down about devices, by `str(DeviceId)`; nothing if it is unreadable.
+
+    An annotation is anybody's to edit, so a bad one must not stop eviction by names.
+    """
+    text = annotations.get(ALLOCATED_ATTRIBUTES)
+    if not text:
+        return {}
+    try:
+        found = msgspec.json.decode(text, type=dict[str, _Recorded])
+    except msgspec.MsgspecError:
+        return {}
+    return {
+        name: Content(
+            name.partition("/")[0], each.attributes, each.capacity, each.allow_multiple_allocations
+        )
+        for name, each in found.items()
+    }

@@ -1,0 +1,111 @@
+"""Do CEL selectors match a device: compiled once, asked once per content.
+
+What an expression sees of a device is its `Content`. Whoever keeps devices keeps their contents,
+so that a verdict lasts as long as the attributes it was made from. Rules (rules.py), patches
+(patches.py) and classes ask here; what an error means is theirs to say.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from sully.api.resource.types import Device, DeviceAttribute, DeviceCapacity, DeviceSelector
+from sully.machinery.cel import (
+    CompileError,
+    DeviceInput,
+    EvaluationError,
+    Program,
+    compile_cached,
+    device_environment,
+    selects,
+)
+
+
+class SelectorError(Exception):
+    """A selector that cannot tell whether a device matches."""
+
+    def __init__(self, index: int, phase: str, error: str) -> None:
+        super().__init__(f"selector #{index}: {phase} error: {error}")
+        self.index = index
+        self.phase = phase
+        """`compile` or `runtime`: the first is so for every device."""
+        self.error = error
+
+
+@dataclass(slots=True, eq=False)
+class Content:
+    """What expressions see of one device, with the verdicts they came to.
+
+    The memory is no part of the value: it only saves asking again.
+    """
+
+    driver: str
+    attributes: Mapping[str, DeviceAttribute]
+    capacity: Mapping[str, DeviceCapacity]
+    allow_multiple_allocations: bool | None = None
+    _input: DeviceInput | None = field(default=None, repr=False)
+    _verdicts: dict[str, bool | str] = field(default_factory=dict, repr=False)
+
+    def same_as(self, other: Content) -> bool:
+        """Say whether every expression must come to the same verdict on both."""
+        return (
+            self.driver == other.driver
+            and self.attributes == other.attributes
+            and self.capacity == other.capacity
+            and self.allow_multiple_allocations == other.allow_multiple_allocations
+        )
+
+    def verdict(self, program: Program) -> bool | str:
+        """Return whether an expression matches, or the text of its failure."""
+        found = self._verdicts.get(program.expression)
+        if found is None:
+            found = self._verdicts[program.expression] = self._judge(program)
+        return found
+
+    def _judge(self, program: Program) -> bool | str:
+        try:
+            if self._input is None:
+                self._input = DeviceInput(
+                    self.driver,
+                    self.attributes,
+                    self.capacity,
+                    allow_multiple_allocations=self.allow_multiple_allocations,
+                )
+            return selects(program, self._input)
+        except EvaluationError as error:
+            return str(error)
+
+
+def content_of(driver: str, device: Device) -> Content:
+    """Return what expressions see of a device as it was published."""
+    return Content(driver, device.attributes, device.capacity, device.allow_multiple_allocations)
+
+
+def matches(selectors: Iterable[DeviceSelector], content: Content) -> bool:
+    """Say whether all selectors match a device; raise SelectorError when one cannot tell.
+
+    The first that does not match decides, so those after it are not asked.
+    """
+    for index, selector in enumerate(selectors):
+        expression = selector.cel.expression if selector.cel is not None else ""
+        program = _program(expression)
+        if isinstance(program, CompileError):
+            raise SelectorError(index, "compile", str(program))
+        verdict = content.verdict(program)
+        if isinstance(verdict, str):
+            raise SelectorError(index, "runtime", verdict)
+        if not verdict:
+            return False
+    return True
+
+
+@lru_cache(maxsize=4096)
+def _program(expression: str) -> Program | CompileError:
+    """Compile an expression that is stored, so under all gates; a failure is remembered too."""
+    environment = device_environment(consumable_capacity=True, list_attributes=True)
+    try:
+        return compile_cached(environment, expression)
+    except CompileError as error:
+        return error

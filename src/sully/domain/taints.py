@@ -1,0 +1,95 @@
+"""Does a toleration cover a taint: the one question everything else here is built on.
+
+The scheduler asks it through `untolerated`, eviction through `tolerates_eviction`. Who put a taint
+on a device travels with it as `Origin`; rules.py and patches.py lay taints over what drivers
+publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceTaint
+
+NONE = "None"
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+NO_EXECUTE_WITH_BUDGET = "NoExecuteWithPodDisruptionBudget"
+
+BLOCKING = frozenset((NO_SCHEDULE, NO_EXECUTE, NO_EXECUTE_WITH_BUDGET))
+"""Effects that keep new pods off a device; any other, also one nobody knows, does not."""
+
+OriginKind = Literal["DeviceTaintRule", "ResourceSlice", "ResourceSlicePatch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The object that says something about a device, and at which place it says so."""
+
+    kind: OriginKind
+    name: str
+    uid: str = ""
+    index: int = 0
+
+    def __str__(self) -> str:
+        """Name the object as people do."""
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedTaint:
+    """A taint, and who put it there."""
+
+    taint: DeviceTaint
+    origin: Origin
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Say whether one toleration covers one taint.
+
+    An empty key or effect on the toleration matches every key or effect.
+    """
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "Equal" | "":
+            # Objects stored before defaulting may lack the operator.
+            return toleration.value == taint.value
+        case _:
+            # An operator from a newer API: tolerating too little is the safe error.
+            return False
+
+
+def tolerates_eviction(
+    toleration: DeviceToleration, taint: DeviceTaint, *, strict: bool = False
+) -> bool:
+    """Say whether one toleration keeps a pod on a device that carries one taint.
+
+    Kubernetes 1.37 lets only a toleration do so that names the effect, against its documentation:
+    a pod with an effect-less one is scheduled to a tainted device and evicted at once. `strict`
+    does that too.
+    """
+    if strict and toleration.effect != taint.effect:
+        return False
+    return tolerates(toleration, taint)
+
+
+def blocks(taint: DeviceTaint) -> bool:
+    """Say whether a taint keeps new pods off its device unless it is tolerated."""
+    return taint.effect in BLOCKING
+
+
+def untolerated(
+    taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]
+) -> tuple[SourcedTaint, ...]:
+    """Return the taints that keep a request with these tolerations off the device, in order."""
+    return tuple(
+        each
+        for each in taints
+        if blocks(each.taint) and not any(tolerates(one, each.taint) for one in tolerations)
+    )

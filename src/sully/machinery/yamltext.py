@@ -1,0 +1,177 @@
+"""YAML bodies as plain JSON values, for codec.py.
+
+The document is read event by event: a composer recurses as deep as a body nests, in C, and would
+take the process down before anyone could say that it is too deep.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import yaml
+from yaml.resolver import Resolver
+
+from sully.machinery.codec import MAX_DEPTH, BodyError
+
+# How many values the aliases of one document may stand for: a few lines can mean billions.
+MAX_ALIASED = 100_000
+_MERGE = "tag:yaml.org,2002:merge"
+# JSON and Go read these as numbers, YAML 1.1 as text.
+_EXPONENT = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+", re.ASCII)
+_resolver = Resolver()
+_OPEN = object()
+
+
+def read(text: str) -> tuple[Any, list[str]]:
+    """Return the value of the only document, and the paths of repeated keys."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        document = _Document(yaml.parse(text, Loader=loader))
+        return document.read(), document.repeated
+    except yaml.YAMLError as error:
+        raise BodyError(_complaint(error)) from None
+
+
+def _complaint(error: Exception) -> str:
+    # Go's parser counts lines from 0 for grammar errors and from 1 for bad characters.
+    first = 1 if isinstance(error, yaml.scanner.ScannerError) else 0
+    marks = (getattr(error, "context_mark", None), getattr(error, "problem_mark", None))
+    at = next((mark.line for mark in marks if mark is not None and mark.line), 0)
+    problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+    return f"yaml: line {at + first}: {problem}" if at else f"yaml: {problem}"
+
+
+class _Document:
+    """Turns the events of one document into plain values."""
+
+    def __init__(self, events: Iterator[Any]) -> None:
+        self.repeated: list[str] = []
+        self._events = events
+        self._anchors: dict[str, Any] = {}
+        self._aliased = 0
+
+    def read(self) -> Any:
+        """Return the value of the document; an empty stream is null."""
+        next(self._events)  # the stream
+        if isinstance(next(self._events), yaml.StreamEndEvent):
+            return None
+        value = self._value(next(self._events), "", 0)
+        next(self._events)  # the end of the document
+        if not isinstance(next(self._events), yaml.StreamEndEvent):
+            raise BodyError("yaml: expected a single document in the stream")
+        return value
+
+    def _value(self, event: Any, path: str, depth: int) -> Any:
+        if isinstance(event, yaml.AliasEvent):
+            return self._alias(str(event.anchor))
+        if depth > MAX_DEPTH:
+            raise BodyError("exceeded max depth")
+        if event.anchor is not None:
+            self._anchors[event.anchor] = _OPEN
+        if isinstance(event, yaml.ScalarEvent):
+            found = _scalar(event.value, _tag(event))
+        elif isinstance(event, yaml.SequenceStartEvent):
+            found = self._sequence(path, depth)
+        else:
+            found = self._mapping(path, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = found
+        return found
+
+    def _alias(self, name: str) -> Any:
+        if name not in self._anchors:
+            raise BodyError(f"yaml: unknown anchor '{name}' referenced")
+        if self._anchors[name] is _OPEN:
+            raise BodyError(f"yaml: anchor '{name}' value contains itself")
+        return self._copied(self._anchors[name])
+
+    def _copied(self, value: Any) -> Any:
+        """Copy what an alias stands for: nobody downstream expects shared parts."""
+        self._aliased += 1
+        if self._aliased > MAX_ALIASED:
+            raise BodyError("yaml: document contains excessive aliasing")
+        if isinstance(value, dict):
+            return {key: self._copied(item) for key, item in value.items()}
+        return [self._copied(item) for item in value] if isinstance(value, list) else value
+
+    def _sequence(self, path: str, depth: int) -> list[Any]:
+        found: list[Any] = []
+        while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
+            found.append(self._value(event, f"{path}[{len(found)}]", depth + 1))
+        return found
+
+    def _mapping(self, path: str, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
+        while not isinstance(event := next(self._events), yaml.MappingEndEvent):
+            if not isinstance(event, yaml.ScalarEvent):
+                raise BodyError("yaml: invalid map key: it must be a plain value")
+            key = str(event.value)
+            here = f"{path}.{key}" if path else key
+            value = self._value(next(self._events), here, depth + 1)
+            if _tag(event) == _MERGE:
+                merged |= _merged(value)
+                continue
+            if key in found:
+                self.repeated.append(here)
+            found[key] = value
+        # What a mapping says itself wins over what it merges in.
+        return {**merged, **found} if merged else found
+
+
+def _tag(event: Any) -> str:
+    if event.tag is not None and event.tag != "!":
+        return str(event.tag)
+    if event.implicit[0] and _EXPONENT.fullmatch(event.value):
+        return "float"
+    return str(_resolver.resolve(yaml.ScalarNode, event.value, event.implicit))  # type: ignore[no-untyped-call]  # the library has no types
+
+
+def _merged(value: Any) -> dict[str, Any]:
+    maps = value if isinstance(value, list) else [value]
+    if not all(isinstance(item, dict) for item in maps):
+        raise BodyError("yaml: map merge requires map or sequence of maps as the value")
+    found: dict[str, Any] = {}
+    for item in reversed(maps):
+        found |= item
+    return found
+
+
+def _scalar(text: str, full_tag: str) -> Any:
+    tag = full_tag.removeprefix("tag:yaml.org,2002:")
+    if tag == "null":
+        return None
+    if tag == "bool":
+        # YAML 1.1 reads yes and on as true, but only unquoted true and false are JSON to Go.
+        lowered = text.lower()
+        return lowered in ("true", "yes", "on") if lowered in _BOOLS else text
+    if tag == "int":
+        return _yaml_int(text)
+    if tag == "float":
+        return _yaml_float(text)
+    return text
+
+
+_BOOLS = ("true", "false", "yes", "no", "on", "off")
+
+
+def _yaml_int(text: str) -> Any:
+    digits = text.replace("_", "")
+    try:
+        if digits.lstrip("+-").startswith("0") and digits.lstrip("+-").isdigit():
+            return int(digits, 8) if len(digits.lstrip("+-")) > 1 else 0
+        return int(digits, 0)
+    except ValueError:
+        return text
+
+
+def _yaml_float(text: str) -> Any:
+    plain = text.replace("_", "").lower()
+    if plain.lstrip("+-") in (".inf", ".nan"):
+        raise BodyError(f"json: unsupported value: {text}")
+    try:
+        value = float(plain)
+    except ValueError:
+        return text
+    # On its way through JSON a whole number loses its point.
+    return int(value) if value.is_integer() and abs(value) < 1e21 else value

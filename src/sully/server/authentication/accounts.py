@@ -1,0 +1,158 @@
+"""What a service-account token is worth now: its account, and what it is bound to, must be there.
+
+A signature is checked once and remembered; whether the account exists is looked up on every use,
+so a deleted account is shut out at once. issuing.py makes the tokens.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sully.machinery.gotext import quote
+from sully.machinery.strategy import Obj
+from sully.machinery.timestamps import parse_time
+from sully.runtime.clock import Clock
+from sully.server.authentication import tokens
+from sully.server.authentication.keys import SigningKey
+from sully.server.authentication.tokens import Bound, Claims
+from sully.server.requests import User
+
+# (resource, namespace, name) → the object, or None.
+Lookup = Callable[[str, str, str], Obj | None]
+
+AUDIENCES = (tokens.ISSUER,)
+CREDENTIAL = "authentication.kubernetes.io/credential-id"
+GRACE = timedelta(seconds=60)
+"""How long tokens outlive the time at which their object was to be gone, for orderly endings."""
+_REMEMBERED = 4096
+_INVALIDATED = "service account token has been invalidated"
+
+
+class TokenError(Exception):
+    """A token that is worth nothing. The text is for reviews; clients only hear `Unauthorized`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Accepted:
+    """Whom a good token stands for, and which of the audiences asked for it is meant for."""
+
+    user: User
+    audiences: tuple[str, ...]
+
+
+class Accounts:
+    """Checks tokens against the objects of one API server."""
+
+    def __init__(self, key: SigningKey, lookup: Lookup, clock: Clock) -> None:
+        self._key = key
+        self._lookup = lookup
+        self._clock = clock
+        # Hashes, so that memory holds no tokens; oldest first.
+        self._read: dict[bytes, tuple[Claims, User]] = {}
+
+    def check(self, token: str, audiences: Sequence[str] = AUDIENCES) -> Accepted:
+        """Return whom a token stands for; raises TokenError."""
+        found = self._remembered(token)
+        if found is None:
+            raise TokenError("invalid bearer token")
+        claims, user = found
+        meant = tuple(name for name in claims.audiences if name in audiences)
+        if not meant:
+            raise _refused(
+                f"token audiences {_listed(claims.audiences)} is invalid for the target audiences"
+                f" {_listed(audiences)}"
+            )
+        self._check_time(claims)
+        self._check_account(claims)
+        self._check_bound(claims)
+        return Accepted(user, meant)
+
+    def _remembered(self, token: str) -> tuple[Claims, User] | None:
+        name = hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).digest()
+        found = self._read.get(name)
+        if found is None:
+            claims = tokens.read(token, self._key)
+            if claims is None:
+                return None
+            if len(self._read) >= _REMEMBERED:
+                del self._read[next(iter(self._read))]
+            found = self._read[name] = claims, user_of(claims)
+        return found
+
+    def _check_time(self, claims: Claims) -> None:
+        now = self._clock.now().timestamp()
+        if now >= claims.expires:
+            raise _refused("service account token has expired")
+        # Clocks that were set back a little shall not lock everybody out.
+        if now < claims.issued - GRACE.total_seconds():
+            raise _refused("service account token is not valid yet")
+
+    def _check_account(self, claims: Claims) -> None:
+        name = claims.account.name
+        account = self._lookup("serviceaccounts", claims.namespace, name)
+        if account is None:
+            raise _refused(f"serviceaccounts {quote(name)} not found")
+        if self._gone(account):
+            raise _refused(f"service account {claims.namespace}/{name} has been deleted")
+        uid = account["metadata"]["uid"]
+        if uid != claims.account.uid:
+            raise _refused(
+                f"service account UID ({uid}) does not match claim ({claims.account.uid})"
+            )
+
+    def _check_bound(self, claims: Claims) -> None:
+        if claims.secret is not None:
+            self._check_object("secrets", "secret", claims.namespace, claims.secret)
+        if claims.pod is not None:
+            self._check_object("pods", "pod", claims.namespace, claims.pod)
+        elif claims.node is not None:
+            # With a pod the node is only told; without one the token lives as long as the node.
+            self._check_object("nodes", "node", "", claims.node)
+
+    def _check_object(self, resource: str, kind: str, namespace: str, bound: Bound) -> None:
+        obj = self._lookup(resource, namespace, bound.name)
+        if obj is None or self._gone(obj):
+            raise _refused(_INVALIDATED)
+        uid = obj["metadata"]["uid"]
+        if uid != bound.uid:
+            raise _refused(
+                f"{kind} UID ({uid}) does not match service account {kind} ref claim ({bound.uid})"
+            )
+
+    def _gone(self, obj: Obj) -> bool:
+        stamp = obj["metadata"].get("deletionTimestamp")
+        return stamp is not None and parse_time(stamp) + GRACE < self._clock.now()
+
+
+def user_of(claims: Claims) -> User:
+    """Return the user that a token stands for, before anyone asks whether it is good."""
+    extra = {CREDENTIAL: (f"JTI={claims.id}",)}
+    for kind in ("node", "pod"):
+        bound: Bound | None = getattr(claims, kind)
+        if bound is not None:
+            extra[f"authentication.kubernetes.io/{kind}-name"] = (bound.name,)
+            extra[f"authentication.kubernetes.io/{kind}-uid"] = (bound.uid,)
+    groups = (*account_groups(claims.namespace), "system:authenticated")
+    return User(claims.subject, groups, claims.account.uid, extra)
+
+
+def account_groups(namespace: str) -> tuple[str, ...]:
+    """Return the groups of every service account of a namespace."""
+    return "system:serviceaccounts", f"system:serviceaccounts:{namespace}"
+
+
+def split_account(user: str) -> tuple[str, str] | None:
+    """Return namespace and name of a service account by its user name, None for other users."""
+    parts = user.removeprefix(tokens.PREFIX).split(":")
+    if not user.startswith(tokens.PREFIX) or len(parts) != 2 or not all(parts):
+        return None
+    return parts[0], parts[1]
+
+
+def _refused(why: str) -> TokenError:
+    return TokenError(f"[invalid bearer token, {why}]")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return f"[{' '.join(quote(name) for name in names)}]"

@@ -1,0 +1,56 @@
+"""Who makes one request: a certificate first, then a bearer token, else nobody in particular.
+
+The certificate was read when the connection began (server/listen.py); tokens are checked by
+accounts.py. Who shows a bad token is refused, even for pages that everybody may read.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sully.machinery.errors import Unauthorized
+from sully.runtime.clock import Clock
+from sully.server.authentication.accounts import Accounts, TokenError
+from sully.server.authentication.certificates import Peer, peer_of
+from sully.server.authentication.groups import ANONYMOUS
+from sully.server.requests import User
+
+
+class Authenticator:
+    """Says who asks."""
+
+    def __init__(self, clock: Clock, accounts: Accounts | None = None) -> None:
+        self._clock = clock
+        self._accounts = accounts
+
+    def authenticate(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> User:
+        """Return the user of a request; raises Unauthorized."""
+        peer = _peer(scope)
+        if peer is not None:
+            if self._clock.now().timestamp() > peer.expires:
+                raise Unauthorized("Unauthorized")
+            return peer.user
+        token = bearer(headers.get("authorization", ""))
+        return self._by_token(token) if token else ANONYMOUS
+
+    def _by_token(self, token: str) -> User:
+        if self._accounts is None:
+            raise Unauthorized("Unauthorized")
+        try:
+            return self._accounts.check(token).user
+        except TokenError:
+            # Why is nobody's business who cannot show a good one.
+            raise Unauthorized("Unauthorized") from None
+
+
+def bearer(header: str) -> str:
+    """Return the token of an Authorization header, empty if it has none."""
+    parts = header.strip().split(" ", 2)
+    return parts[1] if len(parts) > 1 and parts[0].lower() == "bearer" else ""
+
+
+def _peer(scope: Mapping[str, Any]) -> Peer | None:
+    tls = scope.get("extensions", {}).get("sully.tls")
+    if tls is None:
+        return None
+    peer: Peer | None = tls.get("user")
+    return peer if peer is not None else peer_of(tls.get("peer"))

@@ -1,0 +1,42 @@
+"""Users by client certificate: the common name is the user, organizations are the groups.
+
+The TLS layer has checked that our authority signed the certificate; what is left to look at on
+each request of a long connection is that it has not ended meanwhile.
+"""
+
+import hashlib
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sully.server.authentication.accounts import CREDENTIAL
+from sully.server.authentication.groups import with_authenticated
+from sully.server.requests import User
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end of a connection, and until when that holds (seconds since 1970)."""
+
+    user: User
+    expires: float
+
+
+def peer_of(certificate: Mapping[str, Any] | None, encoded: bytes | None = None) -> Peer | None:
+    """Return whom a client certificate names, None without one or for one that names nobody."""
+    if not certificate:
+        return None
+    name, groups = "", []
+    for part in certificate.get("subject", ()):
+        for key, value in part:
+            if key == "commonName":
+                name = value
+            elif key == "organizationName":
+                groups.append(value)
+    if not name:
+        return None
+    ends = certificate.get("notAfter")
+    expires = ssl.cert_time_to_seconds(ends) if ends else float("inf")
+    extra = {CREDENTIAL: (f"X509SHA256={hashlib.sha256(encoded).hexdigest()}",)} if encoded else {}
+    return Peer(User(name, with_authenticated(name, groups), extra=extra), expires)

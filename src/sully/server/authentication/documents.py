@@ -1,0 +1,24 @@
+"""The pages by which others check our tokens themselves: OpenID discovery and the public key."""
+
+from sully.machinery.codec import to_json
+from sully.server.authentication.keys import ALGORITHM, SigningKey
+from sully.server.authentication.tokens import ISSUER
+from sully.server.http.pages import Page
+
+CONFIGURATION = "/.well-known/openid-configuration"
+KEYS = "/openid/v1/jwks"
+
+
+def pages(key: SigningKey, url: str) -> dict[str, Page]:
+    """Return the pages by path; `url` is where others reach the server."""
+    configuration = {
+        "issuer": ISSUER,
+        "jwks_uri": f"{url}{KEYS}",
+        "response_types_supported": ["id_token"],
+        "subject_types_supported": ["public"],
+        "id_token_signing_alg_values_supported": [ALGORITHM],
+    }
+    return {
+        CONFIGURATION: Page(to_json(configuration), "application/json"),
+        KEYS: Page(to_json({"keys": [key.jwk()]}), "application/jwk-set+json"),
+    }

@@ -1,0 +1,63 @@
+"""TokenReview and SelfSubjectReview: what a token is worth, and who the caller is.
+
+Both are asked and answered, never stored (server/virtual.py).
+"""
+
+from collections.abc import Callable
+
+from sully.machinery.errors import BadRequest
+from sully.machinery.strategy import Obj
+from sully.machinery.timestamps import format_time
+from sully.runtime.clock import Clock
+from sully.server.authentication.accounts import AUDIENCES, Accounts, TokenError
+from sully.server.requests import Request, User
+
+GROUP = "authentication.k8s.io"
+
+
+def who_am_i(clock: Clock) -> Callable[[Request, Obj], Obj]:
+    """Return what answers SelfSubjectReviews."""
+
+    def answer(request: Request, _obj: Obj) -> Obj:
+        # A new object: what the caller sent along is not looked at.
+        return {
+            "metadata": {"creationTimestamp": format_time(clock.now())},
+            "status": {"userInfo": user_info(request.user)},
+        }
+
+    return answer
+
+
+def review_tokens(accounts: Accounts) -> Callable[[Request, Obj], Obj]:
+    """Return what answers TokenReviews."""
+
+    def answer(_request: Request, obj: Obj) -> Obj:
+        spec = obj["spec"]
+        if not spec.get("token"):
+            raise BadRequest("token is required for TokenReview in authentication")
+        try:
+            accepted = accounts.check(spec["token"], spec.get("audiences") or AUDIENCES)
+        except TokenError as error:
+            return {**obj, "status": {"user": {}, "error": str(error)}}
+        return {
+            **obj,
+            "status": {
+                "authenticated": True,
+                "user": user_info(accepted.user),
+                "audiences": list(accepted.audiences),
+            },
+        }
+
+    return answer
+
+
+def user_info(user: User) -> Obj:
+    """Return a user as objects show one."""
+    info: Obj = {"username": user.name}
+    if user.uid:
+        info["uid"] = user.uid
+    if user.groups:
+        info["groups"] = list(user.groups)
+    if user.extra:
+        info["extra"] = {key: list(values) for key, values in sorted(user.extra.items())}
+    return info

@@ -1,0 +1,111 @@
+"""Service-account tokens as values: their claims, and their form as JSON web tokens.
+
+A token says whose it is, whom it is for and until when; the signature says that we said so.
+Whether its account still exists is asked by accounts.py, each time it is used.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from sully.machinery.codec import from_json, to_json
+from sully.server.authentication.keys import ALGORITHM, SigningKey, decode, encode
+
+ISSUER = "https://kubernetes.default.svc.cluster.local"
+PREFIX = "system:serviceaccount:"
+MAX_LENGTH = 16 * 1024  # no token of ours is nearly as long
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """An object by name and identity."""
+
+    name: str
+    uid: str
+
+    def claim(self) -> dict[str, str]:
+        """Return how a token names the object."""
+        return {"name": self.name, "uid": self.uid}
+
+
+@dataclass(frozen=True, slots=True)
+class Claims:
+    """What a token says. Times are seconds since 1970."""
+
+    namespace: str
+    account: Bound
+    audiences: tuple[str, ...]
+    issued: int
+    expires: int
+    id: str
+    pod: Bound | None = None
+    node: Bound | None = None
+    secret: Bound | None = None
+
+    @property
+    def subject(self) -> str:
+        """Return the name of the user that the token stands for."""
+        return f"{PREFIX}{self.namespace}:{self.account.name}"
+
+
+def sign(claims: Claims, key: SigningKey) -> str:
+    """Write a token."""
+    private: dict[str, Any] = {"namespace": claims.namespace}
+    for name in ("node", "pod", "secret"):
+        bound: Bound | None = getattr(claims, name)
+        if bound is not None:
+            private[name] = bound.claim()
+    private["serviceaccount"] = claims.account.claim()
+    payload = {
+        "aud": list(claims.audiences),
+        "exp": claims.expires,
+        "iat": claims.issued,
+        "iss": ISSUER,
+        "jti": claims.id,
+        "kubernetes.io": private,
+        "nbf": claims.issued,
+        "sub": claims.subject,
+    }
+    signed = f"{_head(key)}.{encode(to_json(payload))}"
+    return f"{signed}.{encode(key.sign(signed.encode()))}"
+
+
+def read(token: str, key: SigningKey) -> Claims | None:
+    """Return what a token says, None for what we have not signed.
+
+    All our tokens have the same head, and no other head is looked into: what a token asks for is
+    no reason to check it another way.
+    """
+    head, _, rest = token.partition(".")
+    payload, _, signature = rest.partition(".")
+    if len(token) > MAX_LENGTH or head != _head(key):
+        return None
+    try:
+        if not key.verifies(f"{head}.{payload}".encode(), decode(signature)):
+            return None
+    except ValueError:
+        return None
+    said = from_json(decode(payload))
+    return _claims(said) if said["iss"] == ISSUER else None
+
+
+def _head(key: SigningKey) -> str:
+    return encode(to_json({"alg": ALGORITHM, "kid": key.id}))
+
+
+def _claims(payload: dict[str, Any]) -> Claims:
+    private = payload["kubernetes.io"]
+    bound = {
+        name: Bound(private[name]["name"], private[name]["uid"])
+        for name in ("pod", "node", "secret")
+        if name in private
+    }
+    account = private["serviceaccount"]
+    return Claims(
+        namespace=private["namespace"],
+        account=Bound(account["name"], account["uid"]),
+        audiences=tuple(payload["aud"]),
+        issued=payload["nbf"],
+        expires=payload["exp"],
+        id=payload["jti"],
+        **bound,
+    )

@@ -1,0 +1,131 @@
+"""The question of authorisation and its answer, as values.
+
+Whoever asks (http/, inprocess.py, impersonation, reviews) builds `Attributes` and gives them with
+a user to an `Authorizer`; authorizer.py has the one that the server uses, enforce.py turns its
+refusals into answers.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+from urllib.parse import unquote
+
+from sully.machinery import fieldselectors
+from sully.machinery.labels import SelectorError
+from sully.machinery.names import path_segment_problems
+from sully.server.requests import Target, User, split_path
+
+NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
+
+_VERBS = {
+    "POST": "create",
+    "GET": "get",
+    "HEAD": "get",
+    "PUT": "update",
+    "PATCH": "patch",
+    "DELETE": "delete",
+}
+_OF_MANY = ("list", "watch", "deletecollection")
+_NAMESPACE_PARTS = ("status", "finalize")
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """What somebody wants to do: a verb on a resource, or a method on a path."""
+
+    verb: str
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+    subresource: str = ""
+    namespace: str = ""
+    name: str = ""
+    path: str | None = None  # set for paths that are no resources; nothing else counts then
+    # Fields that selected objects must have, for lists and watches.
+    fields: Mapping[str, str] = field(default_factory=lambda: NO_OPTIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The answer: whether it is allowed, and why."""
+
+    allowed: bool
+    reason: str = ""
+
+
+class Authorizer(Protocol):
+    """Decides; an answer needs no waiting, everything it depends on is in memory."""
+
+    def decide(self, user: User, attributes: Attributes) -> Verdict:
+        """Say whether a user may do something."""
+        ...
+
+
+def on_target(verb: str, target: Target, options: Mapping[str, str] = NO_OPTIONS) -> Attributes:
+    """Return the question that a request on a resource raises."""
+    resource = target.resource
+    namespace, name = target.namespace, target.name
+    if resource.plural == "namespaces" and resource.group == "":
+        # A namespace lies in itself: who is admin in it may look at it.
+        namespace = name
+    fields = selected_fields(options.get("fieldSelector", "")) if verb in _OF_MANY else NO_OPTIONS
+    return Attributes(
+        verb,
+        resource.group,
+        target.version,
+        resource.plural,
+        target.subresource,
+        namespace,
+        name or _selected_name(fields),
+        fields=fields,
+    )
+
+
+def on_path(method: str, path: str, options: Mapping[str, str] = NO_OPTIONS) -> Attributes:
+    """Return the question that a path raises which leads to no resource of ours.
+
+    It may still have the form of one; who may not read such resources learns nothing else.
+    """
+    split = split_path(path)
+    if split is None or not split[2]:
+        return Attributes(method.lower(), path=path)
+    group, version, parts = split
+    parts = [unquote(part) for part in parts]
+    verb = _VERBS.get(method, "")
+    if parts[0] == "watch" and len(parts) > 1:
+        verb, parts = "watch", parts[1:]
+    namespace = ""
+    if parts[0] == "namespaces" and len(parts) > 1:
+        namespace = parts[1]
+        if len(parts) > 2 and parts[2] not in _NAMESPACE_PARTS:
+            parts = parts[2:]
+    resource, name, subresource = [*parts, "", "", ""][:3]
+    if not name:
+        listing = "watch" if is_true(options.get("watch")) else "list"
+        verb = {"get": listing, "delete": "deletecollection"}.get(verb, verb)
+    fields = selected_fields(options.get("fieldSelector", "")) if verb in _OF_MANY else NO_OPTIONS
+    name = name or _selected_name(fields)
+    return Attributes(verb, group, version, resource, subresource, namespace, name, fields=fields)
+
+
+def is_true(value: str | None) -> bool:
+    """Read a boolean option as the API does: anything but false and 0 is true."""
+    return value is not None and value.lower() not in ("false", "0")
+
+
+def selected_fields(selector: str) -> Mapping[str, str]:
+    """Return the fields to which a selector gives one value; none if it cannot be read."""
+    if not selector:
+        return NO_OPTIONS
+    try:
+        found = fieldselectors.parse(selector)
+    except SelectorError:
+        # The verb will refuse it; until then it selects nothing anyone has a right to.
+        return NO_OPTIONS
+    return {each.field: each.value for each in found.requirements if not each.negated}
+
+
+def _selected_name(fields: Mapping[str, str]) -> str:
+    name = fields.get("metadata.name", "")
+    return "" if path_segment_problems(name) else name

@@ -1,0 +1,166 @@
+"""The authorizer of the server: the masters' group, then node identities, then roles.
+
+Each may allow; nobody can deny. Who is allowed by none of them is refused, with what they had to
+say as the reason. Neighbours: index.py (roles and bindings), nodes.py (what nodes may), feed.py.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from sully.api.rbac.rules import question
+from sully.machinery.errors import not_found
+from sully.runtime.clock import Clock
+from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.feed import Feed, Sink
+from sully.server.authorization.index import BINDINGS, ROLES, Index
+from sully.server.authorization.nodes import Nodes, node_name
+from sully.server.authorization.relations import Relations
+from sully.server.objects import Objects
+from sully.server.requests import User
+from sully.store.base import Key, Store
+from sully.store.errors import ClosedError
+
+Obj = dict[str, Any]
+
+MASTERS = "system:masters"
+ALLOWED = Verdict(allowed=True)
+PULL_SECONDS = 1.0
+"""How often the authorizer looks at the store when nobody asks it anything."""
+_UNRESOLVED = "node authorizer does not support user rule resolution"
+
+
+@dataclass(slots=True)
+class Rules:
+    """All rules that hold for a user in a namespace, and what could not be found out."""
+
+    rules: list[Obj] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+class _Roles:
+    def __init__(self, index: Index) -> None:
+        self.put = index.put_role
+        self._index = index
+
+    def drop(self, namespace: str, name: str) -> None:
+        self._index.drop_role((namespace, name))
+
+
+class _Bindings:
+    def __init__(self, index: Index) -> None:
+        self.put = index.put_binding
+        self._index = index
+
+    def drop(self, namespace: str, name: str) -> None:
+        self._index.drop_binding((namespace, name))
+
+
+class RbacAuthorizer:
+    """Decides by the roles and bindings in a store; before `start` only masters are let in."""
+
+    def __init__(self, store: Store, objects: Objects) -> None:
+        self._index = Index()
+        roles, bindings = _Roles(self._index), _Bindings(self._index)
+        sinks: dict[str, Sink] = {
+            **dict.fromkeys(ROLES, roles),
+            **dict.fromkeys(BINDINGS, bindings),
+        }
+        self._feed = Feed(store, objects, sinks)
+        relations = Relations()
+        # Pods change often and only questions about nodes need them: a feed of their own.
+        self._pods = Feed(store, objects, {"pods": relations})
+        self._nodes = Nodes(relations, partial(_lookup, store, objects))
+
+    async def start(self) -> None:
+        """Take in the roles, bindings and pods there are."""
+        await self._feed.open()
+        await self._pods.open()
+
+    async def keep(self, clock: Clock) -> None:
+        """Follow the store for as long as the server runs."""
+        with suppress(ClosedError):
+            while True:
+                await self.catch_up()
+                await clock.sleep(PULL_SECONDS)
+
+    async def catch_up(self) -> None:
+        """Take in everything now, and list again what the thread was lost of."""
+        await self._feed.catch_up()
+        await self._pods.catch_up()
+
+    def decide(self, user: User, attributes: Attributes) -> Verdict:
+        """Say whether a user may do something."""
+        if MASTERS in user.groups:
+            return ALLOWED
+        self._feed.pull()
+        reasons = []
+        node = node_name(user)
+        if node is not None:
+            self._pods.pull()
+            verdict = self._nodes.decide(node, attributes)
+            if verdict.allowed:
+                return verdict
+            reasons.append(verdict.reason)
+        verdict = self._by_roles(user, attributes)
+        if verdict.allowed or not reasons:
+            return verdict
+        text = "\n".join(reason for reason in (*reasons, verdict.reason) if reason)
+        return Verdict(allowed=False, reason=text)
+
+    def _by_roles(self, user: User, attributes: Attributes) -> Verdict:
+        problems: list[str] = []
+        path = attributes.path
+        asked = question(
+            attributes.verb,
+            attributes.group,
+            attributes.resource,
+            attributes.subresource,
+            attributes.name,
+        )
+        for grant in self._index.grants(user, attributes.namespace if path is None else ""):
+            rights = grant.role.rights
+            if rights is None:
+                problems.append(_no_role(grant.role.at))
+            elif rights.grant(asked) if path is None else rights.grant_path(asked.verb, path):
+                return Verdict(allowed=True, reason=f"RBAC: allowed by {grant.describe()}")
+        return Verdict(allowed=False, reason=f"RBAC: {_joined(problems)}" if problems else "")
+
+    def rules_for(self, user: User, namespace: str) -> Rules:
+        """Gather everything that roles grant to a user in a namespace."""
+        self._feed.pull()
+        found = Rules()
+        if node_name(user) is not None:
+            found.problems.append(_UNRESOLVED)
+        for grant in self._index.grants(user, namespace):
+            if grant.role.rights is None:
+                found.problems.append(_no_role(grant.role.at))
+            else:
+                found.rules += grant.role.rights.rules
+        return found
+
+    def rules_of(self, kind: str, namespace: str, name: str) -> list[Obj]:
+        """Return the rules of a role that a binding names."""
+        self._feed.pull()
+        rights = self._index.rights(kind, namespace, name)
+        if rights is None:
+            plural = "clusterroles" if kind == "ClusterRole" else "roles"
+            raise not_found(plural, "rbac.authorization.k8s.io", name)
+        return list(rights.rules)
+
+
+def _lookup(store: Store, objects: Objects, resource: str, namespace: str, name: str) -> Obj | None:
+    record = store.newest(Key(resource, namespace, name))
+    return None if record is None else objects.bare(record)
+
+
+def _no_role(role: tuple[str, str]) -> str:
+    namespace, name = role
+    kind = "role" if namespace else "clusterrole"
+    return str(not_found(kind, "rbac.authorization.k8s.io", name))
+
+
+def _joined(problems: list[str]) -> str:
+    texts = list(dict.fromkeys(problems))
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

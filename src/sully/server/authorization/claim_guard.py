@@ -1,0 +1,82 @@
+"""Divides the status of claims among those who write it: the scheduler's part and the drivers'.
+
+Who may write `resourceclaims/status` may not therefore hand out devices: changing the allocation or
+the reservations takes a right on the subresource `resourceclaims/binding` as well, and what drivers
+report about devices takes one on `resourceclaims/driver` under the driver's name. A driver that
+runs on a node is held to claims of that node. Neither subresource can be called; they exist for
+rules only, as in Kubernetes since 1.36 (gate DRAResourceClaimGranularStatusAuthorization).
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sully.machinery.gates import Gates
+from sully.server.authorization.attributes import Attributes, Authorizer
+from sully.server.authorization.enforce import refusal
+from sully.server.guards import Attempt
+from sully.server.requests import Target, User
+
+Obj = dict[str, Any]
+
+GATE = "DRAResourceClaimGranularStatusAuthorization"
+NODE = "authentication.kubernetes.io/node-name"
+_VERBS = ("update", "patch")  # either will do: a guard does not see which one was called
+
+
+class ClaimGuard:
+    """Checks which parts of a claim's status somebody changes."""
+
+    def __init__(self, authorizer: Authorizer, gates: Gates) -> None:
+        self._authorizer = authorizer
+        self._gates = gates
+
+    def check(self, attempt: Attempt) -> None:
+        """Refuse who changes a part that is somebody else's."""
+        target, obj, old = attempt.request.target, attempt.obj, attempt.old
+        claims = (target.resource.group, target.resource.plural, target.subresource)
+        if claims != ("resource.k8s.io", "resourceclaims", "status") or obj is None or old is None:
+            return
+        if not self._gates[GATE]:
+            return
+        user = attempt.request.user
+        after, before = obj.get("status") or {}, old.get("status") or {}
+        if any(after.get(part) != before.get(part) for part in ("allocation", "reservedFor")):
+            self._require(user, [_asked(verb, target, "binding", target.name) for verb in _VERBS])
+        near = _runs_where(user, before)
+        for driver in changed_drivers(after.get("devices") or [], before.get("devices") or []):
+            reaches = ("associated-node", "arbitrary-node") if near else ("arbitrary-node",)
+            verbs = [f"{reach}:{verb}" for reach in reaches for verb in _VERBS]
+            self._require(user, [_asked(verb, target, "driver", driver) for verb in verbs])
+
+    def _require(self, user: User, ways: list[Attributes]) -> None:
+        verdicts = [self._authorizer.decide(user, asked) for asked in ways]
+        if not any(verdict.allowed for verdict in verdicts):
+            raise refusal(user, ways[0], verdicts[0])
+
+
+def _asked(verb: str, target: Target, part: str, name: str) -> Attributes:
+    resource = target.resource
+    return Attributes(
+        verb, resource.group, target.version, resource.plural, part, target.namespace, name
+    )
+
+
+def changed_drivers(after: list[Obj], before: list[Obj]) -> list[str]:
+    """Return the drivers whose reports differ, in order of their names."""
+    drivers = {report.get("driver", "") for report in (*after, *before)}
+    return sorted(each for each in drivers if list(_of(each, after)) != list(_of(each, before)))
+
+
+def _of(driver: str, reports: list[Obj]) -> Iterator[Obj]:
+    return (report for report in reports if report.get("driver", "") == driver)
+
+
+def _runs_where(user: User, status: Obj) -> bool:
+    """Say whether a user's credentials are of the one node that a claim is allocated on."""
+    nodes = tuple(user.extra.get(NODE, ()))
+    selector = (status.get("allocation") or {}).get("nodeSelector") or {}
+    return len(nodes) == 1 and any(
+        field.get("key") == "metadata.name" and field.get("values") == list(nodes)
+        for term in selector.get("nodeSelectorTerms") or ()
+        for field in term.get("matchFields") or ()
+    )

@@ -1,0 +1,101 @@
+"""Nobody may give away more than they have: the check of writes to roles and bindings.
+
+Who may `escalate` a role, or `bind` it, is exempt, and so are the masters. Everybody else must hold
+each right that a role contains, in the namespace of the role or binding.
+"""
+
+from typing import Any
+
+from sully.api.rbac.coverage import described, missing, quoted
+from sully.api.rbac.names import GROUP
+from sully.machinery.errors import forbidden
+from sully.machinery.gotext import quote
+from sully.server.authorization.attributes import Attributes
+from sully.server.authorization.authorizer import MASTERS, RbacAuthorizer
+from sully.server.guards import Attempt
+from sully.server.requests import Target, User
+
+Obj = dict[str, Any]
+
+_EVERYTHING = (
+    {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]},
+    {"verbs": ["*"], "nonResourceURLs": ["*"]},
+)
+_AGGREGATES = "must have cluster-admin privileges to use the aggregationRule"
+# What the garbage collector must be able to change without having the rights itself.
+_LEAVING = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
+
+
+class EscalationGuard:
+    """Checks what somebody puts into roles and whom they give them to."""
+
+    def __init__(self, authorizer: RbacAuthorizer) -> None:
+        self._authorizer = authorizer
+
+    def check(self, attempt: Attempt) -> None:
+        """Refuse to give away rights that the writer does not have."""
+        target, user, obj = attempt.request.target, attempt.request.user, attempt.obj
+        if target.resource.group != GROUP or obj is None or MASTERS in user.groups:
+            return
+        if attempt.old is not None and _only_leaves(obj, attempt.old):
+            return
+        if target.resource.plural in ("roles", "clusterroles"):
+            self._check_role(user, target, obj, attempt.old or {})
+        else:
+            self._check_binding(user, target, obj)
+
+    def _check_role(self, user: User, target: Target, role: Obj, old: Obj) -> None:
+        resource = target.resource
+        escalate = Attributes(
+            "escalate",
+            GROUP,
+            "*",
+            resource.plural,
+            namespace=target.namespace,
+            name=target.name,
+        )
+        if self._authorizer.decide(user, escalate).allowed:
+            return
+        name = role["metadata"].get("name", "")
+        problem = self._lacks(user, target.namespace, role.get("rules") or [])
+        if problem:
+            raise forbidden(resource.plural, GROUP, name, problem)
+        gathers = role.get("aggregationRule") or old.get("aggregationRule")
+        if gathers and self._lacks(user, target.namespace, list(_EVERYTHING)):
+            raise forbidden(resource.plural, GROUP, name, _AGGREGATES)
+
+    def _check_binding(self, user: User, target: Target, binding: Obj) -> None:
+        ref, namespace = binding["roleRef"], target.namespace
+        roles = "clusterroles" if ref["kind"] == "ClusterRole" else "roles"
+        bind = Attributes("bind", GROUP, "*", roles, namespace=namespace, name=ref["name"])
+        if self._authorizer.decide(user, bind).allowed:
+            return
+        rules = self._authorizer.rules_of(ref["kind"], namespace, ref["name"])
+        problem = self._lacks(user, namespace, rules)
+        if problem:
+            name = binding["metadata"].get("name", "")
+            raise forbidden(target.resource.plural, GROUP, name, problem)
+
+    def _lacks(self, user: User, namespace: str, rules: list[Obj]) -> str:
+        """Say which of these rights somebody does not have; empty if they have all."""
+        held = self._authorizer.rules_for(user, namespace)
+        lacking = missing(held.rules, rules)
+        if not lacking:
+            return ""
+        text = (
+            f"user {quote(user.name)} (groups={quoted(user.groups)}) is attempting to grant RBAC"
+            " permissions not currently held:\n" + "\n".join(described(lacking))
+        )
+        if held.problems:
+            text += f"; resolution errors: [{' '.join(held.problems)}]"
+        return text
+
+
+def _only_leaves(obj: Obj, old: Obj) -> bool:
+    """Say whether nothing changes but what an object waits for before it goes."""
+    return _without(obj) == _without(old)
+
+
+def _without(obj: Obj) -> Obj:
+    metadata = {key: value for key, value in obj["metadata"].items() if key not in _LEAVING}
+    return {**obj, "metadata": metadata}

@@ -1,0 +1,20 @@
+"""All cluster roles and bindings that are there from the start."""
+
+from sully.api.rbac.aggregation import gathered
+from sully.server.authorization.policy import nodes, people, programs
+from sully.server.authorization.policy.writing import Obj
+
+
+def _complete(roles: tuple[Obj, ...]) -> tuple[Obj, ...]:
+    """Give aggregated roles their rules, so that they hold before any controller runs.
+
+    In the order in which they gather from each other: view, edit, admin.
+    """
+    named = {role["metadata"]["name"]: role for role in roles}
+    for name in ("view", "edit", "admin"):
+        named[name] = named[name] | {"rules": gathered(named[name], named.values())}
+    return tuple(named.values())
+
+
+CLUSTER_ROLES: tuple[Obj, ...] = _complete((*people.ROLES, *nodes.ROLES, *programs.ROLES))
+CLUSTER_ROLE_BINDINGS: tuple[Obj, ...] = (*people.BINDINGS, *nodes.BINDINGS, *programs.BINDINGS)

@@ -1,0 +1,135 @@
+"""Answers the reviews: may I, may they, and what may I at all.
+
+They ask the same authorizer as every request does. The kinds are in api/authorization; `register`
+tells the server who answers them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from sully.api.authorization.reviews import (
+    GROUP,
+    validate_local,
+    validate_metadata,
+    validate_question,
+    validate_subject,
+)
+from sully.machinery.errors import BadRequest, invalid
+from sully.machinery.fields import FieldError
+from sully.server.authorization.attributes import Attributes, selected_fields
+from sully.server.authorization.authorizer import RbacAuthorizer
+from sully.server.requests import Request, User
+from sully.server.virtual import Virtuals
+
+Obj = dict[str, Any]
+
+
+class Reviews:
+    """Answers questions about rights."""
+
+    def __init__(self, authorizer: RbacAuthorizer) -> None:
+        self._authorizer = authorizer
+
+    def register(self, virtuals: Virtuals) -> None:
+        """Answer for all kinds of the group."""
+        virtuals.add(GROUP, "selfsubjectaccessreviews", self.own)
+        virtuals.add(GROUP, "subjectaccessreviews", self.somebodys)
+        virtuals.add(GROUP, "localsubjectaccessreviews", self.local)
+        virtuals.add(GROUP, "selfsubjectrulesreviews", self.rules)
+
+    def own(self, request: Request, review: Obj) -> Obj:
+        """Say whether the caller may."""
+        _check(*validate_question(review["spec"]), *validate_metadata(review))
+        return self._answered(review, request.user)
+
+    def somebodys(self, _request: Request, review: Obj) -> Obj:
+        """Say whether somebody else may."""
+        spec = review["spec"]
+        _check(*validate_question(spec), *validate_subject(spec), *validate_metadata(review))
+        return self._answered(review, _subject(spec))
+
+    def local(self, request: Request, review: Obj) -> Obj:
+        """Say whether somebody else may, in the namespace of the request."""
+        spec, namespace = review["spec"], request.target.namespace
+        given = review["metadata"].setdefault("namespace", namespace)
+        if given != namespace:
+            raise BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the"
+                " request"
+            )
+        _check(
+            *validate_question(spec),
+            *validate_subject(spec),
+            *validate_metadata(review, namespaced=True),
+            *validate_local(namespace, spec),
+        )
+        return self._answered(review, _subject(spec))
+
+    def rules(self, request: Request, review: Obj) -> Obj:
+        """List what the caller may do in a namespace."""
+        namespace = review["spec"].get("namespace", "")
+        if not namespace:
+            raise BadRequest("no namespace on request")
+        found = self._authorizer.rules_for(request.user, namespace)
+        status: Obj = {
+            "resourceRules": list(_resource_rules(found.rules)),
+            "nonResourceRules": list(_path_rules(found.rules)),
+            "incomplete": bool(found.problems),
+        }
+        if found.problems:
+            status["evaluationError"] = ", ".join(found.problems)
+        return {**review, "status": status}
+
+    def _answered(self, review: Obj, user: User) -> Obj:
+        verdict = self._authorizer.decide(user, asked(review["spec"]))
+        status: Obj = {"allowed": verdict.allowed}
+        if verdict.reason:
+            status["reason"] = verdict.reason
+        return {**review, "status": status}
+
+
+def asked(spec: Obj) -> Attributes:
+    """Return the question of a review."""
+    path = spec.get("nonResourceAttributes")
+    if path is not None:
+        return Attributes(path.get("verb", ""), path=path.get("path", ""))
+    given = spec["resourceAttributes"]
+    selector = given.get("fieldSelector") or {}
+    fields = dict(selected_fields(selector.get("rawSelector", "")))
+    for each in selector.get("requirements") or ():
+        if each.get("operator") == "In" and len(each.get("values") or ()) == 1:
+            fields[each["key"]] = each["values"][0]
+    return Attributes(
+        given.get("verb", ""),
+        given.get("group", ""),
+        given.get("version", ""),
+        given.get("resource", ""),
+        given.get("subresource", ""),
+        given.get("namespace", ""),
+        given.get("name", ""),
+        fields=fields,
+    )
+
+
+def _subject(spec: Obj) -> User:
+    extra = {key: tuple(values) for key, values in (spec.get("extra") or {}).items()}
+    return User(spec.get("user", ""), tuple(spec.get("groups") or ()), spec.get("uid", ""), extra)
+
+
+def _check(*problems: FieldError) -> None:
+    if problems:
+        # Kind and name are empty on the wire.
+        raise invalid("", GROUP, "", problems)
+
+
+def _resource_rules(rules: list[Obj]) -> Iterator[Obj]:
+    for rule in rules:
+        if rule.get("resources"):
+            parts = ("verbs", "apiGroups", "resources", "resourceNames")
+            yield {part: rule[part] for part in parts if rule.get(part)}
+
+
+def _path_rules(rules: list[Obj]) -> Iterator[Obj]:
+    for rule in rules:
+        if rule.get("nonResourceURLs"):
+            yield {"verbs": rule["verbs"], "nonResourceURLs": rule["nonResourceURLs"]}

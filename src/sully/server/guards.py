@@ -1,0 +1,29 @@
+"""Checks of a write that need the objects and who writes, for all kinds alike.
+
+A guard runs after a kind's own admission, before validation; it refuses by raising. Who has the
+right to call an endpoint at all was decided before (authorization/).
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sully.machinery.strategy import Obj
+from sully.server.requests import Request
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A write as it is about to happen, in hub form; nobody may change the objects."""
+
+    request: Request
+    operation: str  # create, update, delete, or connect (a subresource with verbs of its own)
+    obj: Obj | None  # None: it is to go
+    old: Obj | None  # None: it does not exist yet, or is not part of what is written
+
+
+class Guard(Protocol):
+    """Somebody who may refuse a write."""
+
+    def check(self, attempt: Attempt) -> None:
+        """Raise the answer if this must not happen."""
+        ...

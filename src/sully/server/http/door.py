@@ -1,0 +1,137 @@
+"""The way in: who asks, as whom, whether there is room, whether they may; and a note of it.
+
+One `Visit` goes with each request. `Door.admit` runs the checks in the order of the reference:
+identity, impersonation, limits, permission. What a request wrote is told to the audit log at
+its end, whatever the end was.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sully.machinery.errors import ApiError, Unauthorized
+from sully.runtime.clock import Clock
+from sully.runtime.ids import Ids
+from sully.server.audit import DECISION, REASON, AuditLog, Entry
+from sully.server.authentication.authenticator import Authenticator
+from sully.server.authentication.groups import ANONYMOUS
+from sully.server.authentication.impersonation import PREFIX, impersonate, wanted
+from sully.server.authorization.attributes import Attributes, Authorizer
+from sully.server.authorization.enforce import refusal
+from sully.server.http.exchange import Exchange
+from sully.server.limits import READ, WATCH, WRITE, Limits, Slot
+from sully.server.requests import Target, User
+
+_WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+
+
+@dataclass(slots=True)
+class Visit:
+    """What is known about a request, also when it fails."""
+
+    caller: User | None = None  # whom the credentials name
+    user: User | None = None  # as whom the request acts
+    target: Target | None = None
+    verb: str = ""
+    slot: Slot | None = None
+    allowed: bool | None = None  # None: nobody was asked
+    why: str = ""
+    constraint: str = ""
+    error: ApiError | None = None
+
+
+@dataclass(slots=True)
+class Door:
+    """Lets requests in."""
+
+    authenticator: Authenticator
+    authorizer: Authorizer
+    limits: Limits
+    clock: Clock
+    ids: Ids
+    audit: AuditLog | None = None
+    anonymous: bool = False  # whether those without credentials get past pages that are public
+
+    def greet(self, exchange: Exchange, visit: Visit) -> None:
+        """Find out who asks; raises Unauthorized."""
+        visit.caller = visit.user = self.authenticator.authenticate(
+            exchange.scope, exchange.headers
+        )
+
+    def admit(self, exchange: Exchange, visit: Visit, asked: Attributes) -> User:
+        """Return as whom a request may go on; raises Forbidden or TooManyRequests."""
+        user = visit.user
+        if user is None:
+            raise ValueError("who asks must be known first")
+        if user is ANONYMOUS and not self.anonymous:
+            raise Unauthorized("Unauthorized")
+        for name in exchange.headers:
+            if name.startswith(PREFIX):
+                user = visit.user = self._other(exchange, user, visit, asked)
+                break
+        visit.slot = self.limits.enter(user, kind_of(exchange, asked))
+        verdict = self.authorizer.decide(user, asked)
+        visit.allowed, visit.why = verdict.allowed, verdict.reason
+        if not verdict.allowed:
+            raise refusal(user, asked, verdict)
+        return user
+
+    def _other(self, exchange: Exchange, user: User, visit: Visit, asked: Attributes) -> User:
+        wish = wanted(exchange.scope["headers"])
+        if wish is None:
+            return user
+        visit.allowed = False
+        other, visit.constraint = impersonate(user, wish, asked, self.authorizer)
+        return other
+
+    def leave(self, exchange: Exchange, visit: Visit, received: datetime | None) -> None:
+        """Note that a request has ended."""
+        if visit.slot is not None:
+            visit.slot.release()
+        if received is not None and self.audit is not None and _is_write(visit):
+            self.audit.write(self._entry(exchange, visit, received))
+
+    def received(self, exchange: Exchange) -> datetime | None:
+        """Return when a write began; nobody wants to know it of the rest."""
+        if self.audit is None or exchange.method not in _WRITES:
+            return None
+        return self.clock.now()
+
+    def _entry(self, exchange: Exchange, visit: Visit, received: datetime) -> Entry:
+        client = exchange.scope.get("client")
+        return Entry(
+            id=self.ids.uid(),
+            verb=visit.verb.lower() or exchange.method.lower(),
+            uri=exchange.path + ("?dryRun=All" if exchange.query.get("dryRun") else ""),
+            received=received,
+            ended=self.clock.now(),
+            code=exchange.code,
+            reason="" if visit.error is None else visit.error.reason,
+            user=visit.caller,
+            acting=None if visit.user is visit.caller else visit.user,
+            target=visit.target,
+            name=exchange.object_name,
+            agent=exchange.header("user-agent"),
+            source=client[0] if client else "",
+            annotations=_annotations(visit),
+        )
+
+
+def kind_of(exchange: Exchange, asked: Attributes) -> str:
+    """Say what a request counts as."""
+    if exchange.method in _WRITES:
+        return WRITE
+    return WATCH if asked.verb == "watch" else READ
+
+
+def _is_write(visit: Visit) -> bool:
+    """Say whether something was to be changed: reviews only ask."""
+    return visit.target is None or not visit.target.resource.virtual
+
+
+def _annotations(visit: Visit) -> dict[str, str]:
+    if visit.allowed is None:
+        return {}
+    found = {DECISION: "allow" if visit.allowed else "forbid", REASON: visit.why}
+    if visit.constraint:
+        found["authentication.k8s.io/impersonation-constraint"] = visit.constraint
+    return found

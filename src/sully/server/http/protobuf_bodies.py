@@ -1,0 +1,100 @@
+"""Bodies in Kubernetes' protobuf form, which Go clients and `kubectl create` send.
+
+Only bodies are read: answers are JSON, which all of these clients accept too. How bytes become an
+object is machinery/protobuf.py; here is which type of the tables a body is, and what is answered
+when it cannot be read.
+"""
+
+from sully.api.numbers import numbers_text
+from sully.api.tables import META
+from sully.machinery.errors import BadRequest, UnsupportedMediaType
+from sully.machinery.gotext import quote
+from sully.machinery.protobuf import Envelope, read_envelope, read_message
+from sully.machinery.protobuf_numbers import Numbers
+from sully.machinery.protobuf_wire import ProtobufError, text_of
+from sully.machinery.schema import ObjectType, TableError
+from sully.machinery.scheme import Scheme
+from sully.machinery.strategy import Obj
+from sully.server.forms import JSON, YAML
+from sully.server.requests import Target
+
+PROTOBUF = "application/vnd.kubernetes.protobuf"
+_SHOWN = 30  # bytes of an unreadable body in an error text
+
+
+def unknown_format(*accepted: str) -> UnsupportedMediaType:
+    """Refuse a body in a form that its kind does not have."""
+    return UnsupportedMediaType(
+        "the body of the request was in an unknown format - accepted media types include:"
+        f" {', '.join(accepted)}"
+    )
+
+
+class ProtobufBodies:
+    """Reads bodies of the kinds of a scheme."""
+
+    def __init__(self, scheme: Scheme) -> None:
+        self._scheme = scheme
+        self._numbers = Numbers(numbers_text)
+
+    def read(self, raw: bytes, target: Target) -> Obj:
+        """Return the value that the same object has as JSON."""
+        try:
+            envelope = read_envelope(raw)
+        except ProtobufError as error:
+            raise _unrecognised(target, error, raw) from None
+        api_version = envelope.api_version or target.group_version
+        named = Envelope(api_version, envelope.kind or target.resource.kind, envelope.raw)
+        schema = self._schema(named, target)
+        try:
+            found = read_message(envelope.raw, schema, self._numbers)
+        except ProtobufError as error:
+            raise _undecodable(named, target, str(error)) from None
+        return {"kind": named.kind, "apiVersion": api_version, **found}
+
+    def _schema(self, named: Envelope, target: Target) -> ObjectType:
+        group, _, version = named.api_version.rpartition("/")
+        try:
+            schema = self._scheme.tables.get(self._package(group, version, named.kind), named.kind)
+        except TableError:
+            registered = f"no kind {quote(named.kind)} is registered for version"
+            where = 'in scheme "pkg/api/legacyscheme/scheme.go:30"'
+            raise _undecodable(
+                named, target, f"{registered} {quote(named.api_version)} {where}"
+            ) from None
+        if not self._numbers.of(schema):
+            raise unknown_format(JSON, YAML)
+        return schema
+
+    def _package(self, group: str, version: str, kind: str) -> str:
+        if kind == "DeleteOptions":
+            return META  # every group has it under its own name
+        resource = self._scheme.by_kind(group, version, kind)
+        served = resource.version(version) if resource is not None else None
+        if served is not None:
+            return served.package
+        # Kinds that are only sent, like Binding and Eviction, belong to no resource.
+        return f"io.k8s.api.{group.partition('.')[0] or 'core'}.{version}"
+
+
+def _undecodable(named: Envelope, target: Target, problem: str) -> BadRequest:
+    version = named.api_version.rpartition("/")[2]
+    return BadRequest(
+        f"{named.kind} in version {quote(version)} cannot be handled as a"
+        f" {target.resource.kind}: {problem}"
+    )
+
+
+def _unrecognised(target: Target, error: ProtobufError, raw: bytes) -> BadRequest:
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {target.resource.kind}):"
+        f" {error} ({_summary(raw)})"
+    )
+
+
+def _summary(raw: bytes) -> str:
+    if not raw:
+        return "<empty>"
+    start = raw[:_SHOWN]
+    shown = text_of(start) if raw.startswith(b"{") else start.hex()
+    return f"{shown} ..." if len(raw) > _SHOWN else shown

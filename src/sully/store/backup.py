@@ -1,0 +1,191 @@
+"""Archives of a data directory: what is in one, and how one is made.
+
+An archive is a tar file: `manifest.json` first, then the database, then the certificates and keys
+of the directory. The keys are in it because without them no kubeconfig that was handed out would
+work again; so an archive is as secret as the directory, and both are readable by their owner only.
+The admin's kubeconfig is not in it: each start writes it anew.
+
+`copying.py` makes the copy of a database in use; `restore.py` is the way back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from io import BytesIO
+from pathlib import Path
+from typing import BinaryIO
+
+import apsw
+import msgspec
+
+from sully.store.database import Database
+from sully.store.directory import COPY_FILE, DATABASE_FILE, LOCK_FILE, DataDirectory
+from sully.store.errors import StoreError
+
+ARCHIVE_FORMAT = 1
+MANIFEST = "manifest.json"
+KEPT_SUFFIXES = (".crt", ".key", ".pub", ".pem")
+"""Which files beside the database belong to a directory's identity."""
+
+_CHUNK = 1 << 20
+
+
+class BackupError(StoreError):
+    """A backup cannot be made, or is not one."""
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an archive says about itself."""
+
+    format: int
+    revision: int
+    created: datetime
+    program: str
+    files: dict[str, str]
+    """SHA-256 of every other file in the archive, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """An archive that was written."""
+
+    path: Path
+    revision: int
+    size: int
+
+
+@contextmanager
+def copy_of_stopped(directory: Path) -> Iterator[BinaryIO]:
+    """Copy the database of a directory that no server uses; the block gets the copy.
+
+    Raises `InUseError` if one does: then that server has to make the copy.
+    """
+    if not (directory / DATABASE_FILE).is_file():
+        raise BackupError(f"{directory} has no {DATABASE_FILE}: there is nothing to back up")
+    held = DataDirectory(directory)
+    try:
+        with closing(Database(held.database())) as database:
+            # Read all of it: a backup of a damaged file would be found out too late.
+            database.load()
+            path = held.copy()
+            try:
+                copying = database.copy(path)
+                while not database.copy_more(copying, path):
+                    pass
+                with path.open("rb") as copy:
+                    yield copy
+            finally:
+                path.unlink(missing_ok=True)
+    finally:
+        held.release()
+
+
+def write_archive(
+    target: Path, database: BinaryIO, directory: Path, *, now: datetime, program: str
+) -> Made:
+    """Write an archive of a database and of the keys in a directory, whole or not at all."""
+    contents = {path.name: path.read_bytes() for path in _identity(directory)}
+    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
+    scratch = target.with_name(f".{target.name}.{os.getpid()}.db")
+    try:
+        revision, digest = _save(database, scratch)
+        files = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
+        manifest = Manifest(
+            format=ARCHIVE_FORMAT,
+            revision=revision,
+            created=now,
+            program=program,
+            files={DATABASE_FILE: digest, **files},
+        )
+        _pack(temporary, manifest, scratch, contents)
+        temporary.replace(target)
+        flush_directory(target.parent)
+    except OSError as error:
+        raise BackupError(f"cannot write {target}: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+        scratch.unlink(missing_ok=True)
+    return Made(target, manifest.revision, target.stat().st_size)
+
+
+def check_database(path: Path) -> int:
+    """Read a whole database as a start would; return its revision, or raise `OpenError`."""
+    with closing(Database(path)) as database:
+        database.verify()
+        return database.load().revision
+
+
+def private_file(path: Path) -> BinaryIO:
+    """Create a file that only its owner may read."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b")
+
+
+def flush_directory(path: Path) -> None:
+    """Make the names in a directory as durable as the files behind them."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def copy_and_hash(source: BinaryIO, target: BinaryIO) -> str:
+    """Copy a file to its end, flush it, and return the SHA-256 of what was copied."""
+    digest = hashlib.sha256()
+    while chunk := source.read(_CHUNK):
+        digest.update(chunk)
+        target.write(chunk)
+    target.flush()
+    os.fsync(target.fileno())
+    return digest.hexdigest()
+
+
+def _identity(directory: Path) -> list[Path]:
+    known = {DATABASE_FILE, LOCK_FILE, COPY_FILE}
+    return sorted(
+        path
+        for path in directory.iterdir()
+        if path.suffix in KEPT_SUFFIXES and path.name not in known and path.is_file()
+    )
+
+
+def _save(database: BinaryIO, scratch: Path) -> tuple[int, str]:
+    """Keep a copy as a file that passes for a store; return its revision and SHA-256."""
+    with private_file(scratch) as file:
+        copy_and_hash(database, file)
+    revision = check_database(scratch)
+    # A checkpointed file of its own: an archive must not need a log beside it.
+    connection = apsw.Connection(str(scratch))
+    connection.pragma("journal_mode", "delete")
+    connection.close()
+    with scratch.open("rb") as file:
+        return revision, hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _pack(path: Path, manifest: Manifest, database: Path, contents: dict[str, bytes]) -> None:
+    with private_file(path) as file:
+        with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
+            _add(archive, MANIFEST, msgspec.json.encode(manifest))
+            with database.open("rb") as data:
+                _add(archive, DATABASE_FILE, data)
+            for name, content in contents.items():
+                _add(archive, name, content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _add(archive: tarfile.TarFile, name: str, content: bytes | BinaryIO) -> None:
+    member = tarfile.TarInfo(name)
+    member.mode = 0o600
+    if isinstance(content, bytes):
+        member.size = len(content)
+        archive.addfile(member, BytesIO(content))
+    else:
+        member.size = os.fstat(content.fileno()).st_size
+        archive.addfile(member, content)

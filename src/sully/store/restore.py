@@ -1,0 +1,202 @@
+"""The way back from an archive: everything is unpacked and checked beside the data directory, then
+takes its place in one step. Until that step nothing has changed; after it all has.
+
+A restored store does not go on at the revision it was saved at, but far above it, with no history.
+Clients may hold revisions that the archive never saw, and those would be given again to other
+states: a watch that resumes there would miss changes without knowing. So it must find them gone.
+
+`backup.py` says what an archive holds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+import shutil
+import tarfile
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from sully.store.backup import (
+    ARCHIVE_FORMAT,
+    MANIFEST,
+    BackupError,
+    Manifest,
+    check_database,
+    copy_and_hash,
+    flush_directory,
+    private_file,
+)
+from sully.store.database import Database
+from sully.store.directory import DATABASE_FILE, LOCK_FILE, DataDirectory
+from sully.store.errors import OpenError
+
+REVISIONS_SKIPPED = 1_000_000_000
+"""More than any server writes between a backup and the moment it is needed."""
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+_MOST_MANIFEST = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What came back."""
+
+    manifest: Manifest
+    replaced: Path | None
+    """Where the former content of the directory is now."""
+
+
+def restore(archive: Path, directory: Path, *, force: bool = False) -> Restored:
+    """Make a directory what an archive says; with `force` also one that has something in it."""
+    directory = directory.absolute()
+    _check_target(directory, force=force)
+    directory.parent.mkdir(parents=True, exist_ok=True)
+    fresh = directory.with_name(f".{directory.name}.restore-{os.getpid()}")
+    shutil.rmtree(fresh, ignore_errors=True)
+    try:
+        fresh.mkdir(mode=0o700)
+        manifest = unpack(archive, fresh)
+        _skip_revisions(fresh / DATABASE_FILE)
+        flush_directory(fresh)
+        replaced = _take_place(fresh, directory)
+    except OSError as error:
+        raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+    return Restored(manifest, replaced)
+
+
+def unpack(archive: Path, folder: Path) -> Manifest:
+    """Unpack an archive into an empty folder and check that everything is there and whole."""
+    try:
+        with archive.open("rb") as file, tarfile.open(fileobj=file, mode="r:") as members:
+            manifest = _read_manifest(archive, members)
+            for member in members:
+                if member.name != MANIFEST:
+                    _extract(archive, members, member, manifest, folder)
+    except tarfile.TarError as error:
+        raise BackupError(f"{archive} is no backup, or it is cut short: {error}") from error
+    except OSError as error:
+        raise BackupError(f"cannot read {archive}: {error.strerror or error}") from error
+    missing = [name for name in manifest.files if not (folder / name).is_file()]
+    if missing:
+        raise BackupError(f"{archive} is damaged: it lacks {', '.join(missing)}")
+    try:
+        found = check_database(folder / DATABASE_FILE)
+    except OpenError as error:
+        raise BackupError(f"{archive} is damaged: {error}") from error
+    if found != manifest.revision:
+        raise BackupError(
+            f"{archive} is damaged: its database is at revision {found},"
+            f" its manifest says {manifest.revision}"
+        )
+    return manifest
+
+
+def _read_manifest(archive: Path, members: tarfile.TarFile) -> Manifest:
+    first = members.next()
+    content = members.extractfile(first) if first and first.name == MANIFEST else None
+    if content is None or first is None or first.size > _MOST_MANIFEST:
+        raise BackupError(f"{archive} is no backup made by `sully backup`")
+    try:
+        manifest = msgspec.json.decode(content.read(), type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise BackupError(f"{archive} is damaged: {error}") from error
+    if manifest.format > ARCHIVE_FORMAT:
+        raise BackupError(
+            f"{archive} has format {manifest.format}, this program knows formats up to"
+            f" {ARCHIVE_FORMAT}: use the newer program that wrote it"
+        )
+    if DATABASE_FILE not in manifest.files:
+        raise BackupError(f"{archive} is damaged: it lacks {DATABASE_FILE}")
+    return manifest
+
+
+def _extract(
+    archive: Path,
+    members: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    manifest: Manifest,
+    folder: Path,
+) -> None:
+    content = members.extractfile(member) if member.isfile() else None
+    # A name with a path in it is in no manifest that we wrote.
+    plain = Path(member.name).name == member.name and member.name != LOCK_FILE
+    if content is None or not plain or member.name not in manifest.files:
+        raise BackupError(f"{archive} is damaged: {member.name!r} does not belong there")
+    with private_file(folder / member.name) as file:
+        digest = _copied(content, file)
+    if digest != manifest.files[member.name]:
+        raise BackupError(f"{archive} is damaged: {member.name} is not as it was saved")
+
+
+def _copied(content: object, file: BinaryIO) -> str:
+    return copy_and_hash(content, file)  # type: ignore[arg-type]  # tarfile's own class of file
+
+
+def _skip_revisions(path: Path) -> None:
+    with closing(Database(path)) as database:
+        state = database.load()
+        database.trim(state.revision + REVISIONS_SKIPPED, [])
+
+
+def _check_target(directory: Path, *, force: bool) -> None:
+    if directory.exists() and not directory.is_dir():
+        raise BackupError(f"{directory} is no directory")
+    if directory.is_dir() and any(directory.iterdir()) and not force:
+        raise BackupError(
+            f"{directory} is not empty; give another --data-dir,"
+            " or --force to put its content aside"
+        )
+
+
+def _take_place(fresh: Path, directory: Path) -> Path | None:
+    """Let one directory take the place of another; return where that one is now."""
+    if not directory.exists() or not any(directory.iterdir()):
+        fresh.replace(directory)
+        flush_directory(directory.parent)
+        return None
+    # Held until it has moved, so that no server starts on what goes away.
+    held = DataDirectory(directory)
+    try:
+        aside = _free_name(directory)
+        _exchange(fresh, directory)
+        fresh.rename(aside)
+        flush_directory(directory.parent)
+    finally:
+        held.release()
+    return aside
+
+
+def _free_name(directory: Path) -> Path:
+    number = 1
+    while (found := directory.with_name(f"{directory.name}.replaced-{number}")).exists():
+        number += 1
+    return found
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Swap two directories in one step, or in three where the system knows no better."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is not None:
+        names = os.fsencode(one), os.fsencode(other)
+        if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+            return
+        number = ctypes.get_errno()
+        if number not in (errno.ENOSYS, errno.EINVAL):
+            raise OSError(number, os.strerror(number), str(other))
+    between = other.with_name(f"{one.name}-old")
+    other.rename(between)
+    try:
+        one.rename(other)
+    except BaseException:
+        between.rename(other)
+        raise
+    between.rename(one)

@@ -1,0 +1,346 @@
+"""All devices as they count: slices, taint slices, patches and rules, merged and kept up to date.
+
+An event costs what it touches: a slice its devices, a rule or patch the pools it names. A device is
+merged when someone asks for it, and then remembered until something about it changes. Listeners
+hear which devices may be different; the order of events never shows in the result.
+
+The merging itself is `domain/patches.py` and `domain/rules.py`; one pool is in pools.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from sully.api.resource.types import (
+    DeviceClass,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlice,
+    ResourceSlicePatch,
+)
+from sully.client.informer import Informer
+from sully.client.transport import Key
+from sully.domain.devices import EffectiveDevice, Published
+from sully.domain.patches import applies, overlay
+from sully.domain.pools import DeviceId, PoolId, pool_of
+from sully.domain.rules import NO, Choice, choose, needs_content, sourced, with_taints
+from sully.domain.selectors import Content
+from sully.domain.taints import SourcedTaint
+from sully.views.changes import Change, Features, RuleChange, Touched
+from sully.views.nameindex import ANY, NameIndex, Names, names_in
+from sully.views.places import Places
+from sully.views.pools import Pool
+
+Listener = Callable[[Change], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Marking:
+    """A rule, and what need not be worked out again for each device."""
+
+    rule: DeviceTaintRule
+    taint: SourcedTaint
+    by_name: bool
+
+    @classmethod
+    def of(cls, rule: DeviceTaintRule) -> _Marking:
+        return cls(rule, sourced(rule), not needs_content(rule.spec.device_selector))
+
+
+class Inventory:
+    """The devices of the cluster."""
+
+    def __init__(
+        self,
+        *,
+        slices: Informer[ResourceSlice],
+        classes: Informer[DeviceClass],
+        rules: Informer[DeviceTaintRule] | None = None,
+        patches: Informer[ResourceSlicePatch] | None = None,
+        features: Features | None = None,
+    ) -> None:
+        self._features = features or Features()
+        self._pools: dict[PoolId, Pool] = {}
+        self._by_driver: dict[str, set[PoolId]] = {}
+        self._places = Places()
+        self._rules: NameIndex[_Marking] = NameIndex()
+        self._patches: NameIndex[ResourceSlicePatch] = NameIndex()
+        self._merged: dict[PoolId, dict[str, EffectiveDevice]] = {}
+        self._contents: dict[DeviceId, Content] = {}
+        """Of patched devices; that of others lasts with the slice."""
+        self._content_rules: set[str] = set()
+        self._listeners: list[Listener] = []
+        self._classes = classes
+        self._rule_cache = rules if self._features.taints and self._features.rules else None
+        self._patch_cache = patches
+        classes.on_change(self._class_changed)
+        if self._rule_cache is not None:
+            self._rule_cache.on_change(self._rule_changed)
+        if patches is not None:
+            patches.on_change(self._patch_changed)
+        slices.on_change(self._slice_changed)
+
+    # Reading
+
+    def device(self, device: DeviceId) -> EffectiveDevice | None:
+        """Return a device, or None if no current slice has it."""
+        merged = self._merged.get(device.pool_id)
+        found = merged.get(device.device) if merged is not None else None
+        if found is None:
+            published = self.published(device)
+            if published is None:
+                return None
+            found = self._merge(device, published)
+            self._merged.setdefault(device.pool_id, {})[device.device] = found
+        return found
+
+    def published(self, device: DeviceId) -> Published | None:
+        """Return a device as its driver publishes it."""
+        pool = self._pools.get(device.pool_id)
+        return pool.get(device.device) if pool is not None else None
+
+    def pool(self, pool: PoolId) -> Pool | None:
+        """Return a pool, or None."""
+        return self._pools.get(pool)
+
+    def pools(self) -> Iterable[PoolId]:
+        """Return all pools, in no order that matters."""
+        return self._pools.keys()
+
+    def pools_for(self, node: str) -> list[PoolId]:
+        """Return the pools with slices that are, or may be, for a node, in order."""
+        return self._places.pools_for(node)
+
+    def rule(self, name: str) -> DeviceTaintRule | None:
+        """Return a rule that counts, or None."""
+        return self._rule_cache.get(Key("", name)) if self._rule_cache is not None else None
+
+    def class_(self, name: str) -> DeviceClass | None:
+        """Return a class, or None."""
+        return self._classes.get(Key("", name))
+
+    def choose(
+        self, rule: DeviceTaintRule, device: DeviceId, content: Content | None = None
+    ) -> Choice:
+        """Decide whether a rule selects a device, with this content if it is not published."""
+        selector = rule.spec.device_selector
+        if needs_content(selector):
+            if not self._features.rule_selectors:
+                # A rule that lost its criteria would select far too much.
+                return NO
+            found = self.device(device) if self.published(device) else None
+            content = found.content if found is not None else content
+        return choose(selector, device, content, self.class_)
+
+    def rules_for(self, device: DeviceId, content: Content | None = None) -> list[DeviceTaintRule]:
+        """Return the rules that select a device, published or not, by name."""
+        found = [
+            each.rule
+            for each in self._rules.for_device(device)
+            if self.choose(each.rule, device, content).selected
+        ]
+        return sorted(found, key=lambda rule: rule.metadata.name)
+
+    def content_rules(self) -> list[DeviceTaintRule]:
+        """Return the rules whose choice depends on more than names."""
+        found = (self.rule(name) for name in sorted(self._content_rules))
+        return [rule for rule in found if rule is not None]
+
+    def named(self, selector: DeviceTaintSelector) -> Iterator[DeviceId]:
+        """Yield the devices whose names fit a selector, pool by pool."""
+        for pool in sorted(self._pools_named(names_in(selector))):
+            names = self._pools[pool].names() if selector.device is None else (selector.device,)
+            for name in sorted(names):
+                yield DeviceId(*pool, name)
+
+    def count_named(self, selector: DeviceTaintSelector) -> int:
+        """Count the devices whose names fit a selector, without looking at each."""
+        pools = self._pools_named(names_in(selector))
+        return sum(1 if selector.device is not None else len(self._pools[pool]) for pool in pools)
+
+    # Telling
+
+    def on_change(self, listener: Listener) -> Callable[[], None]:
+        """Tell a listener what there is and every change; return how to stop that."""
+        self._listeners.append(listener)
+        rules = tuple(RuleChange(None, rule) for rule in self._known_rules())
+        if self._pools or rules:
+            listener(Change(dict.fromkeys(self._pools), rules))
+        return lambda: self._listeners.remove(listener)
+
+    def enqueue(
+        self, add: Callable[[Key], None], to_keys: Callable[[Change], Iterable[Key]]
+    ) -> Callable[[], None]:
+        """Add the keys that a change touches to a queue."""
+
+        def handle(change: Change) -> None:
+            for key in dict.fromkeys(to_keys(change)):
+                add(key)
+
+        return self.on_change(handle)
+
+    def _tell(self, pools: Touched, rules: tuple[RuleChange, ...] = ()) -> None:
+        for pool, devices in pools.items():
+            merged = self._merged.get(pool)
+            if merged is None:
+                continue
+            if devices is None:
+                del self._merged[pool]
+            else:
+                for device in devices:
+                    merged.pop(device, None)
+        change = Change(pools, rules)
+        for listener in list(self._listeners):
+            listener(change)
+
+    # Merging
+
+    def _merge(self, id_: DeviceId, published: Published) -> EffectiveDevice:
+        patches = [
+            patch
+            for patch in self._patches.for_device(id_)
+            if self.patch_choice(patch, published).selected
+        ]
+        plain = overlay(
+            published,
+            patches,
+            self._pools[id_.pool_id].marks(id_.device),
+            attributes=self._features.patch_attributes,
+            taints=self._features.taints,
+        )
+        if patches:
+            plain = self._with_known_content(id_, plain)
+        rules = self._rules.for_device(id_)
+        chosen = [each.taint for each in rules if self._marks(each, id_, plain)]
+        return with_taints(plain, chosen)
+
+    def _with_known_content(self, id_: DeviceId, device: EffectiveDevice) -> EffectiveDevice:
+        """Let verdicts on a patched device last until what expressions see is different."""
+        known = self._contents.get(id_)
+        if known is not None and known.same_as(device.content):
+            return replace(device, content=known)
+        self._contents[id_] = device.content
+        return device
+
+    def patch_choice(self, patch: ResourceSlicePatch, published: Published) -> Choice:
+        """Decide whether a patch is for a device."""
+        return applies(patch.spec.devices.filter, published, self.class_)
+
+    def _marks(self, marking: _Marking, id_: DeviceId, device: EffectiveDevice) -> bool:
+        if marking.by_name:
+            # The index has compared the names already.
+            return True
+        if not self._features.rule_selectors:
+            return False
+        selector = marking.rule.spec.device_selector
+        return choose(selector, id_, device.content, self.class_).selected
+
+    # What happened
+
+    def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        self._places.change(old, new)
+        touched: dict[PoolId, frozenset[str] | None] = {}
+        if old is not None and (new is None or pool_of(old) != pool_of(new)):
+            id_ = pool_of(old)
+            changed = touched[id_] = self._pools[id_].remove(old.metadata.name)
+            for device in changed:
+                self._contents.pop(DeviceId(*id_, device), None)
+            self._drop_if_empty(id_)
+        if new is not None:
+            touched[pool_of(new)] = self._pool(pool_of(new)).put(new)
+        if old is None or new is None or old.spec != new.spec:
+            self._tell(touched)
+
+    def _pool(self, id_: PoolId) -> Pool:
+        pool = self._pools.get(id_)
+        if pool is None:
+            pool = self._pools[id_] = Pool(id_, taint_slices=self._features.taint_slices)
+            self._by_driver.setdefault(id_.driver, set()).add(id_)
+        return pool
+
+    def _drop_if_empty(self, id_: PoolId) -> None:
+        if self._pools[id_].slices:
+            return
+        del self._pools[id_]
+        self._by_driver[id_.driver].discard(id_)
+        if not self._by_driver[id_.driver]:
+            del self._by_driver[id_.driver]
+
+    def _rule_changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        states = [each for each in (old, new) if each is not None]
+        for rule in states:
+            self._rules.remove(rule.metadata.name)
+            self._content_rules.discard(rule.metadata.name)
+        if new is not None and needs_content(new.spec.device_selector):
+            self._content_rules.add(new.metadata.name)
+        if new is not None:
+            for names in _names_of(new):
+                self._rules.put(new.metadata.name, names, _Marking.of(new))
+        if old is not None and new is not None and old.spec == new.spec:
+            return
+        touched = self._touched(names for rule in states for names in _names_of(rule))
+        self._tell(touched, (RuleChange(old, new),))
+
+    def _patch_changed(
+        self, old: ResourceSlicePatch | None, new: ResourceSlicePatch | None
+    ) -> None:
+        for patch in (old, new):
+            if patch is not None:
+                self._patches.remove(patch.metadata.name)
+        if new is not None:
+            self._patches.put(new.metadata.name, _filter_names(new), new)
+        if old is not None and new is not None and old.spec == new.spec:
+            return
+        names = [_filter_names(patch) for patch in (old, new) if patch is not None]
+        self._tell(self._touched(names))
+
+    def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        if old is not None and new is not None and old.spec.selectors == new.spec.selectors:
+            return
+        changed = {each.metadata.name for each in (old, new) if each is not None}
+        for rule in list(self._known_rules()):
+            if _class_in(rule.spec.device_selector) in changed:
+                self._tell(self._touched(_names_of(rule)), (RuleChange(rule, rule),))
+        for patch in list(self._patch_cache.values()) if self._patch_cache is not None else ():
+            if _class_in(patch.spec.devices.filter) in changed:
+                self._tell(self._touched((_filter_names(patch),)))
+
+    def _known_rules(self) -> Iterable[DeviceTaintRule]:
+        return self._rule_cache.values() if self._rule_cache is not None else ()
+
+    def _touched(self, selections: Iterable[Names]) -> Touched:
+        touched: dict[PoolId, frozenset[str] | None] = {}
+        for names in selections:
+            device = frozenset((names.device,)) if names.device is not None else None
+            for pool in self._pools_named(names):
+                before = touched.get(pool, frozenset())
+                touched[pool] = None if device is None or before is None else before | device
+        return touched
+
+    def _pools_named(self, names: Names) -> list[PoolId]:
+        """Return the pools that have devices with these names."""
+        if names.driver is not None and names.pool is not None:
+            place = PoolId(names.driver, names.pool)
+            pools = [place] if place in self._pools else []
+        elif names.driver is not None:
+            pools = list(self._by_driver.get(names.driver, ()))
+        else:
+            pools = [each for each in self._pools if names.pool in (None, each.pool)]
+        if names.device is not None:
+            pools = [each for each in pools if names.device in self._pools[each]]
+        return pools
+
+
+def _names_of(rule: DeviceTaintRule) -> list[Names]:
+    selector = rule.spec.device_selector
+    return [names_in(selector)] if selector is not None else []
+
+
+def _class_in(selector: DeviceTaintSelector | None) -> str | None:
+    return selector.device_class_name if selector is not None else None
+
+
+def _filter_names(patch: ResourceSlicePatch) -> Names:
+    filter_ = patch.spec.devices.filter
+    return names_in(filter_) if filter_ is not None else ANY

@@ -1,0 +1,50 @@
+"""Which pools a node may use: its own, and those that are not bound to one node.
+
+Whether a slice with a selector is for a node depends on the node's labels, so those pools are
+candidates for every node, and whoever places pods looks closer.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sully.api.resource.types import ResourceSlice
+from sully.domain.pools import PoolId, pool_of
+
+
+class Places:
+    """Pools by node."""
+
+    def __init__(self) -> None:
+        self._by_node: dict[str, Counter[PoolId]] = {}
+        """How many slices tie a pool to a node; the empty name stands for any node."""
+
+    def pools_for(self, node: str) -> list[PoolId]:
+        """Return the pools with slices that are, or may be, for a node, in order."""
+        return sorted({*self._by_node.get(node, ()), *self._by_node.get("", ())})
+
+    def change(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        """Take a change of a slice."""
+        if old is not None:
+            for node in _nodes(old):
+                self._count(node, pool_of(old), -1)
+        if new is not None:
+            for node in _nodes(new):
+                self._count(node, pool_of(new), 1)
+
+    def _count(self, node: str, pool: PoolId, by: int) -> None:
+        pools = self._by_node.setdefault(node, Counter())
+        pools[pool] += by
+        if not pools[pool]:
+            del pools[pool]
+        if not pools:
+            del self._by_node[node]
+
+
+def _nodes(slice_: ResourceSlice) -> Iterator[str]:
+    spec = slice_.spec
+    if not spec.per_device_node_selection:
+        yield spec.node_name or ""
+        return
+    yield from {device.node_name or "" for device in spec.devices}

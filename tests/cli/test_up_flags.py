@@ -1,0 +1,60 @@
+"""Flags of `sully up` about who gets in, on a process as users run it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from e2e.raw import Raw, authority, trusting
+from sully.cli.main import main
+from sully.server.tls import Pair, names_of
+from sully.testing.cluster import process
+
+pytestmark = pytest.mark.e2e
+NAMESPACE = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "noted"}}
+
+
+def test_flags_of_access(tmp_path: Path) -> None:
+    log = tmp_path / "elsewhere.log"
+    flags = ("--tls-san", "api.example", "--tls-san", "10.1.2.3", "--anonymous-auth", "true")
+
+    with process("--store", "memory", *flags, "--audit-log", str(log)) as up:
+        pair = Pair((up.data_dir / "server.crt").read_bytes(), b"")
+        nobody = Raw(up.url, trusting(authority(up.kubeconfig)))
+        refused = nobody.request("GET", "/api/v1/namespaces").code
+        made = Raw.admin(up.kubeconfig, tmp_path).request("POST", "/api/v1/namespaces", NAMESPACE)
+        usual = (up.data_dir / "audit.log").exists()
+
+    assert {"api.example", "10.1.2.3", "127.0.0.1", "localhost"} <= names_of(pair)
+    assert (refused, made.code) == (403, 201)
+    assert '"name":"noted"' in log.read_text()
+    assert not usual
+
+
+BINDING = {
+    "apiVersion": "rbac.authorization.k8s.io/v1",
+    "kind": "ClusterRoleBinding",
+    "metadata": {"name": "alice-views"},
+    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"},
+    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "alice"}],
+}
+
+
+def test_one_user_has_so_many_watches(tmp_path: Path) -> None:
+    bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings"
+    watch = "/api/v1/pods?watch=1"
+    with process("--store", "memory", "--max-watches-per-user", "1") as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        assert admin.request("POST", bindings, BINDING).code == 201
+        target = tmp_path / "alice"
+        issue = ["kubeconfig", "--user", "alice", "--data-dir", str(up.data_dir)]
+        assert main([*issue, "-o", str(target)]) == 0
+        alice = Raw.admin(target, tmp_path)
+
+        with alice.open("GET", watch) as first, alice.open("GET", watch) as second:
+            assert (first.status, second.status) == (200, 429)
+            assert second.headers["Retry-After"] == "1"
+        # The admin is never refused, whatever the limits are.
+        with admin.open("GET", watch) as first, admin.open("GET", watch) as second:
+            assert (first.status, second.status) == (200, 200)

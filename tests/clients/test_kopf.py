@@ -1,0 +1,63 @@
+"""A kopf operator, started as its author would start it."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clients.waiting import until
+from e2e.raw import Raw
+
+pytestmark = pytest.mark.e2e
+OPERATOR = Path(__file__).with_name("mirror_operator.py")
+
+
+@pytest.fixture
+def operator(kubeconfig: Path, namespace: str, tmp_path: Path) -> Iterator[Path]:
+    """Run the operator on one namespace; return what it says."""
+    log = tmp_path / "kopf.log"
+    command = [sys.executable, "-m", "kopf", "run", "--standalone", "-n", namespace, str(OPERATOR)]
+    environment = os.environ | {"KUBECONFIG": str(kubeconfig)}
+    with log.open("w") as output:
+        child = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        try:
+            yield log
+        finally:
+            child.terminate()
+            assert child.wait(timeout=30) in (0, -15)
+
+
+def test_an_operator_does_its_work(operator: Path, raw: Raw, namespace: str) -> None:
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+
+    def data(name: str) -> Any:
+        answer = raw.request("GET", f"{maps}/{name}")
+        return answer.json().get("data") if answer.code == 200 else None
+
+    def annotation() -> Any:
+        found = raw.request("GET", f"{maps}/a").json()["metadata"].get("annotations") or {}
+        return found.get("mirror.example/copied")
+
+    made = {"metadata": {"name": "a", "labels": {"mirror": "yes"}}, "data": {"x": "1"}}
+    assert raw.request("POST", maps, made).code == 201
+    until(lambda: data("a-copy") == {"x": "1"}, f"the copy; {operator.read_text()}")
+    until(lambda: annotation() == "1", "the note on the original")
+
+    change = {"data": {"y": "2"}}
+    patched = raw.request("PATCH", f"{maps}/a", change, "application/merge-patch+json")
+    assert patched.code == 200
+    until(lambda: data("a-copy") == {"x": "1", "y": "2"}, "the copy follows")
+    until(lambda: annotation() == "2", "the note follows")
+
+    deleted = raw.request("DELETE", f"{maps}/a")
+    assert deleted.code == 200
+    until(lambda: raw.request("GET", f"{maps}/a").code == 404, "the finalizer is taken off")
+    assert data("a-copy") is None
+
+    events = raw.request("GET", f"/api/v1/namespaces/{namespace}/events").json()["items"]
+    assert "Copied" in {event["reason"] for event in events}
+    assert "Traceback" not in operator.read_text()

@@ -1,0 +1,95 @@
+"""lightkube: a client with types made from the API's own description."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import lightkube
+import pytest
+from lightkube.core.exceptions import ApiError
+from lightkube.models.meta_v1 import ObjectMeta
+from lightkube.resources.core_v1 import ConfigMap
+from lightkube.types import PatchType
+
+pytestmark = pytest.mark.e2e
+
+
+@pytest.fixture
+def client(kubeconfig: Path, namespace: str) -> Iterator[lightkube.Client]:
+    """Log in as the kubeconfig says."""
+    config = lightkube.KubeConfig.from_file(str(kubeconfig)).get()
+    with lightkube.Client(
+        config=config, namespace=namespace, field_manager="light", trust_env=False
+    ) as made:
+        yield made
+
+
+def config_map(name: str, **data: str) -> ConfigMap:
+    return ConfigMap(metadata=ObjectMeta(name=name, labels={"app": "light"}), data=data)
+
+
+def test_objects_live_and_die(client: lightkube.Client) -> None:
+    made = client.create(config_map("a", x="1"))
+    made.data["y"] = "2"
+    client.replace(made)
+    client.patch(ConfigMap, "a", {"data": {"z": "3"}}, patch_type=PatchType.MERGE)
+    read = client.get(ConfigMap, "a")
+    listed = [each.metadata.name for each in client.list(ConfigMap, labels={"app": "light"})]
+    client.delete(ConfigMap, "a")
+
+    assert read.data == {"x": "1", "y": "2", "z": "3"}
+    assert listed == ["a"]
+    with pytest.raises(ApiError) as caught:
+        client.get(ConfigMap, "a")
+    assert (caught.value.status.code, caught.value.status.reason) == (404, "NotFound")
+
+
+def test_lists_come_in_pages(client: lightkube.Client) -> None:
+    for number in range(7):
+        client.create(config_map(f"page-{number}"))
+
+    names = [
+        each.metadata.name for each in client.list(ConfigMap, labels={"app": "light"}, chunk_size=3)
+    ]
+
+    assert names == [f"page-{number}" for number in range(7)]
+
+
+def test_apply_owns_fields(client: lightkube.Client, namespace: str) -> None:
+    def applied(value: str, manager: str, *, force: bool = False) -> ConfigMap:
+        wanted = ConfigMap(
+            apiVersion="v1",
+            kind="ConfigMap",
+            metadata=ObjectMeta(name="owned", namespace=namespace),
+            data={"x": value},
+        )
+        return client.apply(wanted, field_manager=manager, force=force)
+
+    applied("1", "one")
+    with pytest.raises(ApiError) as caught:
+        applied("2", "two")
+    assert caught.value.status.code == 409
+    forced = applied("2", "two", force=True)
+
+    assert forced.data == {"x": "2"}
+    assert [entry.manager for entry in forced.metadata.managedFields] == ["two"]
+
+
+def test_a_watch_tells_what_happens(client: lightkube.Client) -> None:
+    told: list[tuple[str, str]] = []
+    watching = client.watch(ConfigMap, labels={"app": "light"}, server_timeout=20)
+
+    def write() -> None:
+        client.create(config_map("w", x="1"))
+        client.patch(ConfigMap, "w", {"data": {"x": "2"}})
+        client.delete(ConfigMap, "w")
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    for kind, obj in watching:
+        told.append((kind, obj.metadata.name))
+        if kind == "DELETED":
+            break
+    writer.join()
+
+    assert told == [("ADDED", "w"), ("MODIFIED", "w"), ("DELETED", "w")]

@@ -1,0 +1,276 @@
+"""A world with pods on devices, and the eviction controller in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
+from sully.client.calls import Call
+from sully.client.direct import DirectTransport, Reply
+from sully.client.events import EVENTS, EventRecorder
+from sully.client.transport import Key, Kind
+from sully.controllers.eviction.controller import EvictionController
+from sully.controllers.eviction.evictor import Evictor
+from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.eviction.status import PROMPT, REFERENCE, RuleStatuses
+from sully.controllers.manager import Manager
+from sully.machinery.errors import InternalError, NotFound
+from sully.machinery.timestamps import format_time
+from sully.runtime.metrics import Metrics
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+from sully.views import kinds
+from sully.views.changes import Features
+from sully.views.exposures import Exposures
+from sully.views.inventory import Inventory
+from sully.views.usage import Usage
+
+SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
+RULES: Kind[Obj] = kinds.RULES.read_as(dict)
+PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
+CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+DRIVER, KEY = "gpu.example.com", "example.com/broken"
+NAME = EvictionController.name
+
+
+class Noted(DirectTransport):
+    """A transport that keeps a list of what was asked, and fails where a test wants it to."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
+        self.calls: list[str] = []
+        self.failures: dict[str, int] = {}
+        self.before: dict[str, Callable[[], None]] = {}
+
+    async def _call(self, call: Call) -> Reply:
+        what = f"{call.verb} {call.ref.plural}"
+        if call.ref.plural in ("pods", "devicetaintrules"):
+            self.calls.append(what)
+        if what in self.before:
+            self.before.pop(what)()
+        if self.failures.get(what, 0):
+            self.failures[what] -= 1
+            raise InternalError("it broke")
+        return await super()._call(call)
+
+
+@dataclass
+class Evicting:
+    """How the controller is made, and what it did."""
+
+    strict: bool = False
+    features: Features = field(default_factory=Features)
+    transport: Noted | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    _counted: EvictionMetrics | None = None
+
+    def make(self) -> Make:
+        def made(world: World, manager: Manager) -> EvictionController:
+            return self._controller(world, manager)
+
+        return made
+
+    def _controller(self, world: World, manager: Manager) -> EvictionController:
+        inventory = Inventory(
+            slices=manager.informer(kinds.SLICES),
+            classes=manager.informer(kinds.CLASSES),
+            rules=manager.informer(kinds.RULES),
+            patches=manager.informer(kinds.PATCHES),
+            features=self.features,
+        )
+        usage = Usage(
+            pods=manager.informer(kinds.PODS),
+            claims=manager.informer(kinds.CLAIMS),
+            extended_resources=not self.strict,
+        )
+        exposures = Exposures(inventory, usage, clock=world.clock, strict=self.strict)
+        self.transport = self.transport or Noted(world)
+        self._counted = self._counted or EvictionMetrics(self.metrics)
+        recorder = EventRecorder(self.transport, NAME, clock=world.clock)
+        manager.alongside(recorder.run)
+        statuses = RuleStatuses(
+            exposures=exposures,
+            transport=self.transport,
+            recorder=recorder,
+            clock=world.clock,
+            manager=NAME,
+            pace=REFERENCE if self.strict else PROMPT,
+        )
+        manager.add(statuses, backoff=CALM)
+        return EvictionController(
+            exposures=exposures,
+            evictor=Evictor(self.transport, recorder, world.clock),
+            statuses=statuses,
+            clock=world.clock,
+            metrics=self._counted,
+            strict=self.strict,
+        )
+
+    def calls(self, of: str = "pods") -> list[str]:
+        """Return the verbs that were sent for a kind."""
+        found = self.transport.calls if self.transport is not None else []
+        return [each.split()[0] for each in found if each.endswith(of)]
+
+    def metric(self, name: str) -> float:
+        full = f"device_taint_eviction_controller_{name}"
+        return self.metrics.registry.get_sample_value(full) or 0.0
+
+
+async def prepare(world: World, *namespaces: str) -> None:
+    for name in namespaces or ("a",):
+        await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
+        await world.create(ACCOUNTS, name, "default")
+
+
+async def bound_pod(
+    world: World,
+    name: str,
+    *claims: str,
+    namespace: str = "a",
+    node: str = "node-1",
+    **metadata: Any,
+) -> Obj:
+    spec: Obj = {
+        "containers": [{"name": "c", "image": "example.com/x:1"}],
+        "resourceClaims": [{"name": each, "resourceClaimName": each} for each in claims],
+    }
+    if node:
+        spec["nodeName"] = node
+    return await world.create(PODS, namespace, name, metadata=metadata, spec=spec)
+
+
+async def claim(world: World, name: str, namespace: str = "a") -> Obj:
+    wanted = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    return await world.create(CLAIMS, namespace, name, spec={"devices": {"requests": [wanted]}})
+
+
+async def allocate(
+    world: World,
+    name: str,
+    devices: tuple[str, ...] = ("gpu-0",),
+    *,
+    pods: tuple[str, ...],
+    tolerations: tuple[Obj, ...] = (),
+    namespace: str = "a",
+) -> None:
+    """Give devices to a claim and reserve it for pods, as the scheduler does."""
+    consumers = []
+    for each in pods:
+        found = await world.admin.get(PODS, Key(namespace, each))
+        uid = found["metadata"]["uid"]
+        consumers.append({"resource": "pods", "name": each, "uid": uid})
+    results = [
+        {
+            "request": "r",
+            "driver": DRIVER,
+            "pool": "pool-1",
+            "device": device,
+            "tolerations": list(tolerations),
+        }
+        for device in devices
+    ]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": consumers}
+    await world.admin.patch(CLAIMS, Key(namespace, name), {"status": status}, subresource="status")
+
+
+async def holder(
+    world: World,
+    name: str,
+    device: str = "gpu-0",
+    *,
+    namespace: str = "a",
+    tolerations: tuple[Obj, ...] = (),
+    **metadata: Any,
+) -> Obj:
+    """Make a pod that holds a device."""
+    await claim(world, name, namespace)
+    made = await bound_pod(world, name, name, namespace=namespace, **metadata)
+    await allocate(
+        world, name, (device,), pods=(name,), tolerations=tolerations, namespace=namespace
+    )
+    return made
+
+
+def for_seconds(seconds: int | None = None, *, effect: str = "NoExecute", key: str = KEY) -> Obj:
+    found = {"key": key, "operator": "Exists", "effect": effect, "tolerationSeconds": seconds}
+    return {name: value for name, value in found.items() if value not in (None, "")}
+
+
+def marked(effect: str = "NoExecute", key: str = KEY, value: str = "") -> Obj:
+    return {"key": key, "effect": effect} | ({"value": value} if value else {})
+
+
+async def publish(
+    world: World, *taints: Obj, name: str = "s", devices: int = 1, generation: int = 1
+) -> Obj:
+    """Publish a slice of which the first device has taints."""
+    return await world.admin.create(SLICES, slice_body(taints, name, devices, generation))
+
+
+def slice_body(taints: tuple[Obj, ...], name: str, devices: int, generation: int) -> Obj:
+    found: list[Obj] = [{"name": f"gpu-{index}"} for index in range(devices)]
+    if taints:
+        found[0]["taints"] = list(taints)
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "driver": DRIVER,
+            "pool": {"name": "pool-1", "generation": generation, "resourceSliceCount": 1},
+            "nodeName": "node-1",
+            "devices": found,
+        },
+    }
+
+
+async def retaint(world: World, *taints: Obj, name: str = "s") -> None:
+    found = await world.admin.get(SLICES, Key("", name))
+    found["spec"]["devices"][0]["taints"] = list(taints)
+    await world.admin.update(SLICES, found)
+
+
+async def rule(world: World, effect: str = "NoExecute", name: str = "r", **selector: str) -> Obj:
+    spec = {"deviceSelector": selector or {"driver": DRIVER}, "taint": marked(effect)}
+    return await world.admin.create(RULES, {"metadata": {"name": name}, "spec": spec})
+
+
+async def set_effect(world: World, effect: str, name: str = "r") -> None:
+    await world.admin.patch(RULES, Key("", name), {"spec": {"taint": {"effect": effect}}})
+
+
+async def unrule(world: World, name: str = "r") -> None:
+    await world.admin.delete(RULES.read_as(dict), Key("", name))
+
+
+async def status(world: World, name: str = "r") -> tuple[str, str, str]:
+    """Return the condition of a rule: status, reason and message."""
+    found = await condition(world, name)
+    return found["status"], found["reason"], found["message"]
+
+
+async def condition(world: World, name: str = "r") -> Obj:
+    rule_ = await world.admin.get(RULES, Key("", name))
+    found: list[Obj] = rule_["status"]["conditions"]
+    (only,) = [each for each in found if each["type"] == "EvictionInProgress"]
+    return only
+
+
+async def fate(world: World, name: str, namespace: str = "a") -> str:
+    """Say what became of a pod: stays, leaves or gone."""
+    try:
+        found = await world.admin.get(PODS, Key(namespace, name))
+    except NotFound:
+        return "gone"
+    return "leaves" if "deletionTimestamp" in found["metadata"] else "stays"
+
+
+async def said(world: World, namespace: str = "a") -> list[str]:
+    """Return the events about pods, as `pod: message`, in order."""
+    page = await world.admin.list(EVENTS, namespace)
+    found = sorted(page.items, key=lambda each: int(each["metadata"]["resourceVersion"]))
+    return [f"{each['involvedObject']['name']}: {each['message']}" for each in found]
+
+
+def now(world: World) -> str:
+    return format_time(world.clock.now())

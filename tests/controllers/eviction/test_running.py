@@ -1,0 +1,63 @@
+"""The controller as it runs in a whole control plane, with its own rights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.eviction.evicting import CLAIMS, DRIVER, RULES
+from controllers.world import ACCOUNTS, NAMESPACES, PODS
+from sully.client.direct import DirectTransport
+from sully.client.events import EVENTS
+from sully.client.transport import Key, Kind
+from sully.testing.cluster import in_process
+
+
+async def _until(access: DirectTransport, kind: Kind[Any], where: str, wanted: Any) -> Any:
+    """Follow a collection until an object in it is as wanted."""
+    async for event in access.watch(kind, where):
+        if event.object is not None and wanted(event.object):
+            return event.object
+    raise AssertionError("the watch ended")
+
+
+async def test_a_pod_is_evicted_and_the_rule_says_so() -> None:
+    async with in_process() as plane:
+        access = DirectTransport(plane.direct())
+        await access.create(NAMESPACES, {"metadata": {"name": "a"}})
+        await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
+        wanted = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+        key: dict[str, str] = {"name": "p", "namespace": "a"}
+        await access.create(CLAIMS, {"metadata": key, "spec": {"devices": {"requests": [wanted]}}})
+        spec = {
+            "nodeName": "node-1",
+            "containers": [{"name": "c", "image": "x"}],
+            "resourceClaims": [{"name": "r", "resourceClaimName": "p"}],
+        }
+        pod = await access.create(PODS, {"metadata": key, "spec": spec})
+        result = {"request": "r", "driver": DRIVER, "pool": "p", "device": "d"}
+        consumer = {"resource": "pods", "name": "p", "uid": pod["metadata"]["uid"]}
+        status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}
+        await access.patch(CLAIMS, Key("a", "p"), {"status": status}, subresource="status")
+        taint = {"key": "example.com/broken", "effect": "NoExecute"}
+        await access.create(
+            RULES,
+            {"metadata": {"name": "r"}, "spec": {"deviceSelector": {}, "taint": taint}},
+        )
+
+        await _until(access, PODS, "a", lambda found: "deletionTimestamp" in found["metadata"])
+        event = await _until(
+            access, EVENTS, "a", lambda found: found["reason"] == "DeviceTaintManagerEviction"
+        )
+        done = await _until(
+            access,
+            RULES,
+            "",
+            lambda found: any(
+                each["reason"] == "Completed" for each in found["status"].get("conditions", ())
+            ),
+        )
+
+    assert event["message"] == "Marking for deletion"
+    assert done["status"]["conditions"][0]["message"] == (
+        "1 pod evicted since starting the controller."
+    )

@@ -1,0 +1,217 @@
+"""ReplicaSets, Deployments and budgets in a world without nodes: the test says how pods fare."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from controllers.world import ACCOUNTS, PODS, Obj, World
+from sully.client.direct import DirectTransport
+from sully.client.events import EVENTS, EventRecorder
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind, WatchEvent
+from sully.controllers import workloads
+from sully.controllers.deployments.controller import DeploymentController
+from sully.controllers.disruption.controller import DisruptionController, Workloads
+from sully.controllers.manager import Manager
+from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.machinery.timestamps import format_time
+
+REPLICA_SETS: Kind[Obj] = workloads.REPLICA_SETS.read_as(dict)
+DEPLOYMENTS: Kind[Obj] = workloads.DEPLOYMENTS.read_as(dict)
+BUDGETS: Kind[Obj] = workloads.BUDGETS.read_as(dict)
+LABELS = {"app": "web"}
+
+_shared: WeakKeyDictionary[Manager, workloads.Pods] = WeakKeyDictionary()
+
+
+def pods_of(manager: Manager) -> workloads.Pods:
+    """Return the cache of pods that the controllers of a manager share."""
+    if manager not in _shared:
+        _shared[manager] = workloads.Pods(manager.informer(workloads.PODS))
+    return _shared[manager]
+
+
+def recorder(world: World, manager: Manager, name: str) -> EventRecorder:
+    made = EventRecorder(world.transport(name), name, clock=world.clock)
+    manager.alongside(made.run)
+    return made
+
+
+def replica_sets(world: World, manager: Manager) -> ReplicaSetController:
+    name = ReplicaSetController.name
+    return ReplicaSetController(
+        sets=manager.informer(workloads.REPLICA_SETS),
+        pods=pods_of(manager),
+        transport=world.transport(name),
+        recorder=recorder(world, manager, name),
+        clock=world.clock,
+    )
+
+
+def deployments(world: World, manager: Manager) -> DeploymentController:
+    name = DeploymentController.name
+    return DeploymentController(
+        deployments=manager.informer(workloads.DEPLOYMENTS),
+        sets=manager.informer(workloads.REPLICA_SETS),
+        pods=pods_of(manager),
+        transport=world.transport(name),
+        recorder=recorder(world, manager, name),
+        clock=world.clock,
+    )
+
+
+def budgets(world: World, manager: Manager) -> DisruptionController:
+    name = DisruptionController.name
+    return DisruptionController(
+        budgets=manager.informer(workloads.BUDGETS),
+        pods=pods_of(manager),
+        workloads=Workloads(
+            manager.informer(workloads.REPLICA_SETS), manager.informer(workloads.DEPLOYMENTS)
+        ),
+        transport=world.transport(name),
+        recorder=recorder(world, manager, name),
+        clock=world.clock,
+    )
+
+
+class Late:
+    """The news of one kind, held back from all caches for as long as the block lasts."""
+
+    def __init__(self, world: World, plural: str) -> None:
+        self._plural = plural
+        self._open = asyncio.Event()
+        self._open.set()
+        ordinary = world.transport
+        world.transport = lambda name: (  # type: ignore[method-assign]  # for this test only
+            self._late(ordinary(name)) if name == "informers" else ordinary(name)
+        )
+
+    def __enter__(self) -> None:
+        self._open.clear()
+
+    def __exit__(self, *_: object) -> None:
+        self._open.set()
+
+    def _late(self, transport: DirectTransport) -> DirectTransport:
+        watch, plural, is_open = transport.watch, self._plural, self._open
+
+        async def late(kind: Kind[Any], *args: Any) -> AsyncGenerator[WatchEvent[Any], None]:
+            async with aclosing(watch(kind, *args)) as events:
+                async for event in events:
+                    if kind.plural == plural:
+                        await is_open.wait()
+                    yield event
+
+        transport.watch = late  # type: ignore[method-assign,assignment]  # for this test only
+        return transport
+
+
+async def open_namespace(world: World, name: str = "a") -> None:
+    """Make a namespace in which pods can be created."""
+    await world.namespace(name)
+    await world.create(ACCOUNTS, name, "default")
+
+
+def template(labels: Obj | None = None, image: str = "example.com/web:1") -> Obj:
+    spec = {
+        "containers": [{"name": "c", "image": image}],
+        "automountServiceAccountToken": False,
+    }
+    return {"metadata": {"labels": labels or LABELS}, "spec": spec}
+
+
+async def replica_set(world: World, replicas: int = 3, name: str = "web", **spec: Any) -> Obj:
+    made = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template()}
+    return await world.create(REPLICA_SETS, "a", name, spec=made | spec)
+
+
+async def deployment(world: World, replicas: int = 3, name: str = "web", **spec: Any) -> Obj:
+    made = {"replicas": replicas, "selector": {"matchLabels": LABELS}, "template": template()}
+    return await world.create(DEPLOYMENTS, "a", name, spec=made | spec)
+
+
+async def change_image(world: World, image: str, name: str = "web") -> None:
+    """Change the template of a Deployment, as `kubectl set image` does."""
+    change = {"spec": {"template": template(image=image)}}
+    await world.admin.patch(DEPLOYMENTS, Key("a", name), change)
+
+
+async def sets(world: World) -> dict[str, Obj]:
+    """Return the ReplicaSets by the image of their template."""
+    found = (await world.admin.list(REPLICA_SETS, "a")).items
+    return {image_of(each["spec"]["template"]["spec"]): each for each in found}
+
+
+def image_of(spec: Obj) -> str:
+    return str(spec["containers"][0]["image"]).rpartition(":")[2]
+
+
+async def images(world: World) -> dict[str, int]:
+    """Return how many active pods there are of each image."""
+    counts: dict[str, int] = {}
+    for each in await active(world):
+        image = image_of(each["spec"])
+        counts[image] = counts.get(image, 0) + 1
+    return counts
+
+
+async def pod(world: World, name: str, labels: Obj | None = None, **metadata: Any) -> Obj:
+    spec = template()["spec"]
+    meta = {"labels": LABELS if labels is None else labels} | metadata
+    return await world.create(PODS, "a", name, metadata=meta, spec=spec)
+
+
+async def pods(world: World) -> list[Obj]:
+    return list((await world.admin.list(PODS, "a")).items)
+
+
+async def active(world: World) -> list[Obj]:
+    return [pod for pod in await pods(world) if "deletionTimestamp" not in pod["metadata"]]
+
+
+async def make_ready(
+    world: World, *chosen: Obj, ready: bool = True, phase: str = "Running"
+) -> None:
+    """Report pods as a node would: they run, and serve or not."""
+    state = {
+        "type": "Ready",
+        "status": "True" if ready else "False",
+        "lastTransitionTime": format_time(world.clock.now()),
+    }
+    for each in chosen:
+        patch = {"status": {"phase": phase, "conditions": [state]}}
+        await world.admin.patch(PODS, key_of(each), patch, subresource="status")
+
+
+async def bring_up(world: World) -> None:
+    """Let all pods serve that there are."""
+    waiting = [each for each in await active(world) if not is_ready(each)]
+    await make_ready(world, *waiting)
+    await world.settle()
+
+
+def is_ready(pod: Obj) -> bool:
+    conditions = pod["status"].get("conditions") or ()
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
+
+
+async def status(world: World, kind: Kind[Obj], name: str = "web") -> Obj:
+    found: Obj = (await world.admin.get(kind, Key("a", name)))["status"]
+    return found
+
+
+async def events(world: World, kind: str = "") -> list[tuple[str, str]]:
+    """Return reason and message of what was said, in order."""
+    said = sorted(
+        (await world.admin.list(EVENTS, "a")).items,
+        key=lambda each: int(each["metadata"]["resourceVersion"]),
+    )
+    return [
+        (each["reason"], each["message"])
+        for each in said
+        if kind in ("", each["involvedObject"]["kind"])
+    ]

@@ -1,0 +1,429 @@
+"""Templates are rolled out within the limits, can be taken back, held, and fail visibly."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.lifecycles import (
+    DEPLOYMENTS,
+    LABELS,
+    REPLICA_SETS,
+    active,
+    bring_up,
+    change_image,
+    deployment,
+    deployments,
+    events,
+    images,
+    make_ready,
+    open_namespace,
+    pods,
+    replica_sets,
+    sets,
+    status,
+    template,
+)
+from controllers.world import PODS, Obj, Step, World, orders
+from sully.client.objects import key_of
+from sully.client.options import DeleteOptions
+from sully.client.transport import Key
+from sully.machinery.timestamps import format_time
+
+WEB = Key("a", "web")
+REVISION = "deployment.kubernetes.io/revision"
+NOW = DeleteOptions(grace_period_seconds=0)
+FINE = {"Available": ("True", "MinimumReplicasAvailable")}
+TWO = "example.com/web:2"
+THREE = "example.com/web:3"
+
+
+@pytest.fixture(autouse=True)
+async def _namespace(world: World) -> None:
+    await open_namespace(world)
+
+
+async def conditions(world: World) -> dict[str, tuple[str, str]]:
+    found = (await status(world, DEPLOYMENTS)).get("conditions") or ()
+    return {each["type"]: (each["status"], each["reason"]) for each in found}
+
+
+async def roll(world: World, limit: int = 30) -> None:
+    """Let pods come up until nothing changes."""
+    before = -1
+    for _ in range(limit):
+        await world.settle()
+        if world.store.revision == before:
+            return
+        before = world.store.revision
+        await bring_up(world)
+        await finish_deletions(world)
+
+
+async def finish_deletions(world: World) -> None:
+    for each in await pods(world):
+        if "deletionTimestamp" in each["metadata"]:
+            await world.admin.delete(PODS, key_of(each), NOW)
+
+
+def numbers(found: dict[str, Obj]) -> dict[str, str]:
+    return {image: each["metadata"]["annotations"][REVISION] for image, each in found.items()}
+
+
+async def test_it_makes_a_replica_set(world: World) -> None:
+    made = await deployment(world, 3)
+    async with world.controlled(deployments, replica_sets):
+        await world.settle()
+        assert await images(world) == {"1": 3}
+        (owned,) = (await sets(world)).values()
+        short = owned["metadata"]["labels"]["pod-template-hash"]
+        assert owned["metadata"]["name"] == f"web-{short}"
+        assert owned["spec"]["selector"]["matchLabels"] == LABELS | {"pod-template-hash": short}
+        assert owned["spec"]["template"]["metadata"]["labels"] == LABELS | {
+            "pod-template-hash": short
+        }
+        assert owned["metadata"]["annotations"] == {
+            REVISION: "1",
+            "deployment.kubernetes.io/desired-replicas": "3",
+            "deployment.kubernetes.io/max-replicas": "4",
+        }
+        (ref,) = owned["metadata"]["ownerReferences"]
+        assert (ref["kind"], ref["uid"]) == ("Deployment", made["metadata"]["uid"])
+        assert await conditions(world) == {
+            "Available": ("False", "MinimumReplicasUnavailable"),
+            "Progressing": ("True", "ReplicaSetUpdated"),
+        }
+        await bring_up(world)
+
+    found = await world.admin.get(DEPLOYMENTS, WEB)
+    assert found["metadata"]["annotations"] == {REVISION: "1"}
+    told = {each["type"]: each["message"] for each in found["status"].pop("conditions")}
+    assert found["status"] == {
+        "observedGeneration": 1,
+        "replicas": 3,
+        "updatedReplicas": 3,
+        "readyReplicas": 3,
+        "availableReplicas": 3,
+        "terminatingReplicas": 0,
+    }
+    assert told == {
+        "Available": "Deployment has minimum availability.",
+        "Progressing": f'ReplicaSet "web-{short}" has successfully progressed.',
+    }
+    assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}
+    assert await events(world, "Deployment") == [
+        ("ScalingReplicaSet", f"Scaled up replica set web-{short} from 0 to 3")
+    ]
+
+
+async def test_a_rolling_update_stays_within_its_limits(world: World) -> None:
+    await deployment(world, 4, strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}})
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        await change_image(world, TWO)
+        seen = []
+        for _ in range(20):
+            await world.settle()
+            found = await active(world)
+            ready = [each for each in found if each["status"].get("phase") == "Running"]
+            assert len(found) <= 5
+            assert len(ready) >= 3
+            seen.append(await images(world))
+            waiting = [each for each in found if each not in ready]
+            await make_ready(world, *waiting[:1])
+            await finish_deletions(world)
+
+        assert seen[0] == {"1": 3, "2": 2}
+        assert seen[-1] == {"2": 4}
+        assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}
+    assert numbers(await sets(world)) == {"1": "1", "2": "2"}
+    assert (await sets(world))["1"]["spec"]["replicas"] == 0
+
+
+async def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
+    await deployment(world, 2, strategy={"type": "Recreate"})
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        nodes = await active(world)
+        await change_image(world, TWO)
+        for each in nodes:
+            # A pod that runs somewhere takes its time to end.
+            finalizers = {"metadata": {"finalizers": ["x.example/hold"]}}
+            await world.admin.patch(PODS, key_of(each), finalizers)
+        await world.settle()
+        assert await images(world) == {}
+        assert len(await pods(world)) == 2
+
+        for each in nodes:
+            free = {"metadata": {"finalizers": None}}
+            await world.admin.patch(PODS, key_of(each), free)
+            await world.settle()
+        assert await images(world) == {"2": 2}
+        await roll(world)
+
+    assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}
+
+
+async def test_it_goes_back_to_an_old_template(world: World) -> None:
+    await deployment(world, 2)
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        first = (await sets(world))["1"]["metadata"]["uid"]
+        for image in (TWO, THREE, "example.com/web:1"):
+            await change_image(world, image)
+            await roll(world)
+
+    found = await sets(world)
+    assert numbers(found) == {"1": "4", "2": "2", "3": "3"}
+    assert found["1"]["metadata"]["uid"] == first
+    history = found["1"]["metadata"]["annotations"]["deployment.kubernetes.io/revision-history"]
+    assert history == "1"
+    assert (await world.admin.get(DEPLOYMENTS, WEB))["metadata"]["annotations"][REVISION] == "4"
+    assert await images(world) == {"1": 2}
+
+
+async def test_old_revisions_are_forgotten_beyond_the_limit(world: World) -> None:
+    await deployment(world, 1, revisionHistoryLimit=1)
+    async with world.controlled(deployments, replica_sets):
+        for image in ("1", "2", "3", "4"):
+            await change_image(world, f"example.com/web:{image}")
+            await roll(world)
+
+    assert sorted(await sets(world)) == ["3", "4"]
+
+
+async def test_a_paused_one_waits(world: World) -> None:
+    await deployment(world, 2)
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"paused": True}})
+        await change_image(world, TWO)
+        await roll(world)
+        assert await images(world) == {"1": 2}
+        assert (await conditions(world))["Progressing"] == ("Unknown", "DeploymentPaused")
+
+        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"replicas": 4}})
+        await roll(world)
+        assert await images(world) == {"1": 4}
+
+        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"paused": False}})
+        await roll(world)
+
+    assert await images(world) == {"2": 4}
+    assert (await conditions(world))["Progressing"] == ("True", "NewReplicaSetAvailable")
+
+
+async def test_scaling_in_the_middle_keeps_the_proportions(world: World) -> None:
+    limits = {"maxSurge": 3, "maxUnavailable": 2}
+    await deployment(world, 10, strategy={"rollingUpdate": limits})
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        await change_image(world, TWO)
+        await world.settle()
+        assert await images(world) == {"1": 8, "2": 5}
+
+        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"replicas": 15}})
+        await world.settle()
+        assert await images(world) == {"1": 11, "2": 7}
+        await roll(world)
+
+    assert await images(world) == {"2": 15}
+
+
+async def test_a_rollout_that_does_not_move_is_reported(world: World) -> None:
+    await deployment(world, 2, progressDeadlineSeconds=60)
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        await change_image(world, TWO)
+        await world.pass_time(55)
+        assert (await conditions(world))["Progressing"] == ("True", "ReplicaSetUpdated")
+        await world.pass_time(15)
+        assert (await conditions(world))["Progressing"] == ("False", "ProgressDeadlineExceeded")
+        (told,) = [
+            each["message"]
+            for each in (await status(world, DEPLOYMENTS))["conditions"]
+            if each["type"] == "Progressing"
+        ]
+        name = (await sets(world))["2"]["metadata"]["name"]
+        assert told == f'ReplicaSet "{name}" has timed out progressing.'
+
+        await roll(world)
+
+    assert (await conditions(world))["Progressing"] == ("True", "NewReplicaSetAvailable")
+
+
+async def test_each_step_moves_the_deadline(world: World) -> None:
+    limits = {"maxSurge": 1, "maxUnavailable": 0}
+    made = {"rollingUpdate": limits}
+    await deployment(world, 3, progressDeadlineSeconds=60, strategy=made)
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        await change_image(world, TWO)
+        for _ in range(2):
+            await world.pass_time(50)
+            await bring_up(world)
+            await finish_deletions(world)
+        await world.pass_time(50)
+
+        assert (await conditions(world))["Progressing"] == ("True", "ReplicaSetUpdated")
+
+
+async def test_new_pods_count_after_they_were_ready_for_long_enough(world: World) -> None:
+    limits = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
+    await deployment(world, 1, minReadySeconds=30, strategy=limits)
+    async with world.controlled(deployments, replica_sets):
+        await bring_up(world)
+        await world.pass_time(35)
+        await change_image(world, TWO)
+        await world.settle()
+        await bring_up(world)
+        await world.pass_time(25)
+        assert await images(world) == {"1": 1, "2": 1}
+        await world.pass_time(10)
+
+        assert await images(world) == {"2": 1}
+
+
+async def test_a_failure_to_make_pods_is_told(world: World) -> None:
+    await world.namespace("b")
+    spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template()}
+    await world.create(DEPLOYMENTS, "b", "web", spec=spec)
+    async with world.controlled(deployments, replica_sets):
+        await world.settle()
+
+    found = await world.admin.get(DEPLOYMENTS, Key("b", "web"))
+    told = {each["type"]: each for each in found["status"]["conditions"]}
+    assert told["ReplicaFailure"]["reason"] == "FailedCreate"
+    assert "serviceaccount" in told["ReplicaFailure"]["message"]
+
+
+async def test_a_name_that_is_taken_is_avoided(world: World) -> None:
+    """Someone else has a ReplicaSet of the name that the template gets."""
+    await deployment(world, 1)
+    async with world.controlled(deployments, replica_sets):
+        await world.settle()
+    (taken,) = await sets(world)
+    (first,) = (await world.admin.list(REPLICA_SETS, "a")).items
+    await world.admin.delete(DEPLOYMENTS, WEB)
+    assert taken == "1"
+    await world.admin.patch(
+        REPLICA_SETS,
+        key_of(first),
+        {"metadata": {"ownerReferences": None, "labels": None}, "spec": {"replicas": 0}},
+    )
+    await deployment(world, 1)
+    async with world.controlled(deployments, replica_sets):
+        await world.pass_time(5)
+
+    found = (await world.admin.list(REPLICA_SETS, "a")).items
+    assert len(found) == 2
+    assert (await status(world, DEPLOYMENTS))["collisionCount"] == 1
+
+
+async def test_annotations_are_handed_on(world: World) -> None:
+    await deployment(world, 1)
+    async with world.controlled(deployments, replica_sets):
+        await world.settle()
+        cause = {"kubernetes.io/change-cause": "because"}
+        hidden = {"kubectl.kubernetes.io/last-applied-configuration": "{}"}
+        change = {"metadata": {"annotations": cause | hidden}}
+        await world.admin.patch(DEPLOYMENTS, WEB, change)
+        await world.settle()
+
+    annotations = (await sets(world))["1"]["metadata"]["annotations"]
+    assert annotations.items() >= cause.items()
+    assert not annotations.keys() & hidden.keys()
+
+
+async def test_a_restart_is_a_new_template(world: World) -> None:
+    await deployment(world, 2)
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+        stamp = {"kubectl.kubernetes.io/restartedAt": format_time(world.clock.now())}
+        change = {"spec": {"template": {"metadata": {"annotations": stamp}}}}
+        await world.admin.patch(DEPLOYMENTS, WEB, change)
+        await roll(world)
+
+    found = (await world.admin.list(REPLICA_SETS, "a")).items
+    assert sorted(each["spec"]["replicas"] for each in found) == [0, 2]
+    assert all(each["metadata"]["annotations"] == stamp for each in await active(world))
+
+
+async def test_it_adopts_replica_sets_that_match(world: World) -> None:
+    await deployment(world, 2)
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+    (owned,) = (await sets(world)).values()
+    free = {"metadata": {"ownerReferences": None}}
+    await world.admin.patch(REPLICA_SETS, key_of(owned), free)
+    async with world.controlled(deployments, replica_sets):
+        await world.settle()
+
+    (again,) = (await sets(world)).values()
+    assert again["metadata"]["uid"] == owned["metadata"]["uid"]
+    assert again["metadata"]["ownerReferences"] == owned["metadata"]["ownerReferences"]
+
+
+async def test_it_adopts_none_that_leaves(world: World) -> None:
+    await deployment(world, 2)
+    async with world.controlled(deployments, replica_sets):
+        await roll(world)
+    (owned,) = (await sets(world)).values()
+    free = {"metadata": {"ownerReferences": None, "finalizers": ["x.example/hold"]}}
+    await world.admin.patch(REPLICA_SETS, key_of(owned), free)
+    await world.admin.delete(REPLICA_SETS, key_of(owned))
+    async with world.controlled(deployments, replica_sets):
+        await world.pass_time(5)
+
+    found = (await world.admin.list(REPLICA_SETS, "a")).items
+    owners = {each["metadata"]["name"]: "ownerReferences" in each["metadata"] for each in found}
+    assert len(owners) == 2
+    assert owners.pop(owned["metadata"]["name"]) is False
+    assert list(owners.values()) == [True]
+
+
+async def test_a_finished_one_is_left_alone(world: World) -> None:
+    await deployment(world, 2)
+    async with world.controlled(deployments, replica_sets) as manager:
+        await roll(world)
+        revision = world.store.revision
+        await world.pass_time(1200, step=60)
+        assert manager.delayed == 0
+        assert world.store.revision == revision
+
+
+async def scale(world: World) -> None:
+    await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"replicas": 5}})
+
+
+async def set_image(world: World) -> None:
+    await change_image(world, TWO)
+
+
+async def lose_pods(world: World) -> None:
+    for each in await active(world):
+        await world.admin.delete(PODS, key_of(each))
+
+
+@pytest.mark.parametrize("strategy", ["RollingUpdate", "Recreate"])
+@pytest.mark.parametrize("pauses", [True, False], ids=["one by one", "all at once"])
+@pytest.mark.parametrize("steps", orders(scale, set_image, lose_pods))
+async def test_every_order_ends_the_same(
+    world: World, steps: tuple[Step, ...], pauses: bool, strategy: str
+) -> None:
+    await deployment(world, 3, strategy={"type": strategy})
+    async with world.controlled(replica_sets, deployments):
+        await world.settle()
+        for step in steps:
+            await step(world)
+            if pauses:
+                await roll(world)
+        await roll(world)
+        await world.pass_time(20)
+        await roll(world)
+
+    assert await images(world) == {"2": 5}
+    found = await status(world, DEPLOYMENTS)
+    counts = {name: found.get(name, 0) for name in ("replicas", "updatedReplicas")}
+    assert counts == {"replicas": 5, "updatedReplicas": 5}
+    assert found["availableReplicas"] == 5
+    assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}

@@ -1,0 +1,140 @@
+"""A whole control plane: the controllers together, each with no more rights than its role gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from serving import Http, Obj
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+FOREGROUND = {"propagationPolicy": "Foreground"}
+READY = {
+    "status": {
+        "phase": "Running",
+        "conditions": [
+            {"type": "Ready", "status": "True", "lastTransitionTime": "2030-01-01T00:00:00Z"}
+        ],
+    }
+}
+
+
+def apps(room: str, plural: str) -> str:
+    return f"/apis/apps/v1/namespaces/{room.rpartition('/')[2]}/{plural}"
+
+
+def policy(room: str) -> str:
+    return f"/apis/policy/v1/namespaces/{room.rpartition('/')[2]}/poddisruptionbudgets"
+
+
+def deployment(image: str = "i:1") -> Obj:
+    labels = {"app": "web"}
+    spec = {"containers": [{"name": "c", "image": image}]}
+    return {
+        "metadata": {"name": "web"},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
+
+
+async def until(http: Http, path: str, done: Any, name: str = "") -> list[Obj]:
+    """Follow a collection until it is as wanted; return it."""
+    found: dict[str, Obj] = {}
+    query = {"fieldSelector": f"metadata.name={name}"} if name else {}
+    listed = (await http.get(path, **query)).ok()
+    found = {item["metadata"]["name"]: item for item in listed["items"]}
+    if done(list(found.values())):
+        return list(found.values())
+    version = listed["metadata"]["resourceVersion"]
+    async with http.watch(path, resourceVersion=version, **query) as lines:
+        while not done(list(found.values())):
+            event = await lines.next()
+            assert event is not None, f"the watch of {path} ended: {sorted(found)}"
+            obj = event["object"]
+            found[obj["metadata"]["name"]] = obj
+            if event["type"] == "DELETED":
+                del found[obj["metadata"]["name"]]
+    return list(found.values())
+
+
+def images(pods: list[Obj]) -> list[str]:
+    return sorted(each["spec"]["containers"][0]["image"] for each in pods)
+
+
+async def bring_up(http: Http, room: str, image: str) -> None:
+    """Say that pods of an image serve, as they come, until there are only those."""
+    while True:
+        pods = (await http.get(f"{room}/pods")).ok()["items"]
+        waiting = [each for each in pods if each["status"]["phase"] == "Pending"]
+        for each in waiting:
+            await http.patch(f"{room}/pods/{each['metadata']['name']}/status", READY)
+        if waiting:
+            continue
+        if images(pods) == [image] * 2:
+            return
+        seen = {each["metadata"]["uid"] for each in pods}
+
+        def changed(found: list[Obj], seen: set[str] = seen) -> bool:
+            return {each["metadata"]["uid"] for each in found} != seen
+
+        await until(http, f"{room}/pods", changed)
+
+
+async def test_the_life_of_a_deployment(http: Http, room: str) -> None:
+    (await http.post(apps(room, "deployments"), deployment())).ok(201)
+    await bring_up(http, room, "i:1")
+    (await http.patch(f"{apps(room, 'deployments')}/web", deployment("i:2"))).ok(200)
+    await bring_up(http, room, "i:2")
+
+    def complete(found: list[Obj]) -> bool:
+        return found[0]["status"].get("availableReplicas") == 2
+
+    (done,) = await until(http, apps(room, "deployments"), complete, "web")
+    assert done["metadata"]["annotations"]["deployment.kubernetes.io/revision"] == "2"
+    sets = (await http.get(apps(room, "replicasets"))).ok()["items"]
+    assert sorted(each["spec"]["replicas"] for each in sets) == [0, 2]
+
+    (await http.delete(f"{apps(room, 'deployments')}/web", FOREGROUND)).ok(200)
+    await until(http, apps(room, "deployments"), lambda found: not found)
+    assert (await http.get(apps(room, "replicasets"))).ok()["items"] == []
+    assert (await http.get(f"{room}/pods")).ok()["items"] == []
+
+
+async def test_a_budget_holds(http: Http, room: str) -> None:
+    (await http.post(apps(room, "deployments"), deployment())).ok(201)
+    budget = {
+        "metadata": {"name": "b"},
+        "spec": {"maxUnavailable": "50%", "selector": {"matchLabels": {"app": "web"}}},
+    }
+    (await http.post(policy(room), budget)).ok(201)
+    await bring_up(http, room, "i:1")
+    await until(http, policy(room), lambda found: found[0]["status"]["disruptionsAllowed"] == 1)
+
+    first, second = (await http.get(f"{room}/pods")).ok()["items"]
+    answers = [
+        (await http.post(f"{room}/pods/{name}/eviction", {"metadata": {"name": name}})).code
+        for name in (first["metadata"]["name"], second["metadata"]["name"])
+    ]
+
+    assert answers == [201, 429]
+
+
+async def test_who_names_an_owner_in_another_namespace_goes(http: Http, room: str) -> None:
+    owner = (
+        await http.post(
+            "/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "x"}}
+        )
+    ).ok(201)
+    named = {name: owner["metadata"][name] for name in ("name", "uid")}
+    refs = [{"apiVersion": "v1", "kind": "ConfigMap", **named}]
+    child = {"metadata": {"name": "child", "ownerReferences": refs}}
+    (await http.post(f"{room}/configmaps", child)).ok(201)
+
+    await until(http, f"{room}/configmaps", lambda found: not found, "child")
+    assert (await http.get(f"{room}/configmaps/child")).code == 404
+
+    (await http.delete(f"/api/v1/namespaces/default/configmaps/{named['name']}")).ok(200)

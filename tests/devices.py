@@ -1,0 +1,244 @@
+"""Devices, taints, rules and claims for tests, with what a case is not about filled in."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
+from sully.api.resource.types import (
+    CELDeviceSelector,
+    Device,
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClass,
+    DeviceClassSpec,
+    DevicePatch,
+    DeviceSelector,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+    NullableDeviceAttribute,
+    NullValue,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSlicePatch,
+    ResourceSlicePatchSpec,
+    ResourceSliceSpec,
+    SliceTaint,
+)
+from sully.domain.pools import DeviceId
+from sully.machinery.meta import ObjectMeta
+from sully.testing.clock import NOON
+from sully.views.kinds import Pod
+
+DRIVER = "gpu.example.com"
+KEY = "example.com/broken"
+GPU = DeviceId(DRIVER, "pool-1", "gpu-0")
+
+
+def meta(name: str, *, uid: str = "", version: str = "1", **more: Any) -> ObjectMeta:
+    return ObjectMeta(name=name, uid=uid or f"uid-{name}", resource_version=version, **more)
+
+
+def taint(
+    effect: str = "NoExecute",
+    *,
+    key: str = KEY,
+    value: str = "",
+    after: float = 0,
+    time: datetime | None = NOON,
+) -> DeviceTaint:
+    """Return a taint that was added at noon, or so many seconds after."""
+    added = time + timedelta(seconds=after) if time is not None else None
+    return DeviceTaint(key=key, value=value, effect=effect, time_added=added)
+
+
+def exists(
+    *, key: str = KEY, effect: str = "NoExecute", seconds: int | None = None
+) -> DeviceToleration:
+    return DeviceToleration(key=key, operator="Exists", effect=effect, toleration_seconds=seconds)
+
+
+def equal(
+    value: str = "", *, key: str = KEY, effect: str = "NoExecute", seconds: int | None = None
+) -> DeviceToleration:
+    return DeviceToleration(
+        key=key, operator="Equal", value=value, effect=effect, toleration_seconds=seconds
+    )
+
+
+def cel(*expressions: str) -> tuple[DeviceSelector, ...]:
+    return tuple(DeviceSelector(cel=CELDeviceSelector(expression=each)) for each in expressions)
+
+
+def select(**criteria: Any) -> DeviceTaintSelector:
+    return DeviceTaintSelector(**criteria)
+
+
+def rule(
+    name: str = "rule",
+    selector: DeviceTaintSelector | None = None,
+    marks: DeviceTaint | None = None,
+    **more: Any,
+) -> DeviceTaintRule:
+    return DeviceTaintRule(
+        metadata=meta(name, generation=1, **more),
+        spec=DeviceTaintRuleSpec(device_selector=selector, taint=marks or taint()),
+    )
+
+
+def text(value: str) -> DeviceAttribute:
+    return DeviceAttribute(string_value=value)
+
+
+def device(name: str = "gpu-0", *taints: DeviceTaint, **attributes: DeviceAttribute) -> Device:
+    return Device(name=name, taints=taints, attributes=attributes)
+
+
+def slice_(
+    name: str = "slice-1",
+    *devices: Device,
+    pool: str = "pool-1",
+    generation: int = 1,
+    count: int = 1,
+    driver: str = DRIVER,
+    node: str | None = "node-1",
+    marks: tuple[tuple[str, DeviceTaint], ...] = (),
+    version: str = "1",
+) -> ResourceSlice:
+    """Return a slice of devices; with `marks`, pairs of device and taint, a slice of taints."""
+    return ResourceSlice(
+        metadata=meta(name, version=version),
+        spec=ResourceSliceSpec(
+            driver=driver,
+            pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
+            node_name=node,
+            all_nodes=None if node else True,
+            devices=devices,
+            taints=tuple(SliceTaint(device=each, taint=mark) for each, mark in marks),
+        ),
+    )
+
+
+NULL = NullableDeviceAttribute(null=NullValue())
+
+
+def patch(
+    name: str = "patch",
+    *,
+    filter_: DeviceTaintSelector | None = None,
+    priority: int | None = None,
+    after: float = 0,
+    attributes: dict[str, NullableDeviceAttribute] | None = None,
+    capacity: dict[str, str] | None = None,
+    taints: tuple[DeviceTaint, ...] = (),
+) -> ResourceSlicePatch:
+    """Return a patch that was made at noon, or so many seconds after."""
+    amounts = {each: DeviceCapacity(value=value) for each, value in (capacity or {}).items()}
+    return ResourceSlicePatch(
+        metadata=meta(name, creation_timestamp=NOON + timedelta(seconds=after)),
+        spec=ResourceSlicePatchSpec(
+            devices=DevicePatch(
+                filter=filter_,
+                priority=priority,
+                attributes=attributes or {},
+                capacity=amounts,
+                taints=taints,
+            )
+        ),
+    )
+
+
+def set_to(value: str) -> NullableDeviceAttribute:
+    return NullableDeviceAttribute(string_value=value)
+
+
+def class_(name: str, *expressions: str) -> DeviceClass:
+    return DeviceClass(metadata=meta(name), spec=DeviceClassSpec(selectors=cel(*expressions)))
+
+
+def claim(
+    name: str = "claim",
+    *devices: DeviceId | tuple[DeviceId, tuple[DeviceToleration, ...]],
+    pods: tuple[str, ...] = ("pod",),
+    namespace: str = "default",
+    owner: str = "",
+    uid: str = "",
+    annotations: dict[str, str] | None = None,
+    version: str = "1",
+    consumers: tuple[dict[str, str], ...] = (),
+) -> ResourceClaim:
+    """Return a claim that holds devices, reserved for pods; the uid of pod `p` is `uid-p`."""
+    metadata: dict[str, Any] = {
+        "name": name,
+        "namespace": namespace,
+        "uid": uid or f"uid-{name}",
+        "resourceVersion": version,
+        "annotations": annotations or {},
+    }
+    if owner:
+        metadata["ownerReferences"] = [
+            {"apiVersion": "v1", "kind": "Pod", "name": "x", "uid": owner, "controller": True}
+        ]
+    status: dict[str, Any] = {}
+    if devices:
+        status["allocation"] = {"devices": {"results": [_result(each) for each in devices]}}
+    reserved = [{"resource": "pods", "name": pod, "uid": f"uid-{pod}"} for pod in pods]
+    status["reservedFor"] = [*reserved, *consumers]
+    body = {"metadata": metadata, "spec": {"devices": {}}, "status": status}
+    return msgspec.convert(body, ResourceClaim)
+
+
+def _result(
+    held: DeviceId | tuple[DeviceId, tuple[DeviceToleration, ...]],
+) -> dict[str, Any]:
+    id_, tolerations = held if isinstance(held[1], tuple) else (held, ())  # type: ignore[misc]  # a DeviceId is a tuple of texts
+    return {
+        "request": "r",
+        "driver": id_[0],
+        "pool": id_[1],
+        "device": id_[2],
+        "tolerations": [msgspec.to_builtins(each) for each in tolerations],
+    }
+
+
+def pod(
+    name: str = "pod",
+    *claims: str,
+    namespace: str = "default",
+    node: str = "node-1",
+    templates: dict[str, str | None] | None = None,
+    uid: str = "",
+    version: str = "1",
+    **more: Any,
+) -> Pod:
+    """Return a pod that names claims, and claims made from templates by name in the pod."""
+    made = templates or {}
+    body: dict[str, Any] = {
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": uid or f"uid-{name}",
+            "resourceVersion": version,
+        }
+        | more.pop("metadata", {}),
+        "spec": {
+            "nodeName": node,
+            "resourceClaims": [
+                *({"name": each, "resourceClaimName": each} for each in claims),
+                *({"name": each, "resourceClaimTemplateName": "t"} for each in made),
+            ],
+        }
+        | more.pop("spec", {}),
+        "status": {
+            "resourceClaimStatuses": [
+                {"name": each, "resourceClaimName": found} for each, found in made.items()
+            ]
+        }
+        | more.pop("status", {}),
+    }
+    return msgspec.convert(body, Pod)

@@ -1,0 +1,152 @@
+"""Builders for the decisions about pods and owners; they hide what a case is not about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from sully.domain.ownership import Owned, OwnedMetadata
+from sully.domain.workloads import (
+    ContainerStatus,
+    Deployment,
+    DeploymentSpec,
+    DeploymentStatus,
+    Pod,
+    PodCondition,
+    PodMetadata,
+    PodSpec,
+    PodStatus,
+    ReplicaSet,
+    ReplicaSetSpec,
+    ReplicaSetStatus,
+    RollingUpdate,
+    RolloutStrategy,
+)
+from sully.machinery.meta import ObjectMeta, OwnerReference
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def ago(**time: float) -> datetime:
+    return NOON - timedelta(**time)
+
+
+def ref(uid: str, *, block: bool = False, controller: bool = False) -> OwnerReference:
+    return OwnerReference(
+        api_version="v1",
+        kind="ConfigMap",
+        name=uid,
+        uid=uid,
+        block_owner_deletion=block,
+        controller=controller,
+    )
+
+
+def owned(
+    *owners: OwnerReference, finalizers: tuple[str, ...] = (), leaving: bool = False
+) -> Owned:
+    metadata = OwnedMetadata(
+        name="it",
+        uid="it",
+        owner_references=owners,
+        finalizers=finalizers,
+        deletion_timestamp=NOON if leaving else None,
+    )
+    return Owned(metadata=metadata)
+
+
+def pod(
+    name: str = "p",
+    *,
+    node: str = "n",
+    phase: str = "Running",
+    ready: datetime | None = NOON,
+    created: datetime = NOON,
+    restarts: int = 0,
+    leaving: bool = False,
+    owner: OwnerReference | None = None,
+    **annotations: str,
+) -> Pod:
+    conditions = ()
+    if ready is not None:
+        conditions = (PodCondition(type="Ready", status="True", last_transition_time=ready),)
+    return Pod(
+        metadata=PodMetadata(
+            name=name,
+            namespace="a",
+            uid=name,
+            creation_timestamp=created,
+            deletion_timestamp=NOON if leaving else None,
+            annotations=annotations,
+            owner_references=(owner,) if owner else (),
+        ),
+        spec=PodSpec(node_name=node),
+        status=PodStatus(
+            phase=phase,
+            conditions=conditions,
+            container_statuses=(ContainerStatus(restart_count=restarts),),
+        ),
+    )
+
+
+def replica_set(
+    name: str,
+    size: int,
+    *,
+    available: int | None = None,
+    born: int = 0,
+    image: str = "",
+    **annotations: str,
+) -> ReplicaSet:
+    """Return a ReplicaSet with so many pods; `born` orders them by age."""
+    there = size if available is None else available
+    return ReplicaSet(
+        metadata=ObjectMeta(
+            name=name,
+            namespace="a",
+            uid=name,
+            creation_timestamp=NOON + timedelta(seconds=born),
+            annotations={
+                f"deployment.kubernetes.io/{key.replace('_', '-')}": value
+                for key, value in annotations.items()
+            },
+        ),
+        spec=ReplicaSetSpec(replicas=size, template=template(image or name)),
+        status=ReplicaSetStatus(replicas=size, available_replicas=there, ready_replicas=there),
+    )
+
+
+def template(image: str, **labels: str) -> dict[str, Any]:
+    return {
+        "metadata": {"labels": {"app": "web"} | labels},
+        "spec": {"containers": [{"name": "c", "image": image}]},
+    }
+
+
+def deployment(
+    replicas: int,
+    *,
+    surge: int | str = 0,
+    unavailable: int | str = 0,
+    recreate: bool = False,
+    status: DeploymentStatus | None = None,
+    **spec: Any,
+) -> Deployment:
+    strategy = RolloutStrategy(
+        type="RollingUpdate",
+        rolling_update=RollingUpdate(max_surge=surge, max_unavailable=unavailable),
+    )
+    image = spec.pop("image", "new")
+    annotations = spec.pop("annotations", {})
+    return Deployment(
+        metadata=ObjectMeta(
+            name="web", namespace="a", uid="web", generation=1, annotations=annotations
+        ),
+        spec=DeploymentSpec(
+            replicas=replicas,
+            strategy=RolloutStrategy(type="Recreate") if recreate else strategy,
+            template=template(image),
+            **spec,
+        ),
+        status=status or DeploymentStatus(),
+    )

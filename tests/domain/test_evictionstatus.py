@@ -1,0 +1,111 @@
+"""What the status of rules says, word for word."""
+
+from __future__ import annotations
+
+import pytest
+
+from sully.domain.evictionstatus import Counts, Report, count_pods, report
+
+ONCE = (
+    "if the effect was NoExecute. This information will not be updated again."
+    " Recreate the DeviceTaintRule to trigger an update."
+)
+OTHER = "Eviction only happens for the NoExecute effect."
+
+CASES = {
+    "nothing happened": ("NoExecute", Counts(), Report("False", "NotStarted", "")),
+    "one pod": (
+        "NoExecute",
+        Counts(pods=1, namespaces=1),
+        Report("True", "PodsPendingEviction", "1 pod needs to be evicted in 1 namespace."),
+    ),
+    "two pods in two namespaces": (
+        "NoExecute",
+        Counts(pods=2, namespaces=2),
+        Report(
+            "True", "PodsPendingEviction", "2 pods need to be evicted in 2 different namespaces."
+        ),
+    ),
+    "two pods in one namespace": (
+        "NoExecute",
+        Counts(pods=2, namespaces=1),
+        Report("True", "PodsPendingEviction", "2 pods need to be evicted in 1 namespace."),
+    ),
+    "one left, one to go": (
+        "NoExecute",
+        Counts(pods=1, namespaces=1, evicted=1),
+        Report(
+            "True",
+            "PodsPendingEviction",
+            "1 pod needs to be evicted in 1 namespace."
+            " 1 pod evicted since starting the controller.",
+        ),
+    ),
+    "all left": (
+        "NoExecute",
+        Counts(evicted=2),
+        Report("False", "Completed", "2 pods evicted since starting the controller."),
+    ),
+    "one left": (
+        "NoExecute",
+        Counts(evicted=1),
+        Report("False", "Completed", "1 pod evicted since starting the controller."),
+    ),
+    "a preview of one": (
+        "None",
+        Counts(published=3, allocated=1, pods=1, namespaces=1),
+        Report(
+            "False",
+            "NoEffect",
+            "3 published devices selected. 1 allocated device selected."
+            f" 1 pod would be evicted in 1 namespace {ONCE}",
+        ),
+    ),
+    "a preview without slices": (
+        "None",
+        Counts(allocated=3, pods=2, namespaces=2),
+        Report(
+            "False",
+            "NoEffect",
+            "0 published devices selected. 3 allocated devices selected."
+            f" 2 pods would be evicted in 2 different namespaces {ONCE}",
+        ),
+    ),
+    "a preview of nothing": (
+        "None",
+        Counts(published=1),
+        Report(
+            "False",
+            "NoEffect",
+            "1 published device selected. 0 allocated devices selected."
+            f" 0 pods would be evicted in 0 different namespaces {ONCE}",
+        ),
+    ),
+    "a preview after an eviction": (
+        "None",
+        Counts(evicted=3),
+        Report(
+            "False",
+            "NoEffect",
+            "0 published devices selected. 0 allocated devices selected."
+            f" 0 pods would be evicted in 0 different namespaces {ONCE}"
+            " 3 pods evicted since starting the controller.",
+        ),
+    ),
+    "another effect": ("NoSchedule", Counts(pods=5), Report("False", "OtherEffect", OTHER)),
+    "an unknown effect": ("Sparkle", Counts(), Report("False", "OtherEffect", OTHER)),
+    "another effect after an eviction": (
+        "NoSchedule",
+        Counts(evicted=1),
+        Report("False", "OtherEffect", f"{OTHER} 1 pod evicted since starting the controller."),
+    ),
+}
+
+
+@pytest.mark.parametrize(("effect", "counts", "want"), CASES.values(), ids=CASES.keys())
+def test_report(effect: str, counts: Counts, want: Report) -> None:
+    assert report(effect, counts) == want
+
+
+def test_a_pod_counts_once_however_often_it_is_hit() -> None:
+    assert count_pods([("a", "x"), ("a", "x"), ("a", "y"), ("b", "x")]) == (3, 2)

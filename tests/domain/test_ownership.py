@@ -1,0 +1,99 @@
+"""Who goes with its owner, and what an owner waits for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+from typing import Any
+
+import pytest
+
+from domain.lifecycles import owned, ref
+from sully.domain.ownership import (
+    KEEP,
+    Collect,
+    Disown,
+    Owned,
+    Standing,
+    Verdict,
+    deletion_finalizers,
+    judge,
+)
+from sully.machinery.meta import OwnerReference
+
+SOLID, AWAITING, ABSENT = Standing.SOLID, Standing.AWAITING, Standing.ABSENT
+ONE, TWO = ref("one"), ref("two")
+FREE = owned()
+AWAITED = owned(leaving=True, finalizers=("foregroundDeletion",))
+
+
+@dataclass(frozen=True)
+class Case:
+    owners: dict[OwnerReference, Standing]
+    finalizers: tuple[str, ...] = ()
+    dependents: tuple[Owned, ...] = ()
+    want: Verdict = KEEP
+
+
+CASES = {
+    "no owner": Case({}),
+    "an owner that stays": Case({ONE: SOLID}),
+    "an owner that is gone": Case({ONE: ABSENT}, want=Collect("Background")),
+    "one of two is gone": Case({ONE: ABSENT, TWO: SOLID}, want=Disown(("one",))),
+    "one of two waits": Case({ONE: SOLID, TWO: AWAITING}, want=Disown(("two",))),
+    "both are gone": Case({ONE: ABSENT, TWO: ABSENT}, want=Collect("Background")),
+    "an owner waits": Case({ONE: AWAITING}, want=Collect("Background")),
+    "an owner waits, and there are dependents": Case(
+        {ONE: AWAITING}, dependents=(FREE,), want=Collect("Foreground")
+    ),
+    "owners in a circle": Case(
+        {ONE: AWAITING}, dependents=(FREE, AWAITED), want=Collect("Foreground", unblock=True)
+    ),
+    "gone, with dependents": Case({ONE: ABSENT}, dependents=(FREE,), want=Collect("Background")),
+    "it wants to orphan": Case({ONE: ABSENT}, finalizers=("orphan",), want=Collect("Orphan")),
+    "it wants to wait": Case(
+        {ONE: ABSENT}, finalizers=("x", "foregroundDeletion"), want=Collect("Foreground")
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_judge(case: Case) -> None:
+    for order in permutations(case.owners.items()):
+        obj = owned(*dict(order), finalizers=case.finalizers)
+
+        assert judge(obj, dict(order), case.dependents) == case.want
+
+
+FINALIZERS: dict[str, tuple[list[str], dict[str, Any], list[str]]] = {
+    "nothing said": ([], {}, []),
+    "in the background": ([], {"propagationPolicy": "Background"}, []),
+    "in the foreground": ([], {"propagationPolicy": "Foreground"}, ["foregroundDeletion"]),
+    "orphans": ([], {"propagationPolicy": "Orphan"}, ["orphan"]),
+    "orphans, as it was said once": ([], {"orphanDependents": True}, ["orphan"]),
+    "no orphans, as it was said once": (["orphan"], {"orphanDependents": False}, []),
+    "others stay": (["x/y"], {"propagationPolicy": "Orphan"}, ["x/y", "orphan"]),
+    "what is there counts": (["orphan", "x/y"], {}, ["orphan", "x/y"]),
+    "what is said counts more": (
+        ["orphan", "x/y"],
+        {"propagationPolicy": "Foreground"},
+        ["x/y", "foregroundDeletion"],
+    ),
+    "what is there can be taken back": (
+        ["foregroundDeletion"],
+        {"propagationPolicy": "Background"},
+        [],
+    ),
+    "what is said again changes nothing": (
+        ["foregroundDeletion", "x/y"],
+        {"propagationPolicy": "Foreground"},
+        ["foregroundDeletion", "x/y"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("there", "options", "want"), FINALIZERS.values(), ids=FINALIZERS.keys())
+def test_what_an_owner_waits_for(
+    there: list[str], options: dict[str, Any], want: list[str]
+) -> None:
+    assert deletion_finalizers(there, options) == want

@@ -1,0 +1,222 @@
+"""What patches make of devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices import DRIVER, NULL, cel, class_, device, patch, select, set_to, slice_, taint, text
+from sully.api.resource.types import Device, DeviceCapacity, DeviceTaintSelector, ResourceSlicePatch
+from sully.domain.devices import Published, publish
+from sully.domain.patches import applies, overlay, precedence
+
+MODEL = f"{DRIVER}/model"
+PLAIN = device("gpu-0", model=text("A100"))
+
+
+def published(found: Device = PLAIN) -> Published:
+    return publish(slice_("slice-1", found), 0)
+
+
+def says(name: str, value: str, **more: object) -> ResourceSlicePatch:
+    return patch(name, attributes={MODEL: set_to(value)}, **more)  # type: ignore[arg-type]  # passed on
+
+
+ORDER = {
+    "higher priority first": (says("a", "1", priority=1), says("b", "2", priority=2), "b"),
+    "no priority counts as 0": (says("a", "1", priority=-1), says("b", "2"), "b"),
+    "then the older one": (says("a", "1", after=5), says("b", "2"), "b"),
+    "then by name": (says("b", "2"), says("a", "1"), "a"),
+    "priority before age": (says("a", "1"), says("b", "2", priority=1, after=5), "b"),
+}
+
+
+@pytest.mark.parametrize(("one", "other", "want"), ORDER.values(), ids=ORDER.keys())
+def test_precedence(one: ResourceSlicePatch, other: ResourceSlicePatch, want: str) -> None:
+    for patches in permutations((one, other)):
+        got = overlay(published(), patches)
+
+        assert min(patches, key=precedence).metadata.name == want
+        assert str(got.attribute_origin(MODEL)) == f"ResourceSlicePatch/{want}"
+
+
+def test_a_losing_patch_still_contributes_its_other_names() -> None:
+    winner = says("winner", "H100", priority=5)
+    loser = patch("loser", attributes={MODEL: set_to("x"), "acme/zone": set_to("z")})
+
+    got = overlay(published(), (loser, winner))
+
+    assert got.attributes == {MODEL: text("H100"), "acme/zone": text("z")}
+    assert str(got.attribute_origin("acme/zone")) == "ResourceSlicePatch/loser"
+
+
+@dataclass(frozen=True)
+class Case:
+    patches: tuple[ResourceSlicePatch, ...]
+    want: dict[str, str]
+    device: Device = PLAIN
+
+
+FULL = device("gpu-0", **{MODEL: text("A100")})
+CASES = {
+    "nothing": Case((), {"model": "A100"}),
+    "a bare name is the same as the qualified one": Case((says("p", "X"),), {MODEL: "X"}),
+    "a qualified name is replaced": Case((says("p", "X"),), {MODEL: "X"}, FULL),
+    "null removes a bare name": Case((patch(attributes={MODEL: NULL}),), {}),
+    "null removes a qualified name": Case((patch(attributes={MODEL: NULL}),), {}, FULL),
+    "null removes both spellings": Case(
+        (patch(attributes={MODEL: NULL}),), {}, device(model=text("a"), **{MODEL: text("b")})
+    ),
+    "another domain's name is another name": Case(
+        (patch(attributes={"acme/model": NULL}),), {"model": "A100"}
+    ),
+    "an attribute that the driver lacks": Case(
+        (patch(attributes={"acme/zone": set_to("z")}),), {"model": "A100", "acme/zone": "z"}
+    ),
+    "a null that loses removes nothing": Case(
+        (says("p", "X", priority=1), patch("q", attributes={MODEL: NULL})), {MODEL: "X"}
+    ),
+    "a null that wins removes": Case(
+        (patch("q", priority=1, attributes={MODEL: NULL}), says("p", "X")), {}
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_attributes(case: Case) -> None:
+    got = overlay(published(case.device), case.patches)
+
+    assert got.attributes == {name: text(value) for name, value in case.want.items()}
+
+
+def test_capacity_can_be_set_to_nothing() -> None:
+    got = overlay(published(), (patch(capacity={f"{DRIVER}/memory": "0"}),))
+
+    assert got.capacity == {f"{DRIVER}/memory": DeviceCapacity(value="0")}
+    assert str(got.capacity_origin(f"{DRIVER}/memory")) == "ResourceSlicePatch/patch"
+
+
+def test_an_attribute_and_a_capacity_of_the_same_name_are_two_things() -> None:
+    one = patch("a", attributes={"acme/x": set_to("1")})
+    other = patch("b", capacity={"acme/x": "1"})
+
+    got = overlay(published(), (one, other))
+
+    assert str(got.attribute_origin("acme/x")) == "ResourceSlicePatch/a"
+    assert str(got.capacity_origin("acme/x")) == "ResourceSlicePatch/b"
+
+
+def test_what_nobody_patched_comes_from_the_slice_and_is_shared() -> None:
+    plain = published()
+
+    got = overlay(plain, ())
+
+    assert got.content is plain.content
+    assert str(got.attribute_origin("model")) == "ResourceSlice/slice-1"
+
+
+HOT, COLD = taint(key="hot"), taint(key="cold")
+TAINTS = {
+    "the driver's stay": ((HOT,), (), ["ResourceSlice/slice-1 hot="]),
+    "others accumulate": (
+        (HOT,),
+        (patch("p", taints=(COLD,)),),
+        ["ResourceSlice/slice-1 hot=", "ResourceSlicePatch/p cold="],
+    ),
+    "the same key and effect is replaced": (
+        (HOT, COLD),
+        (patch("p", taints=(taint(key="hot", value="x"),)),),
+        ["ResourceSlice/slice-1 cold=", "ResourceSlicePatch/p hot=x"],
+    ),
+    "another effect is not": (
+        (HOT,),
+        (patch("p", taints=(taint("NoSchedule", key="hot"),)),),
+        ["ResourceSlice/slice-1 hot=", "ResourceSlicePatch/p hot="],
+    ),
+    "the first patch wins": (
+        (HOT,),
+        (
+            patch("q", taints=(taint(key="hot", value="q"), COLD)),
+            patch("p", priority=1, taints=(taint(key="hot", value="p"),)),
+        ),
+        ["ResourceSlicePatch/p hot=p", "ResourceSlicePatch/q cold="],
+    ),
+}
+
+
+@pytest.mark.parametrize(("driver", "patches", "want"), TAINTS.values(), ids=TAINTS.keys())
+def test_taints(driver: tuple, patches: tuple, want: list[str]) -> None:  # type: ignore[type-arg]  # of the table
+    got = overlay(published(device("gpu-0", *driver)), patches)
+
+    assert [f"{each.origin} {each.taint.key}={each.taint.value}" for each in got.taints] == want
+
+
+def test_gates_leave_out_what_they_turn_off() -> None:
+    both = patch(attributes={MODEL: set_to("X")}, taints=(COLD,))
+    found = published(device("gpu-0", HOT, model=text("A100")))
+
+    without_attributes = overlay(found, (both,), attributes=False)
+    without_taints = overlay(found, (both,), taints=False)
+
+    assert without_attributes.attributes == {"model": text("A100")}
+    assert [each.taint for each in without_attributes.taints] == [HOT, COLD]
+    assert without_taints.attributes == {MODEL: text("X")}
+    assert without_taints.taints == ()
+
+
+CLASSES = {"a100": class_("a100", f'device.attributes["{DRIVER}"].model == "A100"')}
+FILTERS = {
+    "absent": (None, True),
+    "empty": (select(), True),
+    "driver": (select(driver=DRIVER), True),
+    "other pool": (select(pool="pool-2"), False),
+    "class": (select(device_class_name="a100"), True),
+    "expression": (select(selectors=cel("false")), False),
+    "a failing expression": (select(selectors=cel(f'device.attributes["{DRIVER}"].x')), False),
+}
+
+
+@pytest.mark.parametrize(("filter_", "want"), FILTERS.values(), ids=FILTERS.keys())
+def test_filters(filter_: DeviceTaintSelector | None, want: bool) -> None:
+    assert applies(filter_, published(), CLASSES.get).selected is want
+
+
+NAMES = st.sampled_from((MODEL, "acme/zone", "acme/rack"))
+VALUES = st.sampled_from((NULL, set_to("1"), set_to("2")))
+PATCHES = st.lists(
+    st.builds(
+        patch,
+        st.sampled_from("abcd"),
+        priority=st.none() | st.integers(0, 1),
+        after=st.integers(0, 1),
+        attributes=st.dictionaries(NAMES, VALUES),
+        taints=st.lists(st.sampled_from((HOT, COLD)), unique_by=lambda each: each.key).map(tuple),
+    ),
+    unique_by=lambda each: each.metadata.name,
+    max_size=4,
+).flatmap(st.permutations)
+
+
+@given(PATCHES)
+def test_the_order_of_patches_never_matters(patches: list[ResourceSlicePatch]) -> None:
+    found = published(device("gpu-0", HOT, model=text("A100")))
+    want = overlay(found, sorted(patches, key=precedence))
+
+    got = overlay(found, patches)
+
+    assert (got.attributes, got.taints) == (want.attributes, want.taints)
+    assert got.attribute_origins == want.attribute_origins
+
+
+@given(PATCHES)
+def test_laying_the_same_patches_over_again_changes_nothing(
+    patches: list[ResourceSlicePatch],
+) -> None:
+    once = overlay(published(), patches)
+    again = overlay(published(Device(name="gpu-0", attributes=dict(once.attributes))), patches)
+
+    assert again.attributes == once.attributes

@@ -1,0 +1,84 @@
+"""Which pods go first, and what a ReplicaSet says about those that stay."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from msgspec.structs import replace
+
+from domain.lifecycles import NOON, ago, pod, replica_set
+from sully.domain.replicas import DELETION_COST, deletion_cost, given_up, replica_status
+from sully.domain.workloads import Pod, WorkloadCondition
+
+PAIRS: dict[str, tuple[Pod, Pod]] = {
+    "one without a node": (pod("a", node=""), pod("b")),
+    "one that has not started": (pod("a", phase="Pending"), pod("b")),
+    "one of which nothing is known": (pod("a", phase="Unknown"), pod("b")),
+    "one that does not serve": (pod("a", ready=None), pod("b")),
+    "the cheaper one": (pod("b", **{DELETION_COST: "-1"}), pod("a")),
+    "the one that serves for less long": (
+        pod("b", ready=ago(seconds=1)),
+        pod("a", ready=ago(hours=1)),
+    ),
+    "the one that failed more": (pod("b", restarts=3), pod("a", restarts=1)),
+    "the younger one": (pod("b", created=ago(minutes=1)), pod("a", created=ago(days=1))),
+    "of equals, always the same": (pod("a"), pod("b")),
+    "a node before all else": (
+        pod("b", node="", **{DELETION_COST: "10"}),
+        pod("a", ready=None, restarts=5),
+    ),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), PAIRS.values(), ids=PAIRS.keys())
+def test_first_goes(first: Pod, second: Pod) -> None:
+    for order in permutations((first, second)):
+        assert given_up(order, 1, related=(), now=NOON) == [first]
+
+
+def test_those_that_share_a_node_go_first() -> None:
+    alone, crowded = pod("a", node="x"), pod("b", node="y")
+    related = [alone, crowded, pod("c", node="y"), pod("d", node="x", leaving=True)]
+
+    assert given_up([alone, crowded], 1, related=related, now=NOON) == [crowded]
+
+
+def test_all_go_when_all_must() -> None:
+    pods = [pod("a"), pod("b", node="")]
+
+    assert given_up(pods, 2, related=(), now=NOON) == pods
+
+
+COSTS = {
+    "": 0,
+    "5": 5,
+    "-5": -5,
+    "+5": 0,
+    "05": 0,
+    "x": 0,
+    "2147483648": 0,
+    "2147483647": 2**31 - 1,
+}
+
+
+@pytest.mark.parametrize(("text", "want"), COSTS.items())
+def test_deletion_cost(text: str, want: int) -> None:
+    assert deletion_cost(pod(**{DELETION_COST: text})) == want
+
+
+FAILURE = WorkloadCondition(type="ReplicaFailure", status="True", reason="FailedCreate")
+LATER = WorkloadCondition(type="ReplicaFailure", status="True", reason="FailedDelete")
+
+
+def test_a_failure_is_told_once_and_taken_back() -> None:
+    owner = replica_set("web", 1)
+    first = replica_status(owner, [], terminating=0, failure=FAILURE, now=NOON)
+    told = replace(owner, status=first)
+
+    def conditions(failure: WorkloadCondition | None) -> tuple[WorkloadCondition, ...]:
+        return replica_status(told, [], terminating=0, failure=failure, now=NOON).conditions
+
+    assert first.conditions == (FAILURE,)
+    assert conditions(LATER) == (FAILURE,)
+    assert conditions(None) == ()

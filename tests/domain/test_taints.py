@@ -1,0 +1,135 @@
+"""Which tolerations cover which taints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices import KEY, equal, exists, taint
+from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceTaint
+from sully.domain.taints import Origin, SourcedTaint, tolerates, tolerates_eviction, untolerated
+
+ECC = taint(value="ecc")
+
+
+@dataclass(frozen=True)
+class Case:
+    toleration: DeviceToleration
+    want: bool
+    taint: DeviceTaint = ECC
+
+
+ANYTHING = DeviceToleration(operator="Exists")
+CASES = {
+    "same key and effect, Exists": Case(exists(), True),
+    "the same for a taint without value": Case(exists(), True, taint()),
+    "every key, Exists": Case(exists(key=""), True),
+    "every key and effect, Exists": Case(ANYTHING, True),
+    "every effect": Case(exists(effect=""), True),
+    "Equal, same value": Case(equal("ecc"), True),
+    "Equal, other value": Case(equal("heat"), False),
+    "Equal without value does not stand for any value": Case(equal(), False),
+    "Equal without value, taint without value": Case(equal(), True, taint()),
+    "an operator that defaulting has not filled": Case(
+        DeviceToleration(key=KEY, value="ecc"), True
+    ),
+    "every key, Equal, same value": Case(equal("ecc", key=""), True),
+    "every key, Equal, other value": Case(equal("heat", key=""), False),
+    "other key": Case(exists(key="example.com/other"), False),
+    "keys are compared with their prefix": Case(exists(key="broken"), False),
+    "keys are compared with their case": Case(exists(key=KEY.upper()), False),
+    "other effect": Case(exists(effect="NoSchedule"), False),
+    "NoExecute does not cover NoSchedule": Case(exists(), False, taint("NoSchedule")),
+    "an unknown operator": Case(DeviceToleration(key=KEY, operator="Gt", value="ecc"), False),
+    "seconds do not matter, even none": Case(exists(seconds=0), True),
+    "seconds do not matter, even fewer": Case(exists(seconds=-5), True),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_tolerates(case: Case) -> None:
+    assert tolerates(case.toleration, case.taint) is case.want
+
+
+EVICTION = {
+    "a toleration that names the effect": (exists(), True, True),
+    "a toleration for every effect": (exists(effect=""), True, False),
+    "a toleration for everything": (ANYTHING, True, False),
+    "a toleration of another effect": (exists(effect="NoSchedule"), False, False),
+    "a toleration of another key": (exists(key="x"), False, False),
+}
+
+
+@pytest.mark.parametrize(("toleration", "want", "strict"), EVICTION.values(), ids=EVICTION.keys())
+def test_tolerates_eviction(toleration: DeviceToleration, want: bool, strict: bool) -> None:
+    assert tolerates_eviction(toleration, taint()) is want
+    assert tolerates_eviction(toleration, taint(), strict=True) is strict
+
+
+def _marked(*effects: str) -> tuple[SourcedTaint, ...]:
+    return tuple(
+        SourcedTaint(taint(effect), Origin("ResourceSlice", "s", index=index))
+        for index, effect in enumerate(effects)
+    )
+
+
+UNTOLERATED = {
+    "both effects block": (("NoSchedule", "NoExecute"), (), (0, 1)),
+    "each taint needs its own toleration": (("NoSchedule", "NoExecute"), (exists(),), (0,)),
+    "one toleration may cover several": (("NoSchedule", "NoExecute"), (exists(effect=""),), ()),
+    "the same taint twice is tolerated once": (("NoExecute", "NoExecute"), (exists(),), ()),
+    "None never blocks": (("None",), (), ()),
+    "an unknown effect never blocks": (("Sparkle",), (), ()),
+    "a preference never blocks": (("PreferNoSchedule",), (), ()),
+    "budgets block like NoExecute": (("NoExecuteWithPodDisruptionBudget",), (exists(),), (0,)),
+}
+
+
+@pytest.mark.parametrize(
+    ("effects", "tolerations", "want"), UNTOLERATED.values(), ids=UNTOLERATED.keys()
+)
+def test_untolerated(
+    effects: tuple[str, ...], tolerations: tuple[DeviceToleration, ...], want: tuple[int, ...]
+) -> None:
+    got = untolerated(_marked(*effects), tolerations)
+
+    assert tuple(each.origin.index for each in got) == want
+
+
+WORDS = st.sampled_from(("", "a", "b"))
+TOLERATIONS = st.builds(
+    DeviceToleration,
+    key=WORDS,
+    operator=st.sampled_from(("Equal", "Exists", "")),
+    value=WORDS,
+    effect=st.sampled_from(("", "NoSchedule", "NoExecute")),
+    toleration_seconds=st.none() | st.integers(-2, 100),
+)
+TAINTS = st.builds(
+    DeviceTaint,
+    key=st.sampled_from(("a", "b")),
+    value=WORDS,
+    effect=st.sampled_from(("NoSchedule", "NoExecute", "None")),
+)
+
+
+@given(TOLERATIONS, TAINTS)
+def test_a_wider_toleration_covers_no_less(
+    toleration: DeviceToleration, found: DeviceTaint
+) -> None:
+    wider = DeviceToleration(key="", operator="Exists", effect=toleration.effect)
+
+    assert tolerates(wider, found) or not tolerates(toleration, found)
+
+
+@given(TOLERATIONS, TAINTS)
+def test_the_strict_reading_never_tolerates_more(
+    toleration: DeviceToleration, found: DeviceTaint
+) -> None:
+    assert tolerates_eviction(toleration, found) or not tolerates_eviction(
+        toleration, found, strict=True
+    )

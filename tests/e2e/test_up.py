@@ -1,0 +1,171 @@
+"""`sully up` as a program: what it prints, refuses, protects, and how it ends."""
+
+import json
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from e2e.raw import Raw
+from sully.testing.cluster import Process, process
+
+pytestmark = pytest.mark.e2e
+# How long a user may wait for the prompt after Ctrl-C, with watches open.
+PATIENCE = 5.0
+
+
+def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run `sully` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "sully.cli.main", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:
+    done = run("up", "--data-dir", str(plane.data_dir), "--listen", "127.0.0.1:0")
+
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        f"sully up: the data directory {plane.data_dir} is in use by process {plane.child.pid}\n"
+    )
+
+
+def test_a_busy_port_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        port = busy.getsockname()[1]
+        done = run("up", "--data-dir", str(tmp_path / "d"), "--listen", f"127.0.0.1:{port}")
+
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"sully up: 127.0.0.1:{port} is in use; stop what listens there or give another --listen\n"
+    )
+
+
+WRONG_USAGE = {
+    "unknown flag": (("--nonsense",), "unrecognized arguments: --nonsense"),
+    "unknown store": (("--store", "tape"), "invalid choice: 'tape'"),
+    "address without port": (("--listen", "localhost"), "--listen must be HOST:PORT"),
+    "port out of range": (("--listen", "127.0.0.1:70000"), "--listen must be HOST:PORT"),
+    "unknown gate": (("--feature-gates", "Nonsense=true"), "Nonsense"),
+    "gate without a value": (("--feature-gates", "DRADeviceTaints"), "DRADeviceTaints"),
+    "locked gate": (("--feature-gates", "DRAAdminAccess=false"), "DRAAdminAccess"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_USAGE)
+def test_wrong_usage(case: str, tmp_path: Path) -> None:
+    flags, said = WRONG_USAGE[case]
+
+    done = run("up", "--data-dir", str(tmp_path / "d"), *flags)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not (tmp_path / "d").exists()
+
+
+def test_a_data_directory_that_cannot_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+
+    done = run("up", "--data-dir", str(tmp_path / "file"), "--listen", "127.0.0.1:0")
+
+    assert done.returncode == 1
+    assert str(tmp_path / "file") in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_it_writes_is_for_its_owner_only(plane: Process) -> None:
+    assert mode(plane.kubeconfig) == 0o600
+    assert {mode(path) for path in plane.data_dir.rglob("*.key")} == {0o600}
+
+
+def test_a_folder_it_makes_is_for_its_owner_only(tmp_path: Path) -> None:
+    with process(data_dir=tmp_path / "made") as up:
+        assert mode(up.data_dir) == 0o700
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+def test_it_ends_watches_and_stops(number: signal.Signals, tmp_path: Path) -> None:
+    with process() as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        with admin.open("GET", "/api/v1/namespaces?watch=true") as watch:
+            assert json.loads(watch.readline())["type"] == "ADDED"
+            began = time.monotonic()
+            # Whoever watches reads on; nobody need close anything for the server to stop.
+            rest: list[bytes] = []
+            reader = threading.Thread(target=lambda: rest.append(watch.read()))
+            reader.start()
+            code = up.stop(number)
+            took = time.monotonic() - began
+            reader.join(PATIENCE)
+
+    assert code == 0
+    assert took < PATIENCE
+    # It came to its proper end: a connection that breaks off would have raised.
+    assert len(rest) == 1
+    assert all(json.loads(line)["type"] == "ADDED" for line in rest[0].splitlines())
+
+
+def test_a_client_that_stays_connected_does_not_keep_it(tmp_path: Path) -> None:
+    with process("--store", "memory") as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        # As pools of connections do: the answer is read, the connection neither used nor closed.
+        with admin.open("GET", "/version") as answer:
+            answer.read()
+            began = time.monotonic()
+            assert up.stop() == 0
+            took = time.monotonic() - began
+
+    assert took < PATIENCE / 2
+
+
+def test_logs_for_programs_are_json(tmp_path: Path) -> None:
+    with process("--store", "memory", "--log-format", "json", "--log-level", "debug") as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "logged"}}
+        admin.request("POST", "/api/v1/namespaces", made)
+        admin.request("DELETE", "/api/v1/namespaces/logged")
+        # The namespace is emptied and removed, which is worth a line.
+        with admin.open(
+            "GET", "/api/v1/namespaces?watch=true&fieldSelector=metadata.name%3Dlogged"
+        ):
+            assert up.child.stdout is not None
+            line = next(line for line in up.child.stdout if "logged" in line)
+
+    entry = json.loads(line)
+    assert entry["namespace"] == "logged"
+    assert {"event", "level", "time"} <= entry.keys()
+
+
+def test_the_metrics_page_counts_requests(raw: Raw) -> None:
+    raw.request("GET", "/api/v1/namespaces/default/configmaps")
+
+    page = raw.request("GET", "/metrics").body.decode()
+
+    counted = re.search(
+        r'^apiserver_request_total\{[^}]*resource="configmaps"[^}]*\} (\d+)', page, re.MULTILINE
+    )
+    assert counted is not None
+    assert int(counted[1]) >= 1
+
+
+def test_it_says_where_it_is(plane: Process) -> None:
+    done = run("version")
+
+    assert done.returncode == 0
+    assert "1.37" in done.stdout
+    assert plane.url.startswith("https://127.0.0.1:")

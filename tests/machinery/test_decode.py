@@ -1,0 +1,244 @@
+"""Decoding along a field table: types, zero values, unknown fields, Go's texts."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sully.api import build_scheme
+from sully.machinery.codec import copy
+from sully.machinery.decode import DecodeError, decode, describe_unknown, empty_object
+from sully.machinery.schema import Tables
+
+TABLE = """
+Thing: What the tests are about.
+  name string: Left out when empty.
+  kind string emit: Written even when empty.
+  count int32: Left out when zero.
+  limit int32 ptr: Zero is kept when given.
+  big int64: Large.
+  share number: A fraction.
+  ready bool: Left out when false.
+  shown bool emit: Always there.
+  data bytes: Base64.
+  since Time: Whole seconds.
+  seen MicroTime null: Microseconds, null when absent.
+  size Quantity: Canonical.
+  port IntOrString: Either.
+  extra object: Anything.
+  part Part: Nested.
+  always Part emit: Nested, always there.
+  parts []Part: List of objects.
+  words []string: List of texts.
+  numbers []int64: List of numbers.
+  labels {}string: Map of texts.
+  byName {}Part: Map of objects.
+  phase string go(v1.Phase): A named text.
+
+Part: A part of a thing.
+  id string required emit: Always there.
+  note string: Optional.
+  inner []Part: Deeper.
+"""
+TABLES = Tables()
+TABLES.load("io.example.v1", "example", TABLE)
+THING = TABLES.get("io.example.v1", "Thing")
+BARE = {"kind": "", "shown": False, "seen": None, "always": {"id": ""}}
+
+
+@dataclass(frozen=True)
+class Case:
+    given: dict[str, Any]
+    want: dict[str, Any]  # besides what is always there
+    unknown: list[str] = field(default_factory=list)
+
+
+CASES = {
+    "nothing": Case({}, {}),
+    "nulls are as if absent": Case(dict.fromkeys(THING.fields), {}),
+    "empty optional values go": Case(
+        {"name": "", "count": 0, "ready": False, "words": [], "labels": {}}, {}
+    ),
+    "a zero behind a pointer stays": Case({"limit": 0}, {"limit": 0}),
+    "an empty part stays": Case({"part": {}}, {"part": {"id": ""}}),
+    "an empty anything stays": Case({"extra": {}}, {"extra": {}}),
+    "values": Case(
+        {"name": "n", "count": -1, "big": 2**62, "share": 0.5, "ready": True, "port": "http"},
+        {"name": "n", "count": -1, "big": 2**62, "share": 0.5, "ready": True, "port": "http"},
+    ),
+    "port zero": Case({"port": 0}, {"port": 0}),
+    "a number for a fraction": Case({"share": 2}, {"share": 2}),
+    "times in UTC and whole seconds": Case(
+        {"since": "2030-01-01T12:00:00.9+02:00", "seen": "2030-01-01T12:00:00.000001Z"},
+        {"since": "2030-01-01T10:00:00Z", "seen": "2030-01-01T12:00:00.000001Z"},
+    ),
+    "quantities in canonical form": Case({"size": "1024Mi"}, {"size": "1Gi"}),
+    "a quantity as a number": Case({"size": 5}, {"size": "5"}),
+    "base64 with line breaks": Case({"data": "aGk\n="}, {"data": "aGk="}),
+    "nulls in lists and maps are zeros": Case(
+        {"words": [None, "a"], "parts": [None], "labels": {"a": None}, "byName": {"x": None}},
+        {
+            "words": ["", "a"],
+            "parts": [{"id": ""}],
+            "labels": {"a": ""},
+            "byName": {"x": {"id": ""}},
+        },
+    ),
+    "unknown fields are named and left out": Case(
+        {
+            "colour": 1,
+            "part": {"id": "a", "colour": 1},
+            "parts": [{"id": "a"}, {"id": "b", "Note": "x", "inner": [{"z": 1}]}],
+            "byName": {"x": {"y": 1}},
+        },
+        {
+            "part": {"id": "a"},
+            "parts": [{"id": "a"}, {"id": "b", "inner": [{"id": ""}]}],
+            "byName": {"x": {"id": ""}},
+        },
+        ["colour", "part.colour", "parts[1].Note", "parts[1].inner[0].z", "byName.x.y"],
+    ),
+    "anything is kept as it is": Case({"extra": {"a": [None, {}]}}, {"extra": {"a": [None, {}]}}),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_decode(case: Case) -> None:
+    unknown: list[str] = []
+
+    assert decode(case.given, THING, unknown) == BARE | case.want
+    assert unknown == case.unknown
+
+
+REFUSALS = {
+    "a list for the object": (
+        [],
+        "json: cannot unmarshal array into Go value of type v1.Thing",
+    ),
+    "number for text": (
+        {"name": 1},
+        "json: cannot unmarshal number into Go struct field Thing.name of type string",
+    ),
+    "text for number": (
+        {"count": "1"},
+        "json: cannot unmarshal string into Go struct field Thing.count of type int32",
+    ),
+    "bool for number": (
+        {"count": True},
+        "json: cannot unmarshal bool into Go struct field Thing.count of type int32",
+    ),
+    "fraction for integer": (
+        {"big": 1.5},
+        "json: cannot unmarshal number 1.5 into Go struct field Thing.big of type int64",
+    ),
+    "too large": (
+        {"count": 2**31},
+        "json: cannot unmarshal number 2147483648 into Go struct field Thing.count of type int32",
+    ),
+    "text for bool": (
+        {"ready": "yes"},
+        "json: cannot unmarshal string into Go struct field Thing.ready of type bool",
+    ),
+    "object for list": (
+        {"words": {}},
+        "json: cannot unmarshal object into Go struct field Thing.words of type []string",
+    ),
+    "number in a list of texts": (
+        {"words": ["a", 1]},
+        "json: cannot unmarshal number into Go struct field Thing.words of type string",
+    ),
+    "list for map": (
+        {"labels": []},
+        "json: cannot unmarshal array into Go struct field Thing.labels of type map[string]string",
+    ),
+    "number in a map of texts": (
+        {"labels": {"a": 1}},
+        "json: cannot unmarshal number into Go struct field Thing.labels of type string",
+    ),
+    "text for an object": (
+        {"part": "x"},
+        "json: cannot unmarshal string into Go struct field Thing.part of type v1.Part",
+    ),
+    "deep down": (
+        {"parts": [{"id": "a", "inner": [{"id": 1}]}]},
+        "json: cannot unmarshal number into Go struct field Part.parts.inner.id of type string",
+    ),
+    "a named text": (
+        {"phase": 1},
+        "json: cannot unmarshal number into Go struct field Thing.phase of type v1.Phase",
+    ),
+    "number for a time": (
+        {"since": 1},
+        "json: cannot unmarshal number into Go struct field Thing.since of type string",
+    ),
+    "no time": (
+        {"since": "soon"},
+        'parsing time "soon" as "2006-01-02T15:04:05Z07:00": cannot parse "soon" as "2006"',
+    ),
+    "no base64": ({"data": "a-b="}, "illegal base64 data at input byte 1"),
+    "base64 cut short": ({"data": "aGkaG"}, "illegal base64 data at input byte 4"),
+    "port out of range": (
+        {"port": 2**31},
+        "json: cannot unmarshal number 2147483648 into Go struct field Thing.port of type int32",
+    ),
+}
+
+
+@pytest.mark.parametrize(("given_", "text"), REFUSALS.values(), ids=REFUSALS.keys())
+def test_refusals(given_: Any, text: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(given_, THING, [])
+
+    assert str(caught.value) == text
+
+
+def test_empty_object() -> None:
+    assert empty_object(THING) == BARE
+
+
+def test_unknown_fields_in_words() -> None:
+    assert describe_unknown(["a", 'b"']) == ['unknown field "a"', 'unknown field "b\\""']
+
+
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.sampled_from(["", "a", "1Gi", "2030-01-01T00:00:00Z", "aGk="]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from([*THING.fields, "id", "inner", "z"]), inner, max_size=5)
+    ),
+    max_leaves=15,
+)
+SCHEME = build_scheme()
+KINDS = [
+    SCHEME.schema(resource, version.name)
+    for resource in SCHEME.resources()
+    for version in resource.versions
+    if version.enabled
+]
+
+
+@given(st.dictionaries(st.sampled_from([*THING.fields, "z"]), VALUES, max_size=6))
+def test_decoding_twice_changes_nothing(body: dict[str, Any]) -> None:
+    before, unknown = copy(body), []
+    try:
+        once = decode(body, THING, unknown)
+    except DecodeError:
+        return
+    again: list[str] = []
+
+    assert body == before
+    assert decode(once, THING, again) == once
+    assert again == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.full_name)
+def test_every_kind_has_an_empty_form(kind: Any) -> None:
+    empty = empty_object(kind)
+
+    assert decode(empty, kind, []) == empty
+    assert "metadata" in empty

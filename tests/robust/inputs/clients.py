@@ -1,0 +1,69 @@
+"""Clients that say exactly what they are told to say, right or wrong."""
+
+import base64
+import contextlib
+import socket
+import ssl
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import yaml
+
+SECONDS = 30
+
+
+class Client:
+    """Connects as the admin of a kubeconfig."""
+
+    def __init__(self, kubeconfig: Path, scratch: Path) -> None:
+        config = yaml.safe_load(kubeconfig.read_text())
+        cluster, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self.url = str(cluster["server"])
+        self.ca, self.pem = scratch / "ca.pem", scratch / "admin.pem"
+        self.ca.write_bytes(base64.b64decode(cluster["certificate-authority-data"]))
+        self.pem.write_bytes(
+            base64.b64decode(user["client-certificate-data"])
+            + base64.b64decode(user["client-key-data"])
+        )
+        self.context = ssl.create_default_context(cafile=str(self.ca))
+        self.context.load_cert_chain(self.pem)
+
+    def connect(self) -> ssl.SSLSocket:
+        """Open a connection."""
+        place = urlsplit(self.url)
+        plain = socket.create_connection((place.hostname, place.port), timeout=SECONDS)
+        return self.context.wrap_socket(plain, server_hostname=place.hostname)
+
+    def send(
+        self, method: str, path: str, body: bytes = b"", media: str = "application/json"
+    ) -> tuple[int, bytes]:
+        """Send one request as it is; return the code and the body of the answer."""
+        head = f"{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+        if body:
+            head += f"content-type: {media}\r\ncontent-length: {len(body)}\r\n"
+        with self.connect() as connection:
+            # It may say no before it has read all; then the answer is there already.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+                connection.sendall(head.encode() + b"\r\n" + body)
+            return parse(receive(connection))
+
+
+def receive(connection: ssl.SSLSocket) -> bytes:
+    """Read to the end."""
+    chunks = []
+    while True:
+        try:
+            chunk = connection.recv(1 << 16)
+        except (ConnectionResetError, ssl.SSLError):
+            chunk = b""
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
+
+
+def parse(answer: bytes) -> tuple[int, bytes]:
+    """Split an answer into its code and its body; no answer has code 0."""
+    if not answer:
+        return 0, b""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), body

@@ -1,0 +1,119 @@
+"""Requests made from the served OpenAPI documents, right and wrong: no 5xx, and an answer soon.
+
+`SULLY_FUZZ_EXAMPLES` says how many per operation, `SULLY_FUZZ_SEED` which; `make robust` asks for
+more, and for others, than `make test`.
+"""
+
+import itertools
+import json
+import os
+import random
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import requests
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from e2e.raw import Raw
+from robust.inputs.clients import Client
+from sully.testing.cluster import Process, process
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    import schemathesis
+    from schemathesis import GenerationMode
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
+EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "0"))
+SEED = int(os.environ.get("SULLY_FUZZ_SEED", "1"))
+SECONDS = 20.0
+GROUPS = 4
+"""Documents are dealt to so many tests, so that a failure says a little about where it is."""
+# What exists, so that requests come further than "not found".
+KNOWN = {"namespace": "default", "name": "known"}
+
+
+@pytest.fixture(scope="module")
+def up() -> Iterator[Process]:
+    """Run a server that nothing else depends on: these requests delete what they find."""
+    with process("--store", "memory", "--log-level", "error") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def session(up: Process, tmp_path_factory: pytest.TempPathFactory) -> Iterator[requests.Session]:
+    """Return a connection as the admin."""
+    client = Client(up.kubeconfig, tmp_path_factory.mktemp("client"))
+    with requests.Session() as opened:
+        opened.trust_env = False  # nor the authorities that it names
+        opened.verify, opened.cert = str(client.ca), str(client.pem)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def operations(up: Process, tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
+    """Return every operation of every document."""
+    raw = Raw.admin(up.kubeconfig, tmp_path_factory.mktemp("raw"))
+    index = raw.request("GET", "/openapi/v3").json()["paths"]
+    found = []
+    for entry in index.values():
+        document = raw.request("GET", entry["serverRelativeURL"]).json()
+        schema = schemathesis.openapi.from_dict(document)
+        found += [each.ok() for each in schema.get_all_operations()]
+    return found
+
+
+def chosen(operations: list[Any], part: int) -> list[Any]:
+    """Return one share of the operations; in a short run not all of it."""
+    share = operations[part::GROUPS]
+    return share if EXAMPLES else random.Random(SEED).sample(share, min(len(share), 50))
+
+
+@pytest.mark.parametrize("part", range(GROUPS))
+def test_operations(
+    part: int, operations: list[Any], session: requests.Session, up: Process
+) -> None:
+    numbers = itertools.count(SEED * 1_000_000 + part * 100_000)
+    for operation in chosen(operations, part):
+        _try(operation, session, up.url, next(numbers))
+    assert session.get(f"{up.url}/readyz", timeout=SECONDS).status_code == 200
+
+
+def _try(operation: Any, session: requests.Session, url: str, number: int) -> None:
+    modes = (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)
+    cases = st.one_of(*(operation.as_strategy(generation_mode=mode) for mode in modes))
+
+    @seed(number)
+    @settings(
+        max_examples=EXAMPLES or 3,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(cases, st.booleans())
+    def attempt(case: Any, known: bool) -> None:
+        if known:
+            case.path_parameters = {
+                key: KNOWN.get(key, value) for key, value in case.path_parameters.items()
+            }
+        # A watch goes on by design.
+        case.query = {key: value for key, value in (case.query or {}).items() if key != "watch"}
+        _check(case, session, url)
+
+    attempt()
+
+
+def _check(case: Any, session: requests.Session, url: str) -> None:
+    answer = case.call(
+        base_url=url, session=session, timeout=SECONDS, verify=session.verify, cert=session.cert
+    )
+    shown = f"{case.method} {case.formatted_path} {case.query} {case.body!r:.2000}"
+    # The reference answers a version from the future as a time-out, because it waits for it.
+    future = answer.status_code == 504 and b'"ResourceVersionTooLarge"' in answer.content
+    assert answer.status_code < 500 or future, f"{shown}\n{answer.content[:2000]!r}"
+    if answer.status_code >= 400 and answer.content[:1] == b"{":
+        assert json.loads(answer.content)["kind"] == "Status", shown

@@ -1,0 +1,156 @@
+"""Files that are not as they should be: `sully up` says which, what to do, and touches nothing."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from robust.programs import files, overwrite, up_fails
+
+pytestmark = pytest.mark.slow
+RESTORE = "sully restore"
+
+
+def flipped(directory: Path) -> None:
+    value = (directory / "store.db").read_bytes().index(b"x" * 100)
+    overwrite(directory / "store.db", value, b"y")
+
+
+def flipped_page(directory: Path) -> None:
+    overwrite(directory / "store.db", 4096 * 2, b"\xff" * 300)
+
+
+def cut(directory: Path) -> None:
+    os.truncate(directory / "store.db", (directory / "store.db").stat().st_size // 2)
+
+
+def emptied(directory: Path) -> None:
+    os.truncate(directory / "store.db", 0)
+
+
+def garbage(directory: Path) -> None:
+    (directory / "store.db").write_bytes(os.urandom(20_000))
+
+
+def foreign(directory: Path) -> None:
+    (directory / "store.db").unlink()
+    import sqlite3
+
+    with sqlite3.connect(directory / "store.db") as connection:
+        connection.execute("CREATE TABLE other (x)")
+    connection.close()
+
+
+def a_directory(directory: Path) -> None:
+    (directory / "store.db").unlink()
+    (directory / "store.db").mkdir()
+
+
+def bad_key(directory: Path) -> None:
+    (directory / "ca.key").write_text("no key")
+
+
+def no_certificate(directory: Path) -> None:
+    (directory / "ca.crt").write_bytes(b"")
+
+
+CASES: dict[str, tuple[Callable[[Path], None], str, str]] = {
+    "one changed byte in an object": (flipped, "store.db is damaged", RESTORE),
+    "changed bytes in a page": (flipped_page, "store.db", RESTORE),
+    "cut short": (cut, "store.db", RESTORE),
+    "emptied": (emptied, "store.db is empty", RESTORE),
+    "garbage": (garbage, "store.db", RESTORE),
+    "another program's database": (foreign, "store.db is not a store of Sully", "--data-dir"),
+    "a directory in its place": (a_directory, "store.db: Is a directory", "must own it"),
+    "a key that is none": (bad_key, "ca.key", RESTORE),
+    "an empty certificate": (no_certificate, "ca.crt", RESTORE),
+}
+
+
+@pytest.mark.parametrize(("damage", "says", "advises"), CASES.values(), ids=CASES.keys())
+def test_damage_is_named(
+    used: Path, damage: Callable[[Path], None], says: str, advises: str
+) -> None:
+    damage(used)
+    before = files(used)
+
+    text = up_fails(used)
+
+    assert says in text
+    assert str(used) in text
+    assert advises in text
+    assert files(used) == before
+
+
+def test_a_log_without_its_database_is_not_thrown_away(used: Path) -> None:
+    (used / "store.db-wal").write_bytes(b"what could not be moved yet")
+    for path in used.glob("*.key"):
+        path.unlink()
+    emptied(used)
+
+    assert "store.db is empty" in up_fails(used)
+    assert (used / "store.db-wal").read_bytes() == b"what could not be moved yet"
+
+
+@pytest.fixture
+def reachable() -> Iterator[Path]:
+    """Return a directory that anyone may enter; pytest's own are the user's alone."""
+    with tempfile.TemporaryDirectory(prefix="sully-") as folder:
+        path = Path(folder)
+        path.chmod(0o755)
+        yield path
+
+
+UNPRIVILEGED = """
+import os, sys
+import uvloop, sully.app, sully.cli.up  # while they may still be read
+if os.geteuid() == 0:
+    os.setgid(65534)
+    os.setuid(65534)
+from sully.cli.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def unprivileged_up_fails(directory: Path) -> str:
+    """Start a server as nobody: permissions do not bind the superuser."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNPRIVILEGED, "up", "--data-dir", directory, "--listen", "[::1]:0"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    return done.stderr
+
+
+def test_a_directory_that_cannot_be_written_is_named(reachable: Path) -> None:
+    place = reachable / "data"
+    place.mkdir()
+    place.chmod(0o555)
+
+    text = unprivileged_up_fails(place)
+
+    assert f"cannot use the data directory {place}: Permission denied" in text
+
+
+def test_a_file_of_someone_else_is_named(reachable: Path) -> None:
+    place = reachable / "data"
+    place.mkdir()
+    for name, mode in (("lock", 0o666), ("store.db", 0o400)):
+        (place / name).touch()
+        (place / name).chmod(mode)
+    if os.geteuid() != 0:
+        (place / "store.db").chmod(0o000)
+    place.chmod(0o777)
+
+    text = unprivileged_up_fails(place)
+
+    assert f"cannot write {place / 'store.db'}: Permission denied" in text
+    assert "must own it" in text

@@ -1,0 +1,313 @@
+"""The audit log: a line for every write, with who, what and the verdict, and never a secret."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from serving import Http, connected
+from sully.app import Config, ControlPlane, running
+from sully.machinery.errors import Forbidden
+from sully.server import audit
+from sully.server.audit import AuditLog, Entry
+from sully.server.requests import Ref, User
+
+Obj = dict[str, Any]
+ROOM = "/api/v1/namespaces/default"
+SECRET = "c3dvcmRmaXNo"
+NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
+
+
+@asynccontextmanager
+async def audited(folder: Path) -> AsyncIterator[tuple[ControlPlane, Http]]:
+    config = Config(data_dir=folder, port=0, store="memory")
+    async with running(config) as plane, connected(plane) as http:
+        yield plane, http
+
+
+def lines(folder: Path, user: str = "") -> list[Obj]:
+    """Return the events of a user, or of all."""
+    found = [json.loads(line) for line in (folder / "audit.log").read_text().splitlines()]
+    return [event for event in found if not user or event["user"].get("username") == user]
+
+
+async def test_a_write_is_a_line(tmp_path: Path) -> None:
+    before = datetime.now(UTC)
+    async with audited(tmp_path) as (_, http):
+        body = {"metadata": {"name": "one"}, "data": {"password": SECRET}}
+        (await http.post(f"{ROOM}/configmaps", body)).ok(201)
+
+    (event,) = lines(tmp_path, "tester")
+    received, ended = (
+        datetime.fromisoformat(event.pop(name))
+        for name in ("requestReceivedTimestamp", "stageTimestamp")
+    )
+    assert before - timedelta(seconds=1) <= received <= ended <= datetime.now(UTC)
+    (credential,) = event["user"].pop("extra").values()
+    assert credential[0].startswith("X509SHA256=")
+    assert len(event.pop("auditID")) == 36
+    assert event == {
+        "kind": "Event",
+        "apiVersion": "audit.k8s.io/v1",
+        "level": "Metadata",
+        "stage": "ResponseComplete",
+        "requestURI": f"{ROOM}/configmaps",
+        "verb": "create",
+        "user": {"username": "tester", "groups": ["system:masters", "system:authenticated"]},
+        "sourceIPs": ["127.0.0.1"],
+        "userAgent": "tests/1.0",
+        "objectRef": {
+            "resource": "configmaps",
+            "namespace": "default",
+            "name": "one",
+            "apiVersion": "v1",
+        },
+        "responseStatus": {"metadata": {}, "code": 201},
+        "annotations": {
+            "authorization.k8s.io/decision": "allow",
+            "authorization.k8s.io/reason": "",
+        },
+    }
+
+
+PATCH = "application/merge-patch+json"
+ONE = {"metadata": {"name": "one"}}
+# name → (method, path, body, media) → (verb, name, subresource, code, reason)
+Call = tuple[str, str, Any, str]
+CALLS: dict[str, tuple[Call, tuple[str, str, str, int, str]]] = {
+    "create": (("POST", "configmaps", ONE, ""), ("create", "one", "", 201, "")),
+    "generated name": (
+        ("POST", "configmaps", {"metadata": {"generateName": "x-"}}, ""),
+        ("create", "x-", "", 201, ""),
+    ),
+    "create again": (
+        ("POST", "serviceaccounts", {"metadata": {"name": "default"}}, ""),
+        ("create", "default", "", 409, "AlreadyExists"),
+    ),
+    "update": (
+        ("PUT", "serviceaccounts/default", {"metadata": {"name": "default"}}, ""),
+        ("update", "default", "", 200, ""),
+    ),
+    "patch": (
+        ("PATCH", "serviceaccounts/default", {"metadata": {"labels": {"a": "b"}}}, PATCH),
+        ("patch", "default", "", 200, ""),
+    ),
+    "delete what is not there": (
+        ("DELETE", "configmaps/none", None, ""),
+        ("delete", "none", "", 404, "NotFound"),
+    ),
+    "delete a collection": (
+        ("DELETE", "configmaps", None, ""),
+        ("deletecollection", "", "", 200, ""),
+    ),
+    "ask for a token": (
+        ("POST", "serviceaccounts/default/token", {}, ""),
+        ("create", "default", "token", 201, ""),
+    ),
+    "an invalid name": (
+        ("POST", "configmaps", {"metadata": {"name": "No_Name"}}, ""),
+        ("create", "No_Name", "", 422, "Invalid"),
+    ),
+    "no object at all": (
+        ("POST", "configmaps", "{", ""),
+        ("create", "", "", 400, "BadRequest"),
+    ),
+}
+
+
+async def test_what_lines_say(tmp_path: Path) -> None:
+    async with audited(tmp_path) as (_, http):
+        for (method, path, body, media), _said in CALLS.values():
+            await http.call(method, f"{ROOM}/{path}", body, media or "application/json")
+
+    found = lines(tmp_path, "tester")
+    assert len(found) == len(CALLS)
+    for event, (name, (_, (verb, object_name, part, code, reason))) in zip(
+        found, CALLS.items(), strict=True
+    ):
+        ref, status = event["objectRef"], event["responseStatus"]
+        assert (event["verb"], ref.get("subresource", "")) == (verb, part), name
+        assert ref.get("name", "").startswith(object_name), name
+        assert (status["code"], status.get("reason", "")) == (code, reason), name
+
+
+async def test_reads_and_questions_are_no_lines(tmp_path: Path) -> None:
+    async with audited(tmp_path) as (_, http):
+        await http.get(f"{ROOM}/configmaps")
+        await http.get("/api/v1/namespaces/default")
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+        (await http.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", body)).ok(201)
+
+    assert lines(tmp_path, "tester") == []
+
+
+async def test_those_who_were_refused(tmp_path: Path) -> None:
+    async with (
+        audited(tmp_path) as (plane, http),
+        connected(plane, user="mallory", groups=()) as mallory,
+        connected(plane, user="") as stranger,
+    ):
+        path = f"{ROOM}/configmaps"
+        assert (await mallory.post(path, ONE)).code == 403
+        assert (await stranger.post(path, ONE)).code == 401
+        bad = {"authorization": "Bearer swordfish"}
+        assert (await stranger.call("POST", path, ONE, headers=bad)).code == 401
+        as_mallory = {"impersonate-user": "mallory"}
+        assert (await http.call("POST", path, ONE, headers=as_mallory)).code == 403
+        as_alice = {"impersonate-user": "alice"}
+        assert (await mallory.call("POST", path, ONE, headers=as_alice)).code == 403
+
+    first, last = lines(tmp_path, "mallory")
+    (impersonated,) = lines(tmp_path, "tester")
+    anonymous, bad_token = (
+        event
+        for event in lines(tmp_path)
+        if event["user"].get("username", "system:anonymous") == "system:anonymous"
+    )
+    decision = "authorization.k8s.io/decision"
+    assert first["annotations"][decision] == "forbid"
+    assert first["responseStatus"]["reason"] == "Forbidden"
+    assert last["annotations"][decision] == "forbid"
+    assert "impersonatedUser" not in last
+    assert impersonated["impersonatedUser"]["username"] == "mallory"
+    assert impersonated["annotations"][decision] == "forbid"
+    assert anonymous["responseStatus"]["code"] == 401
+    assert bad_token["user"] == {}
+    assert "swordfish" not in (tmp_path / "audit.log").read_text()
+
+
+async def test_no_secret_is_ever_written_down(tmp_path: Path) -> None:
+    async with audited(tmp_path) as (_, http):
+        path = f"{ROOM}/secrets"
+        good = {"metadata": {"name": "s"}, "data": {"k": SECRET}}
+        (await http.post(path, good)).ok(201)
+        (await http.put(f"{path}/s", good)).ok()
+        (await http.patch(f"{path}/s", {"data": {"k": SECRET}})).ok()
+        # What is refused is often quoted in the refusal.
+        for bad in ({"data": {SECRET + "/": SECRET}}, {"data": SECRET}, {"type": [SECRET]}):
+            assert (await http.post(path, {"metadata": {"name": "t"}, **bad})).code >= 400
+        assert (await http.post(path, f'{{"data": {SECRET}')).code == 400
+        token = (await http.post(f"{ROOM}/serviceaccounts/default/token", {})).ok(201)
+
+    text = (tmp_path / "audit.log").read_text()
+    assert len(lines(tmp_path, "tester")) == 8
+    assert SECRET not in text
+    assert SECRET.encode().hex() not in text
+    assert token["status"]["token"].split(".")[2] not in text
+
+
+async def test_callers_in_this_process(tmp_path: Path) -> None:
+    async with audited(tmp_path) as (plane, _):
+        ref = Ref("", "v1", "configmaps", "default", "")
+        await plane.direct().call("create", ref, body=ONE)
+        await plane.direct().call("list", ref)
+        nobody = plane.direct(User("nobody", ("system:authenticated",)))
+        with pytest.raises(Forbidden):
+            await nobody.call("create", ref, body=ONE)
+
+    (allowed,) = (e for e in lines(tmp_path, "kubernetes-admin") if e["verb"] == "create")
+    (refused,) = lines(tmp_path, "nobody")
+    assert allowed["objectRef"]["name"] == "one"
+    assert allowed["responseStatus"]["code"] == 201
+    assert allowed["annotations"] == {"authorization.k8s.io/decision": "allow"}
+    assert refused["responseStatus"]["code"] == 403
+    assert refused["annotations"] == {"authorization.k8s.io/decision": "forbid"}
+    # Controllers sign with their own names.
+    account = "system:serviceaccount:kube-system:root-ca-cert-publisher"
+    assert lines(tmp_path, account)
+
+
+async def test_only_its_owner_can_read_it(tmp_path: Path) -> None:
+    async with audited(tmp_path):
+        pass
+
+    assert stat.S_IMODE((tmp_path / "audit.log").stat().st_mode) == 0o600
+
+
+async def test_switched_off(tmp_path: Path) -> None:
+    config = Config(data_dir=tmp_path, port=0, store="memory", audit_log="")
+    async with running(config) as plane, connected(plane) as http:
+        (await http.post(f"{ROOM}/configmaps", ONE)).ok(201)
+
+    assert not (tmp_path / "audit.log").exists()
+
+
+def entry(number: int) -> Entry:
+    return Entry(f"id-{number:04}", "create", f"/x/{number}", NOW, NOW, 201)
+
+
+def test_files_turn_over_by_size(tmp_path: Path) -> None:
+    path = tmp_path / "audit.log"
+    size = 300  # of about one line
+
+    for number in range(40):
+        log = AuditLog(path, max_bytes=size * 5, kept=3)
+        log.write(entry(number))
+        log.close()
+
+    names = sorted(file.name for file in tmp_path.iterdir())
+    assert names == ["audit.log", "audit.log.1", "audit.log.2", "audit.log.3"]
+    assert all((tmp_path / name).stat().st_size <= size * 5 for name in names)
+    kept = [
+        json.loads(line)["auditID"]
+        for name in reversed(names[1:] + names[:1])
+        for line in (tmp_path / name).read_text().splitlines()
+    ]
+    newest = sorted(kept)
+    assert newest[-1] == "id-0039"
+    assert newest == [f"id-{number:04}" for number in range(40 - len(kept), 40)]
+
+
+def test_everything_that_waits_is_written_at_the_end(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.log")
+    for number in range(5000):
+        log.write(entry(number))
+    log.close()
+
+    assert [event["auditID"] for event in lines(tmp_path)] == [
+        f"id-{number:04}" for number in range(5000)
+    ]
+
+
+def test_what_cannot_be_kept_up_with_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit, "_WAITING", 3)
+    told: list[int] = []
+    monkeypatch.setattr(audit, "_log", SimpleNamespace(error=lambda _, count: told.append(count)))
+    log = AuditLog(tmp_path / "audit.log")
+    for number in range(10):
+        log.write(entry(number))
+    log.close()
+
+    assert [event["auditID"] for event in lines(tmp_path)] == ["id-0000", "id-0001", "id-0002"]
+    assert told == [7]
+
+
+def test_a_disk_that_fails_stops_nobody(tmp_path: Path) -> None:
+    log = AuditLog(tmp_path / "audit.log")
+
+    class Full:
+        def tell(self) -> int:
+            return 0
+
+        def write(self, data: bytes) -> int:
+            raise OSError(28, "No space left on device")
+
+        def close(self) -> None: ...
+
+    real = log._file
+    log._file = Full()  # type: ignore[assignment]  # what is used of a file
+    log.write(entry(1))
+    log.close()
+    real.close()
+
+    assert lines(tmp_path) == []

@@ -1,0 +1,117 @@
+"""The status of a claim has two owners: who allocates, and who drives the devices."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from server.authorization.world import MASTER, World, person, rule, user
+from sully.machinery.codec import copy
+from sully.machinery.gates import Gates
+from sully.server.requests import User
+
+Obj = dict[str, Any]
+CLAIMS = "resource.k8s.io/resourceclaims"
+RESOURCE = "resource.k8s.io"
+NODE = "authentication.kubernetes.io/node-name"
+D = "default"
+STATUS = rule("update", "resourceclaims/status", RESOURCE)
+SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
+RESULT: Obj = {"request": "r", "driver": "a.dev", "pool": "n1", "device": "d0"}
+ON_N1: Obj = {
+    "nodeSelectorTerms": [
+        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+    ]
+}
+ALLOCATION: Obj = {"devices": {"results": [RESULT]}, "nodeSelector": ON_N1}
+RESERVED: Obj = {"resource": "pods", "name": "p", "uid": "1"}
+REPORT: Obj = {"driver": "a.dev", "pool": "n1", "device": "d0", "data": {"x": 1}}
+
+
+@dataclass(frozen=True)
+class Case:
+    rules: tuple[Obj, ...]
+    before: Obj
+    change: Obj
+    lacks: str = ""  # subresource whose right is missing
+    verb: str = "update"
+    node: str = ""
+
+
+BINDS = rule("update", "resourceclaims/binding", RESOURCE)
+ANYWHERE = rule("arbitrary-node:update", "resourceclaims/driver", RESOURCE, "a.dev")
+NEAR = rule("associated-node:update", "resourceclaims/driver", RESOURCE, "a.dev")
+OTHER = rule("arbitrary-node:update", "resourceclaims/driver", RESOURCE, "b.dev")
+ALLOCATED: Obj = {"allocation": ALLOCATION}
+CASES = {
+    "allocating": Case((BINDS,), {}, ALLOCATED),
+    "allocating with the status alone": Case((), {}, ALLOCATED, lacks="binding"),
+    "reserving": Case((BINDS,), ALLOCATED, {"reservedFor": [RESERVED]}),
+    "reserving with the status alone": Case(
+        (), ALLOCATED, {"reservedFor": [RESERVED]}, lacks="binding"
+    ),
+    "reserving as a driver": Case(
+        (ANYWHERE,), ALLOCATED, {"reservedFor": [RESERVED]}, lacks="binding"
+    ),
+    "reporting": Case((ANYWHERE,), ALLOCATED, {"devices": [REPORT]}),
+    "reporting with the status alone": Case(
+        (), ALLOCATED, {"devices": [REPORT]}, lacks="driver", verb="arbitrary-node:update"
+    ),
+    "reporting as another driver": Case(
+        (OTHER,), ALLOCATED, {"devices": [REPORT]}, lacks="driver", verb="arbitrary-node:update"
+    ),
+    "reporting on its node": Case((NEAR,), ALLOCATED, {"devices": [REPORT]}, node="n1"),
+    "reporting on another node": Case(
+        (NEAR,),
+        ALLOCATED,
+        {"devices": [REPORT]},
+        node="n2",
+        lacks="driver",
+        verb="arbitrary-node:update",
+    ),
+    "reporting from nowhere": Case(
+        (NEAR,), ALLOCATED, {"devices": [REPORT]}, lacks="driver", verb="arbitrary-node:update"
+    ),
+    "changing nothing": Case((), ALLOCATED, {}),
+}
+
+
+async def _claim(world: World, status: Obj) -> Obj:
+    body = {"metadata": {"name": "c"}, "spec": SPEC}
+    made = await world.call(MASTER, "create", CLAIMS, body, namespace=D)
+    changed = {**copy(made), "status": status}
+    return await world.call(MASTER, "update", f"{CLAIMS}/status", changed, namespace=D, name="c")
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+async def test_parts_of_a_status(world: World, case: Case) -> None:
+    await world.role("r", STATUS, *case.rules)
+    await world.bind("b", "ClusterRole/r", [user("driver")])
+    claim = copy(await _claim(world, case.before))
+    claim["status"] |= case.change
+    who = User("driver", person("").groups, extra={NODE: (case.node,)} if case.node else {})
+
+    said = await world.refused(who, "update", f"{CLAIMS}/status", claim, namespace=D, name="c")
+
+    name = "c" if case.lacks == "binding" else "a.dev"
+    assert said == (
+        f'resourceclaims.resource.k8s.io "{name}" is forbidden: User "driver" cannot {case.verb}'
+        f' resource "resourceclaims/{case.lacks}" in API group "resource.k8s.io" in the namespace'
+        ' "default"'
+        if case.lacks
+        else ""
+    )
+
+
+async def test_with_the_gate_off_the_status_is_one() -> None:
+    off = Gates({"DRAResourceClaimGranularStatusAuthorization": False})
+    async with World.running(gates=off) as world:
+        await _check_one(world)
+
+
+async def _check_one(world: World) -> None:
+    await world.role("r", STATUS)
+    await world.bind("b", "ClusterRole/r", [user("driver")])
+    claim = {**copy(await _claim(world, {})), "status": ALLOCATED}
+    where = {"namespace": D, "name": "c"}
+    assert not await world.refused(person("driver"), "update", f"{CLAIMS}/status", claim, **where)

@@ -1,0 +1,189 @@
+"""The default roles: created, completed at each start, and enough for those who run here."""
+
+import asyncio
+import importlib
+import pkgutil
+from typing import Any
+
+import pytest
+
+from server.authorization.world import MASTER, RBAC, World, account, ask
+from sully import controllers
+from sully.server.api import Api
+from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.enforce import refusal
+from sully.server.authorization.policy.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from sully.server.authorization.policy.programs import CONTROLLERS
+from sully.server.authorization.policy.reconcile import binding_lacks, role_lacks
+from sully.server.authorization.policy.writing import AUTO_UPDATE
+from sully.server.bootstrap import ensure_policy
+from sully.server.requests import Ref, User
+from sully.testing.cluster import in_process
+
+Obj = dict[str, Any]
+
+
+def _names(objects: tuple[Obj, ...]) -> set[str]:
+    return {obj["metadata"]["name"] for obj in objects}
+
+
+async def _all(world: World, plural: str) -> dict[str, Obj]:
+    found = (await world.call(MASTER, "list", f"{RBAC}/{plural}"))["items"]
+    return {obj["metadata"]["name"]: obj for obj in found}
+
+
+async def test_a_new_cluster_has_them_all(world: World) -> None:
+    roles, bindings = await _all(world, "clusterroles"), await _all(world, "clusterrolebindings")
+
+    assert roles.keys() == _names(CLUSTER_ROLES)
+    assert bindings.keys() == _names(CLUSTER_ROLE_BINDINGS)
+    for obj in (*roles.values(), *bindings.values()):
+        assert obj["metadata"]["labels"]["kubernetes.io/bootstrapping"] == "rbac-defaults"
+        assert obj["metadata"]["annotations"] == {AUTO_UPDATE: "true"}
+
+
+async def test_another_start_changes_nothing(world: World) -> None:
+    before = world.store.revision
+
+    await ensure_policy(world.caller(MASTER))
+
+    assert world.store.revision == before
+
+
+async def test_every_binding_is_to_a_role_there_is() -> None:
+    assert {binding["roleRef"]["name"] for binding in CLUSTER_ROLE_BINDINGS} <= _names(
+        CLUSTER_ROLES
+    )
+
+
+async def _patch(world: World, plural: str, name: str, body: Obj) -> None:
+    await world.caller(MASTER).call(
+        "patch",
+        Ref(RBAC, "v1", plural, "", name),
+        body=body,
+        patch_type="application/merge-patch+json",
+    )
+
+
+EXTRA: Obj = {"apiGroups": ["x.dev"], "resources": ["things"], "verbs": ["get"]}
+
+
+async def test_what_was_taken_comes_back_and_what_was_added_stays(world: World) -> None:
+    await _patch(world, "clusterroles", "system:basic-user", {"rules": [EXTRA]})
+    subjects = [{"apiGroup": RBAC, "kind": "User", "name": "x"}]
+    await _patch(world, "clusterrolebindings", "system:discovery", {"subjects": subjects})
+
+    await ensure_policy(world.caller(MASTER))
+
+    role = (await _all(world, "clusterroles"))["system:basic-user"]
+    assert role["rules"][0] == EXTRA
+    who = account("anybody")
+    assert world.may(who, "create", "authorization.k8s.io/selfsubjectaccessreviews")
+    bound = (await _all(world, "clusterrolebindings"))["system:discovery"]["subjects"]
+    assert [each["name"] for each in bound] == ["x", "system:authenticated"]
+
+
+async def test_who_says_so_is_left_alone(world: World) -> None:
+    body = {"rules": [EXTRA], "metadata": {"annotations": {AUTO_UPDATE: "false"}}}
+    await _patch(world, "clusterroles", "system:basic-user", body)
+
+    await ensure_policy(world.caller(MASTER))
+
+    assert (await _all(world, "clusterroles"))["system:basic-user"]["rules"] == [EXTRA]
+
+
+def test_nothing_lacks_in_what_is_wanted() -> None:
+    assert [role_lacks(role, role) for role in CLUSTER_ROLES] == [None] * len(CLUSTER_ROLES)
+    assert {binding_lacks(each, each) is None for each in CLUSTER_ROLE_BINDINGS} == {True}
+
+
+async def test_gathered_roles_contain_each_other(world: World) -> None:
+    roles = await _all(world, "clusterroles")
+    view, edit, admin = (roles[name]["rules"] for name in ("view", "edit", "admin"))
+
+    assert all(rule in edit for rule in view)
+    assert all(rule in admin for rule in edit)
+
+
+# What no controller may, whatever else it has to do.
+NEVER = (
+    ask("create", "rbac.authorization.k8s.io/clusterrolebindings"),
+    ask("create", "pods/exec", "default"),
+    ask("impersonate", "users"),
+    ask("create", "resource.k8s.io/devicetaintrules"),
+    ask("get", "/metrics"),
+)
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+async def test_controllers_are_no_masters(world: World, name: str) -> None:
+    assert [world.decide(account(name), asked).allowed for asked in NEVER] == [False] * len(NEVER)
+
+
+READERS = ("generic-garbage-collector", "namespace-controller")  # they empty every kind there is
+
+
+@pytest.mark.parametrize("name", sorted(CONTROLLERS.keys() - set(READERS)))
+async def test_controllers_do_not_read_secrets(world: World, name: str) -> None:
+    assert not world.may(account(name), "get", "secrets", "default", "s")
+
+
+async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
+    async with in_process() as plane, asyncio.timeout(20):
+        admin, refused = plane.direct(), _refusals(plane.api)
+        body = {"metadata": {"name": "room"}}
+        await admin.call("create", Ref("", "v1", "namespaces"), body=body)
+        await _until(admin, Ref("", "v1", "serviceaccounts", "room", "default"))
+        await _until(admin, Ref("", "v1", "configmaps", "room", "kube-root-ca.crt"))
+
+        await admin.call("delete", Ref("", "v1", "namespaces", "", "room"))
+
+        await _until(admin, Ref("", "v1", "namespaces", "", "room"), there=False)
+        assert refused == []
+
+
+def _refusals(api: Api) -> list[str]:
+    """Return a list that will hold whatever somebody was refused from now on."""
+    found: list[str] = []
+    decide = api.authorizer.decide
+
+    def listening(user: User, attributes: Attributes) -> Verdict:
+        verdict = decide(user, attributes)
+        if not verdict.allowed:
+            found.append(str(refusal(user, attributes, verdict)))
+        return verdict
+
+    api.authorizer.decide = listening  # type: ignore[method-assign]  # listens, changes nothing
+    return found
+
+
+async def _until(admin: Any, ref: Ref, *, there: bool = True) -> None:
+    """Wait for an object to come, or to go, on its watch."""
+    options = {"fieldSelector": f"metadata.name={ref.name}"}
+    place = Ref(ref.group, ref.version, ref.plural, ref.namespace)
+    listed = (await admin.call("list", place, options=options)).obj
+    if bool(listed["items"]) is there:
+        return
+    options["resourceVersion"] = listed["metadata"]["resourceVersion"]
+    async for batch in admin.watch(place, options=options):
+        if any((kind != "DELETED") is there for kind, _ in batch):
+            return
+
+
+def _controllers() -> dict[str, type]:
+    """Return every controller of the program by its name."""
+    found: dict[str, type] = {}
+    for module in pkgutil.walk_packages(controllers.__path__, f"{controllers.__name__}."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if isinstance(value, type) and hasattr(value, "reconcile") and hasattr(value, "name"):
+                found[value.name] = value
+    return found
+
+
+# Loops that are part of another controller and act under its name.
+SHARING = {"stale-pod-disruption", "device-taint-rule-status"}
+
+
+def test_every_controller_has_a_role() -> None:
+    assert len(_controllers()) > 5
+    assert _controllers().keys() - CONTROLLERS.keys() <= SHARING

@@ -1,0 +1,63 @@
+"""Fields that nobody knows and keys that stand there twice: left out, and told."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from serving import YAML, Http
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+@dataclass(frozen=True)
+class Told:
+    body: Any
+    query: dict[str, str]
+    warnings: list[str]
+    media: str = "application/json"
+
+
+STRANGE = b'{"metadata":{"name":"a","name":"a"},"colour":1,"more":{"x":1}}'
+REPEATED = '299 - "duplicate field \\"metadata.name\\""'
+TOLD = {
+    "by default": Told(
+        STRANGE,
+        {},
+        [REPEATED, '299 - "unknown field \\"colour\\""', '299 - "unknown field \\"more\\""'],
+    ),
+    "with Warn": Told(
+        b'{"metadata":{"name":"a"},"x":1}',
+        {"fieldValidation": "Warn"},
+        ['299 - "unknown field \\"x\\""'],
+    ),
+    "with Ignore": Told(STRANGE, {"fieldValidation": "Ignore"}, []),
+    "repeated in YAML": Told(b"metadata: {name: b, name: a}", {}, [REPEATED], YAML),
+    "a name that breaks lines": Told(
+        b'{"metadata":{"name":"a"},"x\\n\\"y":1}',
+        {},
+        ['299 - "unknown field \\"x\\\\n\\\\\\"y\\""'],
+    ),
+    "nothing strange, strictly": Told(
+        b'{"metadata":{"name":"a"}}', {"fieldValidation": "Strict"}, []
+    ),
+}
+
+
+@pytest.mark.parametrize("case", TOLD.values(), ids=TOLD.keys())
+async def test_clients_are_told(http: Http, room: str, case: Told) -> None:
+    answer = await http.post(f"{room}/secrets", case.body, case.media, **case.query)
+
+    made = answer.ok(201)
+    assert answer.warnings == case.warnings
+    assert made["metadata"]["name"] == "a"
+    assert not {"colour", "more", "x"} & set(made)
+
+
+async def test_half_characters_become_whole_ones(http: Http, room: str) -> None:
+    body = rb'{"metadata":{"name":"a","annotations":{"x":"\ud800"}}}'
+
+    made = (await http.post(f"{room}/secrets", body)).ok(201)
+
+    assert made["metadata"]["annotations"] == {"x": "\ufffd"}
+    assert (await http.get(f"{room}/secrets/a")).ok() == made

@@ -1,0 +1,213 @@
+"""The forms of an answer: tables, metadata only, YAML, pretty; and what nobody can give."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from manifests import secret
+from serving import YAML, Http, Obj, local
+from sully.testing.clock import FakeClock
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+
+def shaped(shape: str, version: str = "v1", media: str = "application/json") -> str:
+    return f"{media};as={shape};v={version};g=meta.k8s.io"
+
+
+@pytest.mark.parametrize("version", ["v1", "v1beta1"])
+async def test_a_list_as_a_table(http: Http, room: str, version: str) -> None:
+    for name in ("a", "b"):
+        (await http.post(f"{room}/secrets", secret(name))).ok(201)
+
+    table = (await http.get(f"{room}/secrets", shaped("Table", version))).ok()
+    plain = (await http.get(f"{room}/secrets")).ok()
+
+    assert (table["kind"], table["apiVersion"]) == ("Table", f"meta.k8s.io/{version}")
+    assert [column["name"] for column in table["columnDefinitions"]] == [
+        "Name",
+        "Type",
+        "Data",
+        "Age",
+    ]
+    assert table["columnDefinitions"][0]["format"] == "name"
+    assert table["metadata"] == plain["metadata"]
+    assert [row["cells"][:3] for row in table["rows"]] == [["a", "Opaque", 1], ["b", "Opaque", 1]]
+    for row, item in zip(table["rows"], plain["items"], strict=True):
+        assert row["object"] == {
+            "kind": "PartialObjectMetadata",
+            "apiVersion": f"meta.k8s.io/{version}",
+            "metadata": item["metadata"],
+        }
+
+
+async def test_one_object_as_a_table(http: Http, room: str) -> None:
+    made = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+
+    table = (await http.get(f"{room}/secrets/a", shaped("Table"))).ok()
+
+    assert len(table["rows"]) == 1
+    assert table["metadata"] == {"resourceVersion": made["metadata"]["resourceVersion"]}
+
+
+async def test_what_rows_carry(http: Http, room: str) -> None:
+    made = (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+    table = shaped("Table")
+
+    none = (await http.get(f"{room}/secrets", table, includeObject="None")).ok()
+    whole = (await http.get(f"{room}/secrets", table, includeObject="Object")).ok()
+
+    assert none["rows"][0]["object"] is None
+    assert whole["rows"][0]["object"] == made
+
+
+async def test_a_write_can_answer_with_a_table(http: Http, room: str) -> None:
+    headers = {"accept": shaped("Table")}
+
+    answer = await http.call("POST", f"{room}/secrets", secret("a"), headers=headers)
+
+    assert answer.ok(201)["kind"] == "Table"
+    assert answer.json["rows"][0]["cells"][0] == "a"
+
+
+async def test_ages_move() -> None:
+    clock = FakeClock()
+    async with local(clock=clock) as server:
+        path = "/api/v1/namespaces/default/secrets"
+        (await server.post(path, secret("a"))).ok(201)
+        shown = []
+        for seconds in (0, 90, 3600):
+            clock.advance(seconds)
+            table = (await server.get(path, shaped("Table"))).ok()
+            shown.append(table["rows"][0]["cells"][-1])
+
+    assert shown == ["0s", "90s", "61m"]
+
+
+async def test_metadata_only(http: Http, room: str) -> None:
+    made = (await http.post(f"{room}/secrets", secret("a", labels={"x": "y"}))).ok(201)
+
+    one = (await http.get(f"{room}/secrets/a", shaped("PartialObjectMetadata"))).ok()
+    many = (await http.get(f"{room}/secrets", shaped("PartialObjectMetadataList"))).ok()
+
+    assert one == {
+        "kind": "PartialObjectMetadata",
+        "apiVersion": "meta.k8s.io/v1",
+        "metadata": made["metadata"],
+    }
+    assert many["kind"] == "PartialObjectMetadataList"
+    assert many["items"] == [one]
+
+
+async def test_yaml_in_and_out(http: Http, room: str) -> None:
+    body = yaml.safe_dump(secret("a", annotations={"x": "yes", "n": "1"}))
+
+    made = await http.call(
+        "POST", f"{room}/secrets", body, YAML, headers={"accept": "application/yaml"}
+    )
+
+    assert (made.code, made.header("content-type")) == (201, YAML)
+    read = yaml.safe_load(made.body)
+    assert read["metadata"]["annotations"] == {"x": "yes", "n": "1"}
+    assert read == (await http.get(f"{room}/secrets/a")).ok()
+    listed = yaml.safe_load((await http.get(f"{room}/secrets", YAML)).body)
+    assert [item["metadata"]["name"] for item in listed["items"]] == ["a"]
+
+
+async def test_for_people(http: Http, room: str) -> None:
+    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+    plain = await http.get(f"{room}/secrets/a")
+
+    for pretty in (
+        await http.get(f"{room}/secrets/a", pretty="true"),
+        await http.get(f"{room}/secrets/a", "application/json;pretty=1"),
+    ):
+        assert pretty.json == plain.json
+        assert pretty.body == (json.dumps(plain.json, indent=2, ensure_ascii=False) + "\n").encode()
+    assert b"\n" not in plain.body
+    assert (await http.get(f"{room}/secrets/a", pretty="false")).body == plain.body
+
+
+ACCEPTED: dict[str, tuple[str, str]] = {
+    "nothing said": ("", "Secret"),
+    "anything": ("*/*", "Secret"),
+    "any application": ("application/*", "Secret"),
+    "the second choice": ("image/png, application/json", "Secret"),
+    "a table, or else JSON": (f"{shaped('Table', 'v9')},application/json", "Secret"),
+    "as kubectl asks": (
+        f"{shaped('Table')},{shaped('Table', 'v1beta1')},application/json",
+        "Table",
+    ),
+    "spaces": ("application/json; as=Table; v=v1; g=meta.k8s.io", "Table"),
+}
+
+
+@pytest.mark.parametrize(("accept", "kind"), ACCEPTED.values(), ids=ACCEPTED.keys())
+async def test_accepted(http: Http, room: str, accept: str, kind: str) -> None:
+    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+
+    assert (await http.get(f"{room}/secrets/a", accept)).ok()["kind"] == kind
+
+
+REFUSED = {
+    "a picture": "image/png",
+    "an unknown shape": shaped("Poem"),
+    "a table of another group": "application/json;as=Table;v=v1;g=example.com",
+    "a table of another version": shaped("Table", "v2"),
+}
+
+
+@pytest.mark.parametrize("accept", REFUSED.values(), ids=REFUSED.keys())
+async def test_refused(http: Http, room: str, accept: str) -> None:
+    answer = await http.get(f"{room}/secrets", accept)
+
+    assert (answer.code, answer.json["reason"]) == (406, "NotAcceptable")
+
+
+async def test_rows_with_something_else(http: Http, room: str) -> None:
+    for path in (f"{room}/secrets", f"{room}/secrets?watch=1"):
+        answer = await http.get(path, shaped("Table"), includeObject="Maybe")
+
+        assert (answer.code, answer.message) == (
+            400,
+            'Unable to convert to Table as requested: includeObject: Invalid value: "Maybe":'
+            " must be"
+            " 'Metadata', 'Object', 'None', or empty",
+        )
+
+
+async def test_every_kind_prints() -> None:
+    """Any object that can be stored can be printed, also an empty list of it."""
+    async with local() as server:
+        for resource in server.api.scheme.resources():
+            for version in resource.versions:
+                if not version.enabled or "list" not in resource.verbs:
+                    continue
+                prefix = f"/apis/{resource.group}" if resource.group else "/api"
+                path = f"{prefix}/{version.name}/{resource.plural}"
+                table: Obj = (await server.get(path, shaped("Table"))).ok()
+                assert table["columnDefinitions"][0]["name"] in ("Name", "Last Seen"), path
+
+
+@pytest.mark.parametrize("shape", ["Table", "PartialObjectMetadata"])
+async def test_watches_in_other_forms(http: Http, room: str, shape: str) -> None:
+    path = f"{room}/secrets"
+    start = (await http.get(path)).ok()["metadata"]["resourceVersion"]
+    (await http.post(path, secret("a"))).ok(201)
+
+    async with http.watch(path, shaped(shape), resourceVersion=start) as lines:
+        (await http.patch(f"{path}/a", {"metadata": {"labels": {"a": "b"}}})).ok()
+        events: list[Any] = await lines.take(2)
+
+    objects = [event["object"] for event in events]
+    assert [event["type"] for event in events] == ["ADDED", "MODIFIED"]
+    assert {obj["kind"] for obj in objects} == {shape}
+    if shape == "Table":
+        # Columns are said once.
+        assert objects[0]["columnDefinitions"][0]["name"] == "Name"
+        assert objects[1]["columnDefinitions"] is None
+        assert [obj["rows"][0]["cells"][0] for obj in objects] == ["a", "a"]
+    else:
+        assert [obj["metadata"].get("labels") for obj in objects] == [None, {"a": "b"}]

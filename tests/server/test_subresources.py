@@ -1,0 +1,343 @@
+"""Parts of objects with verbs of their own: scale, binding, eviction, finalize."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from manifests import budget, pod, replica_set
+from serving import APPLY, JSON_PATCH, MERGE, Asgi, Obj, local
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+PODS = "/api/v1/namespaces/default/pods"
+SETS = "/apis/apps/v1/namespaces/default/replicasets"
+BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+
+
+async def test_reading_a_scale(calm: Asgi) -> None:
+    made = (await calm.post(SETS, replica_set("a", 3))).ok(201)
+
+    scale = (await calm.get(f"{SETS}/a/scale")).ok()
+
+    assert (scale["kind"], scale["apiVersion"]) == ("Scale", "autoscaling/v1")
+    assert scale["spec"] == {"replicas": 3}
+    assert scale["status"] == {"replicas": 0, "selector": "app=a"}
+    for name in ("name", "namespace", "uid", "resourceVersion"):
+        assert scale["metadata"][name] == made["metadata"][name]
+
+
+async def test_writing_a_scale(calm: Asgi) -> None:
+    before = (await calm.post(SETS, replica_set("a", 3))).ok(201)
+    path = f"{SETS}/a/scale"
+    scale = (await calm.get(path)).ok()
+
+    replaced = (await calm.put(path, scale | {"spec": {"replicas": 5}})).ok()
+    merged = (await calm.patch(path, {"spec": {"replicas": 7}}, MERGE)).ok()
+    patch = [{"op": "replace", "path": "/spec/replicas", "value": 9}]
+    patched = (await calm.patch(path, patch, JSON_PATCH)).ok()
+    after = (await calm.get(f"{SETS}/a")).ok()
+
+    assert [s["spec"]["replicas"] for s in (replaced, merged, patched)] == [5, 7, 9]
+    assert after["spec"] == before["spec"] | {"replicas": 9}
+    assert after["metadata"]["generation"] == 4
+
+
+SCALES: dict[str, tuple[str, str, Any, int, str]] = {
+    "an old version": (
+        "PUT",
+        "",
+        {"metadata": {"name": "a", "resourceVersion": "1"}, "spec": {"replicas": 1}},
+        409,
+        "the object has been modified",
+    ),
+    "less than none": (
+        "PATCH",
+        MERGE,
+        {"spec": {"replicas": -1}},
+        422,
+        "spec.replicas: Invalid value: -1: must be greater than or equal to 0",
+    ),
+    "a text": (
+        "PATCH",
+        MERGE,
+        {"spec": {"replicas": "many"}},
+        400,
+        "json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32",
+    ),
+    "another name": (
+        "PUT",
+        "",
+        {"metadata": {"name": "b"}, "spec": {"replicas": 1}},
+        400,
+        "the name of the object does not match the name on the URL",
+    ),
+    "a list": ("PUT", "", [], 400, "json: cannot unmarshal array into Go value of type v1.Scale"),
+    "no patch": ("PATCH", JSON_PATCH, {}, 400, "cannot unmarshal object into Go value"),
+    "an unknown type": ("PATCH", "text/plain", b"x", 415, "Unsupported Media Type"),
+    "another verb": ("DELETE", "", None, 405, "does not allow this method"),
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "media", "body", "code", "text"), SCALES.values(), ids=SCALES.keys()
+)
+async def test_scales_refused(
+    calm: Asgi, method: str, media: str, body: Any, code: int, text: str
+) -> None:
+    before = (await calm.post(SETS, replica_set("a", 3))).ok(201)
+
+    answer = await calm.call(method, f"{SETS}/a/scale", body, media or "application/json")
+
+    assert answer.code == code, answer.body
+    assert text in answer.message
+    assert (await calm.get(f"{SETS}/a")).ok() == before
+
+
+def binding(name: str = "a", node: str = "n1", **metadata: Any) -> Obj:
+    return {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name, **metadata},
+        "target": {"kind": "Node", "name": node},
+    }
+
+
+async def test_binding_a_pod(calm: Asgi) -> None:
+    (await calm.post(PODS, pod("a"))).ok(201)
+
+    dry = await calm.post(f"{PODS}/a/binding", binding(), dryRun="All")
+    unbound = (await calm.get(f"{PODS}/a")).ok()
+    answer = await calm.post(f"{PODS}/a/binding", binding(annotations={"x": "y"}))
+    after = (await calm.get(f"{PODS}/a")).ok()
+
+    assert (dry.code, answer.code) == (201, 201)
+    assert answer.json["status"] == "Success"
+    assert "nodeName" not in unbound["spec"]
+    assert after["spec"]["nodeName"] == "n1"
+    assert after["metadata"]["annotations"]["x"] == "y"
+    assert [c["status"] for c in after["status"]["conditions"] if c["type"] == "PodScheduled"] == [
+        "True"
+    ]
+
+
+async def test_only_one_binding_wins(calm: Asgi) -> None:
+    (await calm.post(PODS, pod("a"))).ok(201)
+
+    answers = await asyncio.gather(
+        *(calm.post(f"{PODS}/a/binding", binding(node=f"n{n}")) for n in range(10))
+    )
+
+    (winner,) = [n for n, answer in enumerate(answers) if answer.code == 201]
+    assert {answer.code for answer in answers} == {201, 409}
+    assert (await calm.get(f"{PODS}/a")).ok()["spec"]["nodeName"] == f"n{winner}"
+
+
+BINDINGS: dict[str, tuple[str, Any, int, str]] = {
+    "no such pod": ("b", binding("b"), 404, 'pods "b" not found'),
+    "another pod": ("a", binding("b"), 400, "name in URL does not match name in Binding object"),
+    "another uid": ("a", binding(uid="x"), 409, "Precondition failed: UID in precondition: x"),
+    "no node": ("a", binding(node=""), 400, "target.name: Required value"),
+    "not a node": (
+        "a",
+        binding() | {"target": {"kind": "Pod", "name": "n"}},
+        400,
+        'target.kind: Unsupported value: "Pod"',
+    ),
+    "a list": ("a", [], 400, "cannot unmarshal array into Go value of type v1.Binding"),
+}
+
+
+@pytest.mark.parametrize(("name", "body", "code", "text"), BINDINGS.values(), ids=BINDINGS.keys())
+async def test_bindings_refused(calm: Asgi, name: str, body: Any, code: int, text: str) -> None:
+    (await calm.post(PODS, pod("a"))).ok(201)
+
+    answer = await calm.post(f"{PODS}/{name}/binding", body)
+
+    assert answer.code == code, answer.body
+    assert text in answer.message
+    assert "nodeName" not in (await calm.get(f"{PODS}/a")).ok()["spec"]
+
+
+def eviction(name: str, **options: Any) -> Obj:
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": name},
+        "deleteOptions": {"gracePeriodSeconds": 0, **options},
+    }
+
+
+async def running(server: Asgi, name: str) -> None:
+    """Make a pod that runs and is ready."""
+    body = pod(name, labels={"app": "x"})
+    body["spec"]["nodeName"] = "n"
+    (await server.post(PODS, body)).ok(201)
+    ready = [{"type": "Ready", "status": "True"}]
+    status = {"status": {"phase": "Running", "conditions": ready}}
+    (await server.patch(f"{PODS}/{name}/status", status)).ok()
+
+
+async def allow(server: Asgi, name: str, number: int) -> None:
+    """Say what a controller would: how many pods may go."""
+    generation = (await server.get(f"{BUDGETS}/{name}")).ok()["metadata"]["generation"]
+    counted = dict.fromkeys(("currentHealthy", "desiredHealthy", "expectedPods"), 3)
+    status = {**counted, "disruptionsAllowed": number, "observedGeneration": generation}
+    (await server.patch(f"{BUDGETS}/{name}/status", {"status": status})).ok()
+
+
+async def names(server: Asgi) -> set[str]:
+    return {item["metadata"]["name"] for item in (await server.get(PODS)).ok()["items"]}
+
+
+async def test_eviction_spends_the_budget() -> None:
+    async with local(pods=True) as server:
+        for name in ("a", "b", "c"):
+            await running(server, name)
+        (await server.post(BUDGETS, budget("pdb", 1, app="x"))).ok(201)
+        unknown = await server.post(f"{PODS}/a/eviction", eviction("a"))
+        await allow(server, "pdb", 1)
+
+        dry = await server.post(f"{PODS}/a/eviction", eviction("a"), dryRun="All")
+        all_there = await names(server)
+        first = await server.post(f"{PODS}/a/eviction", eviction("a"))
+        second = await server.post(f"{PODS}/b/eviction", eviction("b"))
+        status = (await server.get(f"{BUDGETS}/pdb")).ok()["status"]
+
+        assert (unknown.code, dry.code, first.code, second.code) == (429, 201, 201, 429)
+        assert first.json["status"] == "Success"
+        assert unknown.header("retry-after") == "10"
+        assert second.message == (
+            "Cannot evict pod as it would violate the pod's disruption budget."
+        )
+        assert second.json["details"]["causes"][0]["reason"] == "DisruptionBudget"
+        assert all_there == {"a", "b", "c"}
+        assert await names(server) == {"b", "c"}
+        assert status["disruptionsAllowed"] == 0
+        assert list(status["disruptedPods"]) == ["a"]
+
+
+async def test_many_evictions_spend_no_more_than_there_is() -> None:
+    async with local(pods=True) as server:
+        every = [f"p{n}" for n in range(10)]
+        for name in every:
+            await running(server, name)
+        (await server.post(BUDGETS, budget("pdb", 1, app="x"))).ok(201)
+        await allow(server, "pdb", 4)
+
+        answers = await asyncio.gather(
+            *(server.post(f"{PODS}/{name}/eviction", eviction(name)) for name in every)
+        )
+
+        codes = [answer.code for answer in answers]
+        assert codes.count(201) == 4
+        assert len(await names(server)) == 6
+
+
+async def test_without_a_budget_a_pod_goes(calm: Asgi) -> None:
+    (await calm.post(PODS, pod("a"))).ok(201)
+
+    answer = await calm.post(f"{PODS}/a/eviction", eviction("a"))
+
+    assert answer.code == 201
+    assert (await calm.get(f"{PODS}/a")).code == 404
+
+
+async def test_an_evicted_pod_says_why() -> None:
+    async with local(pods=True) as server:
+        await running(server, "a")
+
+        (await server.post(f"{PODS}/a/eviction", eviction("a", gracePeriodSeconds=9))).ok(201)
+
+        left = (await server.get(f"{PODS}/a")).ok()
+        assert left["metadata"]["deletionGracePeriodSeconds"] == 9
+        (mark,) = [c for c in left["status"]["conditions"] if c["type"] == "DisruptionTarget"]
+        assert mark["reason"] == "EvictionByEvictionAPI"
+
+
+EVICTIONS: dict[str, tuple[str, Any, int, str]] = {
+    "no such pod": ("b", eviction("b"), 404, 'pods "b" not found'),
+    "another pod": ("a", eviction("b"), 400, "name in URL does not match name in Eviction object"),
+    "another uid": (
+        "a",
+        eviction("a", preconditions={"uid": "x"}),
+        409,
+        "the UID in the precondition (x) does not match the UID in record",
+    ),
+    "bad options": ("a", eviction("a", propagationPolicy="Never"), 422, "Unsupported value"),
+    "a wrong type": (
+        "a",
+        eviction("a", gracePeriodSeconds="1"),
+        400,
+        "cannot unmarshal string into Go struct field"
+        " DeleteOptions.deleteOptions.gracePeriodSeconds",
+    ),
+    "a list": ("a", [], 400, "cannot unmarshal array into Go value of type v1.Eviction"),
+}
+
+
+@pytest.mark.parametrize(("name", "body", "code", "text"), EVICTIONS.values(), ids=EVICTIONS.keys())
+async def test_evictions_refused(calm: Asgi, name: str, body: Any, code: int, text: str) -> None:
+    (await calm.post(PODS, pod("a"))).ok(201)
+
+    answer = await calm.post(f"{PODS}/{name}/eviction", body)
+
+    assert answer.code == code, answer.body
+    assert text in answer.message
+    assert "deletionTimestamp" not in (await calm.get(f"{PODS}/a")).ok()["metadata"]
+
+
+async def test_finalizing_a_namespace() -> None:
+    """Without controllers, so that the test is the party that lets go."""
+    async with local(pods=True) as server:
+        path = "/api/v1/namespaces/old"
+        (await server.post("/api/v1/namespaces", {"metadata": {"name": "old"}})).ok(201)
+        marked = (await server.delete(path)).ok()
+        kept = (await server.put(f"{path}/finalize", marked)).ok()
+
+        bad = await server.put(f"{path}/finalize", marked | {"spec": {"finalizers": ["x"]}})
+        done = (await server.put(f"{path}/finalize", marked | {"spec": {}})).ok()
+
+        assert marked["status"]["phase"] == "Terminating"
+        assert kept == marked
+        assert (bad.code, bad.json["reason"]) == (422, "Invalid")
+        assert done["metadata"]["name"] == "old"
+        assert (await server.get(path)).code == 404
+
+
+async def test_finalizing_a_namespace_that_stays() -> None:
+    async with local(pods=True) as server:
+        path = "/api/v1/namespaces/old"
+        made = (await server.post("/api/v1/namespaces", {"metadata": {"name": "old"}})).ok(201)
+
+        (await server.put(f"{path}/finalize", made | {"spec": {}})).ok()
+        left = (await server.get(path)).ok()
+        (await server.delete(path)).ok()
+
+        assert left["spec"] == {}
+        assert (await server.get(path)).code == 404
+
+
+async def test_a_namespace_with_finalizers_of_its_own() -> None:
+    async with local(pods=True) as server:
+        path = "/api/v1/namespaces/old"
+        body = {"metadata": {"name": "old", "finalizers": ["example.com/f"]}}
+        (await server.post("/api/v1/namespaces", body)).ok(201)
+        marked = (await server.delete(path)).ok()
+
+        (await server.put(f"{path}/finalize", marked | {"spec": {}})).ok()
+        held = await server.get(path)
+        (await server.patch(path, {"metadata": {"finalizers": None}})).ok()
+
+        assert held.code == 200
+        assert (await server.get(path)).code == 404
+
+
+async def test_parts_that_do_not_exist(calm: Asgi) -> None:
+    (await calm.post(PODS, pod("a"))).ok(201)
+
+    for path in (f"{PODS}/a/scale", f"{PODS}/a/poem", "/api/v1/namespaces/default/secrets/a/scale"):
+        assert (await calm.get(path)).code == 404, path
+    for method, part in (("GET", "binding"), ("PUT", "eviction"), ("PATCH", "binding")):
+        media = APPLY if method == "PATCH" else "application/json"
+        answer = await calm.call(method, f"{PODS}/a/{part}", {}, media)
+        assert answer.code == 405, part

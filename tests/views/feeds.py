@@ -1,0 +1,98 @@
+"""Informers that a test feeds by hand, and all views over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count, permutations
+from typing import Any
+
+import msgspec
+import pytest
+
+from sully.client.informer import Informer
+from sully.client.transport import Kind, WatchEvent
+from sully.testing.clock import FakeClock
+from sully.views.changes import Change, Features
+from sully.views.exposures import Exposures
+from sully.views.inventory import Inventory
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.usage import Usage
+
+
+class Feed:
+    """A collection whose changes a test makes up."""
+
+    _versions = count(100)
+
+    def __init__(self, kind: Kind[Any], clock: FakeClock) -> None:
+        self.informer: Informer[Any] = Informer(None, kind, clock=clock)  # type: ignore[arg-type]  # nothing is fetched
+
+    def put(self, *objects: Any) -> None:
+        for obj in objects:
+            metadata = msgspec.structs.replace(
+                obj.metadata, resource_version=str(next(self._versions))
+            )
+            new = msgspec.structs.replace(obj, metadata=metadata)
+            self.informer.change(WatchEvent("MODIFIED", new, metadata.resource_version))
+
+    def remove(self, *objects: Any) -> None:
+        for obj in objects:
+            self.informer.change(WatchEvent("DELETED", obj, str(next(self._versions))))
+
+
+class Scene:
+    """The views, over collections that a test feeds."""
+
+    def __init__(
+        self, features: Features | None = None, *, strict: bool = False, patches: bool = True
+    ) -> None:
+        self.clock = FakeClock()
+        self.slices = Feed(SLICES, self.clock)
+        self.rules = Feed(RULES, self.clock)
+        self.patches = Feed(PATCHES, self.clock)
+        self.classes = Feed(CLASSES, self.clock)
+        self.pods = Feed(PODS, self.clock)
+        self.claims = Feed(CLAIMS, self.clock)
+        self.inventory = Inventory(
+            slices=self.slices.informer,
+            classes=self.classes.informer,
+            rules=self.rules.informer,
+            patches=self.patches.informer if patches else None,
+            features=features,
+        )
+        self.usage = Usage(
+            pods=self.pods.informer, claims=self.claims.informer, extended_resources=not strict
+        )
+        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, strict=strict)
+
+    def changes(self) -> list[Change]:
+        """Return a list that grows with every change of the inventory from now on."""
+        heard: list[Change] = []
+        self.inventory.on_change(heard.append)
+        heard.clear()
+        return heard
+
+    def taints(self) -> dict[str, list[str]]:
+        """Return the taints of all devices with their origins, as texts."""
+        found = {}
+        for pool in sorted(self.inventory.pools()):
+            known = self.inventory.pool(pool)
+            assert known is not None
+            for published in known.devices():
+                device = self.inventory.device(published.id)
+                assert device is not None
+                found[str(device.id)] = [
+                    f"{each.origin} {each.taint.key}" for each in device.taints
+                ]
+        return found
+
+
+Step = Callable[[Scene], None]
+
+
+def orders(*steps: Step) -> list[Any]:
+    """Return all orders of steps, as parameters of a test."""
+    return [
+        pytest.param(order, id="-".join(str(steps.index(step)) for step in order))
+        for order in permutations(steps)
+    ]

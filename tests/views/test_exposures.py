@@ -1,0 +1,197 @@
+"""Pods and the taints on their devices, and what rules count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from devices import (
+    DRIVER,
+    GPU,
+    cel,
+    claim,
+    device,
+    exists,
+    patch,
+    pod,
+    rule,
+    select,
+    slice_,
+    taint,
+    text,
+)
+from sully.api.resource.types import DeviceTaintRule
+from sully.client.transport import Key
+from sully.domain.evictionstatus import Counts
+from sully.domain.rules import ALLOCATED_ATTRIBUTES, record
+from sully.domain.selectors import Content
+from sully.views.changes import Change, RuleChange
+from views.feeds import Scene
+
+GPU1, GPU2 = GPU._replace(device="gpu-1"), GPU._replace(device="gpu-2")
+PUBLISHED = slice_("one", device("gpu-0"), device("gpu-1"), device("gpu-2"))
+
+
+def seen(scene: Scene, of: Any) -> list[tuple[str, list[str]]]:
+    return [
+        (each.device.device, [str(mark.origin) for mark in each.taints])
+        for each in scene.exposures.of(of)
+    ]
+
+
+def test_a_pod_sees_the_taints_of_its_own_devices_from_all_origins() -> None:
+    scene = Scene()
+    scene.slices.put(
+        slice_("one", device("gpu-0", taint()), device("gpu-1", taint()), count=2),
+        slice_("marks", marks=(("gpu-0", taint(key="m")),), count=2),
+    )
+    scene.patches.put(patch("p", taints=(taint(key="p"),)))
+    scene.rules.put(rule("r", select(device="gpu-0")))
+    scene.claims.put(claim("claim", GPU))
+    mine = pod("pod", "claim")
+    scene.pods.put(mine)
+
+    assert seen(scene, mine) == [
+        (
+            "gpu-0",
+            [
+                "ResourceSlice/one",
+                "ResourceSlice/marks",
+                "ResourceSlicePatch/p",
+                "DeviceTaintRule/r",
+            ],
+        )
+    ]
+
+
+def test_a_rule_hits_a_device_whose_slice_is_gone() -> None:
+    scene = Scene()
+    scene.rules.put(rule("r", select(driver=DRIVER)), rule("x", select(driver="x")))
+    scene.claims.put(claim("claim", GPU))
+
+    assert seen(scene, pod("pod", "claim")) == [("gpu-0", ["DeviceTaintRule/r"])]
+
+
+A100 = Content(DRIVER, {"model": text("A100")}, {})
+MODEL = select(selectors=cel(f'device.attributes["{DRIVER}"].model == "A100"'))
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["recorded", "not recorded"])
+def test_an_expression_needs_what_was_recorded_when_the_slice_is_gone(known: bool) -> None:
+    scene = Scene()
+    chosen = rule("r", MODEL)
+    scene.rules.put(chosen)
+    notes = {ALLOCATED_ATTRIBUTES: record([(GPU, A100)])} if known else {}
+    scene.claims.put(claim("claim", GPU, annotations=notes))
+    scene.pods.put(pod("pod", "claim"))
+
+    assert seen(scene, pod("pod", "claim")) == [("gpu-0", ["DeviceTaintRule/r"] if known else [])]
+    assert scene.exposures.counts(chosen, evicted=0).pods == int(known)
+    problems = [each.choice.problem for each in scene.exposures.problems(chosen)]
+    assert problems == ([] if known else ["its attributes were not recorded at allocation"])
+
+
+NOT_RUNNING: dict[str, tuple[dict[str, Any], bool]] = {
+    "not scheduled": ({"node": ""}, False),
+    "succeeded": ({"status": {"phase": "Succeeded"}}, True),
+    "failed": ({"status": {"phase": "Failed"}}, True),
+}
+
+
+@pytest.mark.parametrize(("how", "strict"), NOT_RUNNING.values(), ids=NOT_RUNNING.keys())
+def test_pods_that_do_not_run_are_not_exposed(how: dict[str, Any], strict: bool) -> None:
+    for compat, want in ((False, False), (True, strict)):
+        scene = Scene(strict=compat)
+        scene.slices.put(slice_("one", device("gpu-0", taint())))
+        scene.claims.put(claim("claim", GPU))
+        found = pod("pod", "claim", **how)
+        scene.pods.put(found)
+
+        assert bool(scene.exposures.of(found)) is want
+        assert scene.exposures.counts(rule("r", select()), evicted=0).pods == int(want)
+
+
+@dataclass(frozen=True)
+class Case:
+    rule: DeviceTaintRule
+    want: Counts
+
+
+EVERYTHING = rule("r", select())
+COUNTS = {
+    "everything": Case(
+        EVERYTHING, Counts(published=3, allocated=4, pods=3, namespaces=2, evicted=7)
+    ),
+    "no selector": Case(rule("r"), Counts(evicted=7)),
+    "one device": Case(
+        rule("r", select(device="gpu-2")),
+        Counts(published=1, allocated=1, pods=1, namespaces=1, evicted=7),
+    ),
+    "a preview, as if the effect was NoExecute": Case(
+        rule("r", select(device="gpu-2"), taint("None")),
+        Counts(published=1, allocated=1, pods=1, namespaces=1, evicted=7),
+    ),
+    "a device that nobody publishes": Case(
+        rule("r", select(device="gpu-9")),
+        Counts(allocated=1, pods=1, namespaces=1, evicted=7),
+    ),
+    "an expression": Case(
+        rule("r", select(selectors=cel(f'device.driver == "{DRIVER}"'))),
+        Counts(published=3, allocated=3, pods=3, namespaces=2, evicted=7),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COUNTS.values(), ids=COUNTS.keys())
+def test_counts(case: Case) -> None:
+    scene = Scene()
+    scene.slices.put(PUBLISHED)
+    # Old slices are not published any more.
+    scene.slices.put(slice_("two", device("gpu-0"), pool="pool-2", generation=2, driver="nic"))
+    scene.slices.remove(slice_("two", pool="pool-2", generation=2, driver="nic"))
+    scene.claims.put(
+        # One pod, two devices and two claims: it counts once.
+        claim("a", GPU, pods=("a",)),
+        claim("a2", GPU._replace(device="gpu-9"), pods=("a",)),
+        # A claim that two pods share, of which one is leaving.
+        claim("b", GPU1, pods=("b", "b-leaving")),
+        claim("c", (GPU2, (exists(seconds=5),)), namespace="other", pods=("c",)),
+    )
+    scene.pods.put(
+        pod("a", "a", "a2"),
+        pod("b", "b"),
+        pod("b-leaving", "b", metadata={"deletionTimestamp": "2030-01-01T12:00:00Z"}),
+        pod("c", "c", namespace="other"),
+    )
+
+    assert scene.exposures.counts(case.rule, evicted=7) == case.want
+
+
+def test_a_pod_that_tolerates_for_ever_is_not_counted() -> None:
+    scene = Scene()
+    scene.claims.put(claim("a", (GPU, (exists(),))))
+    scene.pods.put(pod("pod", "a"))
+
+    got = scene.exposures.counts(EVERYTHING, evicted=0)
+
+    assert (got.allocated, got.pods) == (1, 0)
+
+
+def test_which_pods_a_change_may_matter_to() -> None:
+    scene = Scene()
+    scene.claims.put(claim("a", GPU, pods=("a",)), claim("b", GPU1, pods=("b",)))
+    scene.pods.put(pod("a", "a"), pod("b", "b"))
+    a, b = Key("default", "a"), Key("default", "b")
+    named, quiet = rule("r", select(device="gpu-0")), rule("r", select(), taint("NoSchedule"))
+
+    def touched(change: Change) -> set[Key]:
+        return set(scene.exposures.touched_by(change))
+
+    assert touched(Change({GPU.pool_id: frozenset({"gpu-1"})})) == {b}
+    assert touched(Change({GPU.pool_id: None})) == {a, b}
+    assert touched(Change({}, (RuleChange(None, named),))) == {a}
+    assert touched(Change({}, (RuleChange(named, quiet),))) == {a, b}
+    # A rule that evicts nobody, and did not before, wakes nobody.
+    assert touched(Change({GPU.pool_id: None}, (RuleChange(quiet, quiet),))) == set()

@@ -1,0 +1,144 @@
+"""A pool, slice by slice: whatever the order, the same devices in the end."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices import device, slice_, taint, text
+from sully.domain.pools import PoolId, current
+from sully.views.pools import Pool
+
+ID = PoolId("gpu.example.com", "pool-1")
+OLD = slice_("old", device("gpu-0"), device("gpu-1"))
+NEW = slice_("new", device("gpu-0", taint()), generation=2)
+
+
+def filled(*slices: object) -> Pool:
+    pool = Pool(ID)
+    for each in slices:
+        pool.put(each)  # type: ignore[arg-type]  # slices, all of them
+    return pool
+
+
+def names(pool: Pool) -> list[str]:
+    return [f"{each.slice.metadata.name}/{each.device.name}" for each in pool.devices()]
+
+
+@pytest.mark.parametrize("slices", list(permutations((OLD, NEW))))
+def test_only_the_newest_generation_counts(slices: tuple[object, ...]) -> None:
+    assert names(filled(*slices)) == ["new/gpu-0"]
+
+
+def test_older_slices_count_again_when_the_newest_goes() -> None:
+    pool = filled(OLD, NEW)
+
+    changed = pool.remove("new")
+
+    assert names(pool) == ["old/gpu-0", "old/gpu-1"]
+    assert changed == {"gpu-0", "gpu-1"}
+
+
+def test_a_slice_that_is_history_changes_nothing() -> None:
+    pool = filled(NEW)
+
+    assert pool.put(OLD) == frozenset()
+    assert pool.remove("old") == frozenset()
+
+
+def test_a_slice_can_move_to_the_next_generation() -> None:
+    pool = filled(OLD)
+
+    changed = pool.put(slice_("old", device("gpu-0"), generation=2))
+
+    assert names(pool) == ["old/gpu-0"]
+    # The first is what it was; only the generation is another.
+    assert changed == {"gpu-1"}
+
+
+def test_only_devices_that_are_different_are_named() -> None:
+    pool = filled(slice_("s", device("a"), device("b"), device("c")))
+
+    assert pool.put(slice_("s", device("a"), device("b", taint()), device("c"))) == {"b"}
+    assert pool.put(slice_("s", device("a"), device("b", taint()))) == {"c"}
+    assert pool.put(slice_("s", device("a"), device("b", taint()), version="9")) == frozenset()
+
+
+def test_a_name_in_two_slices_is_one_device_the_first_by_slice() -> None:
+    for slices in permutations((slice_("a", device("gpu-0")), slice_("b", device("gpu-0")))):
+        pool = filled(*slices)
+
+        assert names(pool) == ["a/gpu-0"]
+        assert pool.duplicates() == ["gpu-0"]
+        pool.remove("a")
+        assert names(pool) == ["b/gpu-0"]
+        assert pool.duplicates() == []
+
+
+def test_verdicts_last_while_attributes_do() -> None:
+    pool = filled(slice_("s", device("gpu-0", model=text("A"))))
+    before = pool.get("gpu-0")
+    pool.put(slice_("s", device("gpu-0", taint(), model=text("A"))))
+    tainted = pool.get("gpu-0")
+    pool.put(slice_("s", device("gpu-0", taint(), model=text("B"))))
+    changed = pool.get("gpu-0")
+
+    assert before is not None
+    assert tainted is not None
+    assert changed is not None
+    assert tainted.content is before.content
+    assert changed.content is not before.content
+
+
+MARKS = slice_("marks", marks=(("gpu-0", taint(key="a")), ("ghost", taint()), ("gpu-0", taint())))
+
+
+@pytest.mark.parametrize("slices", list(permutations((OLD, MARKS))))
+def test_slices_of_taints_mark_devices(slices: tuple[object, ...]) -> None:
+    pool = filled(*slices)
+
+    got = [(each.taint.key, each.origin.index) for each in pool.marks("gpu-0")]
+
+    assert got == [("a", 0), (taint().key, 2)]
+    assert "ghost" not in pool
+    assert pool.put(slice_("marks", marks=())) == {"gpu-0", "ghost"}
+    assert pool.marks("gpu-0") == ()
+
+
+def test_slices_of_taints_can_be_switched_off() -> None:
+    pool = Pool(ID, taint_slices=False)
+    pool.put(OLD)
+
+    assert pool.put(MARKS) == frozenset()
+    assert pool.marks("gpu-0") == ()
+
+
+SLICES = st.builds(
+    lambda name, generation, devices: slice_(name, *map(device, devices), generation=generation),
+    st.sampled_from("abc"),
+    st.integers(1, 3),
+    st.lists(st.sampled_from(("x", "y", "z")), unique=True),
+)
+EVENTS = st.lists(SLICES | st.sampled_from("abc"), max_size=12)
+
+
+@given(EVENTS)
+def test_after_any_events_a_pool_is_what_its_slices_say(events: list[object]) -> None:
+    pool = Pool(ID)
+    for event in events:
+        if isinstance(event, str):
+            pool.remove(event)
+        else:
+            pool.put(event)  # type: ignore[arg-type]  # slices, all that are no names
+
+    counting = current(pool.slices.values())
+    assert pool.current() == list(counting)
+    want: dict[str, str] = {}
+    for each in counting:
+        for found in each.spec.devices:
+            want.setdefault(found.name, each.metadata.name)
+    assert {each.device.name: each.slice.metadata.name for each in pool.devices()} == want
+    assert len(pool) == len(want)

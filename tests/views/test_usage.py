@@ -1,0 +1,164 @@
+"""Who holds what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from devices import DRIVER, GPU, claim, pod
+from sully.client.transport import Key
+from sully.domain.pools import PoolId
+from sully.views.kinds import Pod
+from sully.views.nameindex import ANY, Names
+from views.feeds import Scene, Step, orders
+
+GPU1 = GPU._replace(device="gpu-1")
+OTHER = GPU._replace(pool="pool-2")
+EXTENDED = {"extendedResourceClaimStatus": {"resourceClaimName": "claim"}}
+GROUP = {"schedulingGroup": {"podGroupName": "team"}}
+TEAM = {"apiGroup": "scheduling.k8s.io", "resource": "podgroups", "name": "team", "uid": "g"}
+
+
+@dataclass(frozen=True)
+class Case:
+    pod: Pod
+    claim: Any
+    want: bool = True
+
+
+CASES = {
+    "a claim by name": Case(pod("pod", "claim"), claim("claim", GPU)),
+    "not allocated": Case(pod("pod", "claim"), claim("claim"), False),
+    "reserved for another pod": Case(pod("pod", "claim"), claim("claim", GPU, pods=("x",)), False),
+    "reserved for a pod of the same name, with another uid": Case(
+        pod("pod", "claim", uid="new"), claim("claim", GPU), False
+    ),
+    "another claim": Case(pod("pod", "other"), claim("claim", GPU), False),
+    "a claim in another namespace": Case(
+        pod("pod", "claim", namespace="x"), claim("claim", GPU), False
+    ),
+    "a claim from a template": Case(
+        pod("pod", templates={"t": "claim"}), claim("claim", GPU, owner="uid-pod")
+    ),
+    "a template whose claim is not made yet": Case(
+        pod("pod", templates={"t": "claim"}, status={"resourceClaimStatuses": []}),
+        claim("claim", GPU, owner="uid-pod"),
+        False,
+    ),
+    "a template that needs no claim": Case(
+        pod("pod", templates={"t": None}), claim("claim", GPU, owner="uid-pod"), False
+    ),
+    "a generated claim that belongs to another pod": Case(
+        pod("pod", templates={"t": "claim"}), claim("claim", GPU, owner="uid-x"), False
+    ),
+    "a generated claim that belongs to nobody": Case(
+        pod("pod", templates={"t": "claim"}), claim("claim", GPU), False
+    ),
+    "an extended resource": Case(pod("pod", status=EXTENDED), claim("claim", GPU, owner="uid-pod")),
+    "a claim of a group, named by a member": Case(
+        pod(
+            "pod",
+            "claim",
+            spec={"resourceClaims": [{"name": "c", "resourceClaimName": "claim"}]} | GROUP,
+        ),
+        claim("claim", GPU, pods=(), consumers=(TEAM,)),
+    ),
+    "a claim of a group, not named by a member": Case(
+        pod("pod", spec=GROUP), claim("claim", GPU, pods=(), consumers=(TEAM,)), False
+    ),
+    "a claim of another group": Case(
+        pod("pod", "claim"), claim("claim", GPU, pods=(), consumers=(TEAM,)), False
+    ),
+}
+
+
+@pytest.mark.parametrize("pod_first", [True, False], ids=["pod first", "claim first"])
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_holding(case: Case, pod_first: bool) -> None:
+    scene = Scene()
+    if pod_first:
+        scene.pods.put(case.pod)
+    scene.claims.put(case.claim)
+    if not pod_first:
+        scene.pods.put(case.pod)
+
+    assert bool(list(scene.usage.claims_of(case.pod))) is case.want
+    assert bool(list(scene.usage.holders(case.claim))) is case.want
+
+
+def test_the_reference_does_not_look_at_extended_resources() -> None:
+    scene = Scene(strict=True)
+    scene.claims.put(claim("claim", GPU, owner="uid-pod"))
+
+    assert list(scene.usage.claims_of(pod("pod", status=EXTENDED))) == []
+
+
+def _put_pods(scene: Scene) -> None:
+    scene.pods.put(pod("a", "one", "two"), pod("b", "one"))
+
+
+def _put_claims(scene: Scene) -> None:
+    scene.claims.put(claim("one", GPU, OTHER, pods=("a", "b")), claim("two", GPU1, pods=("a",)))
+
+
+def _put_free(scene: Scene) -> None:
+    scene.claims.put(claim("free"))
+    scene.pods.put(pod("idle", "free"))
+
+
+@pytest.mark.parametrize("order", orders(_put_pods, _put_claims, _put_free))
+def test_devices_find_their_pods_in_any_order(order: tuple[Step, ...]) -> None:
+    scene = Scene()
+    for step in order:
+        step(scene)
+    usage, pool = scene.usage, GPU.pool_id
+    a, b = Key("default", "a"), Key("default", "b")
+
+    assert set(usage.pods_on(pool)) == {a, b}
+    assert set(usage.pods_on(pool, {"gpu-1"})) == {a}
+    assert set(usage.pods_on(pool, {"gpu-9"})) == set()
+    assert set(usage.pods_on(PoolId("x", "y"))) == set()
+    assert [str(each.device) for each in usage.held(ANY)] == [str(GPU), str(GPU1), str(OTHER)]
+    assert len(list(usage.held(Names(driver=DRIVER, pool="pool-2")))) == 1
+    assert len(list(usage.held(Names(device="gpu-0")))) == 2
+    assert list(usage.held(Names(driver="x"))) == []
+
+
+def test_what_is_given_back_is_held_no_more() -> None:
+    scene = Scene()
+    _put_pods(scene)
+    _put_claims(scene)
+    scene.claims.put(claim("two"))
+    scene.claims.remove(claim("one", GPU, OTHER))
+
+    assert list(scene.usage.held(ANY)) == []
+    assert set(scene.usage.pods_on(GPU.pool_id)) == set()
+
+
+def test_a_pod_that_is_gone_uses_nothing() -> None:
+    scene = Scene()
+    _put_pods(scene)
+    _put_claims(scene)
+    scene.pods.remove(pod("a", "one", "two"))
+
+    assert set(scene.usage.pods_on(GPU.pool_id)) == {Key("default", "b")}
+
+
+def test_a_device_that_two_claims_share_is_held_twice() -> None:
+    scene = Scene()
+    scene.claims.put(claim("one", GPU), claim("two", GPU))
+
+    assert [each.claim.metadata.name for each in scene.usage.held(ANY)] == ["one", "two"]
+
+
+def test_a_change_of_a_claim_wakes_the_pods_that_name_it() -> None:
+    scene = Scene()
+    _put_pods(scene)
+    woken: list[Key] = []
+    scene.usage.enqueue(woken.append, lambda pods: sorted(pods))
+    woken.clear()
+    _put_claims(scene)
+
+    assert woken == [Key("default", "a"), Key("default", "b"), Key("default", "a")]

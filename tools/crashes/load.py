@@ -1,0 +1,203 @@
+"""The load: workers that write without pause, and a watcher that notes what it is told."""
+
+import random
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from crashes.journal import (
+    LABEL,
+    Event,
+    Journal,
+    Name,
+    Write,
+    body,
+    content,
+    name_of,
+    number_of,
+    revision_of,
+)
+from crashes.server import CLOSED, Connection, DiedError
+
+EVERYWHERE = "/api/v1/configmaps"
+HOME = "default"
+SELECTION = {"labelSelector": f"{LABEL}=load"}
+MERGE = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+APPLY = "application/apply-patch+yaml"
+_NAMES_PER_WORKER = 6
+
+
+def collection(namespace: str) -> str:
+    """Return the path of the ConfigMaps of a namespace."""
+    return f"/api/v1/namespaces/{namespace}/configmaps"
+
+
+class Worker:
+    """Writes its own objects, one request at a time."""
+
+    def __init__(
+        self, number: int, connection: Connection, journal: Journal, held: dict[Name, int]
+    ) -> None:
+        self._connection = connection
+        self._journal = journal
+        self._prefix = f"w{number}"
+        self._held = {name: at for name, at in held.items() if self._is_mine(name)}
+        self._numbers = 0
+
+    def _is_mine(self, name: Name) -> bool:
+        return name.namespace == HOME and name.name.startswith(f"{self._prefix}-")
+
+    async def run(self, chance: random.Random, first: int) -> None:
+        """Write until the server dies."""
+        self._numbers = first
+        try:
+            while True:
+                await self._once(chance)
+        except CLOSED:
+            return
+
+    async def _once(self, chance: random.Random) -> None:
+        name = Name(HOME, f"{self._prefix}-{chance.randrange(_NAMES_PER_WORKER)}")
+        if name not in self._held:
+            await self.create(name)
+            return
+        verbs: list[Callable[[Name], Awaitable[None]]] = [
+            self._replace,
+            self._merge,
+            self._json_patch,
+            self._apply,
+            self._delete,
+        ]
+        if chance.random() < 0.04:
+            await self._sweep()
+        else:
+            await chance.choice(verbs)(name)
+
+    def _next(self) -> int:
+        self._numbers += 1
+        return self._numbers
+
+    async def create(self, name: Name) -> None:
+        """Create an object."""
+        number = self._next()
+        sent = Write(name, "ADDED", number)
+        await self._send(sent, "POST", collection(name.namespace), body(name, number))
+
+    async def _replace(self, name: Name) -> None:
+        number = self._next()
+        path = f"{collection(name.namespace)}/{name.name}"
+        await self._send(Write(name, "MODIFIED", number), "PUT", path, body(name, number))
+
+    async def _merge(self, name: Name) -> None:
+        number = self._next()
+        await self._patch(name, number, {"data": content(number)}, MERGE)
+
+    async def _json_patch(self, name: Name) -> None:
+        number = self._next()
+        steps = [
+            {"op": "replace", "path": f"/data/{key}", "value": value}
+            for key, value in content(number).items()
+        ]
+        await self._patch(name, number, steps, JSON_PATCH)
+
+    async def _apply(self, name: Name) -> None:
+        number = self._next()
+        await self._patch(
+            name, number, body(name, number), APPLY, "?fieldManager=robust&force=true"
+        )
+
+    async def _patch(
+        self, name: Name, number: int, patch: object, media: str, query: str = ""
+    ) -> None:
+        path = f"{collection(name.namespace)}/{name.name}{query}"
+        await self._send(Write(name, "MODIFIED", number), "PATCH", path, patch, media)
+
+    async def _delete(self, name: Name) -> None:
+        sent = Write(name, "DELETED", self._held[name])
+        await self._send(sent, "DELETE", f"{collection(name.namespace)}/{name.name}")
+
+    async def _sweep(self) -> None:
+        """Delete several objects with one request."""
+        names = sorted(name for name in self._held if name.namespace == HOME)
+        writes = [Write(name, "DELETED", self._held[name]) for name in names]
+        for write in writes:
+            self._journal.send(write)
+        selector = ",".join(name.name for name in names)
+        # Only a label can choose several; each object has its name as one.
+        query = f"?labelSelector={LABEL}%3Dload,{LABEL}-name+in+({selector})"
+        code, found = await self._connection.call("DELETE", collection(HOME) + query)
+        self._check(code, found)
+        swept = {each["metadata"]["name"] for each in found["items"]}
+        for write in writes:
+            if write.name.name in swept:
+                self._journal.acknowledge(write, 0)
+                self._held.pop(write.name)
+            else:
+                self._journal.withdraw(write)
+
+    async def _send(
+        self,
+        write: Write,
+        method: str,
+        path: str,
+        sent: Any = None,
+        media: str = "application/json",
+    ) -> None:
+        if isinstance(sent, dict) and "metadata" in sent:
+            sent["metadata"]["labels"][f"{LABEL}-name"] = write.name.name
+        self._journal.send(write)
+        code, found = await self._connection.call(method, path, sent, media)
+        self._check(code, found)
+        self._journal.acknowledge(write, revision_of(found) if write.kind != "DELETED" else 0)
+        if write.kind == "DELETED":
+            self._held.pop(write.name, None)
+        else:
+            self._held[write.name] = write.number
+
+    def _check(self, code: int, found: Any) -> None:
+        # Nobody else writes these objects, so every other answer is wrong.
+        if code not in (200, 201):
+            raise DiedError(f"worker {self._prefix}: {code} {found}")
+
+
+class Tenant(Worker):
+    """Makes namespaces, fills them and deletes them: one request, many effects."""
+
+    def __init__(self, number: int, connection: Connection, journal: Journal, where: int) -> None:
+        super().__init__(number, connection, journal, {})
+        self._place = f"round-{where}-{number}"
+        self._made = 0
+
+    async def _once(self, chance: random.Random) -> None:
+        self._made += 1
+        namespace = f"{self._place}-{self._made}"
+        states = self._journal.namespaces
+        states[namespace] = "creating"
+        made = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}}
+        self._check(*await self._connection.call("POST", "/api/v1/namespaces", made))
+        states[namespace] = "active"
+        for each in range(chance.randint(1, 5)):
+            await self.create(Name(namespace, f"c{each}"))
+        states[namespace] = "deleting"
+        path = f"/api/v1/namespaces/{namespace}"
+        self._check(*await self._connection.call("DELETE", path))
+        states[namespace] = "deleted"
+
+
+async def record(connection: Connection, after: int, events: list[Event]) -> None:
+    """Note what a watch tells, until the server dies."""
+    query = {**SELECTION, "resourceVersion": str(after)}
+    try:
+        async for told in connection.watch(EVERYWHERE, query):
+            # One by one: what was told before the end counts.
+            events.append(event_of(told))  # noqa: PERF401 - a comprehension would lose them
+    except CLOSED:
+        return
+
+
+def event_of(told: dict[str, Any]) -> Event:
+    """Reduce an event of a watch to what is compared."""
+    if told["type"] not in ("ADDED", "MODIFIED", "DELETED"):
+        raise DiedError(f"the watch said {told}")
+    found = told["object"]
+    return Event(told["type"], name_of(found), revision_of(found), number_of(found))

@@ -1,0 +1,186 @@
+"""Rounds of load, kill, restart and check on one data directory.
+
+    python tools/robust.py crashes --kills 300 --seed 7
+
+A seed decides the moments, the writes and their order per client; how requests of different
+clients interleave is up to the machine, so a seed gives back the kind of a failure, not each byte.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from crashes.checks import Seen, problems
+from crashes.journal import Event, Journal, Name, body, name_of, number_of, revision_of
+from crashes.load import EVERYWHERE, HOME, SELECTION, Tenant, Worker, collection, event_of, record
+from crashes.server import Connection, DiedError, Server
+
+WORKERS = 5
+TENANTS = 2
+_NUMBERS_PER_ROUND = 1_000_000
+_SETTLE_SECONDS = 30.0
+_SENTINEL = "sentinel"
+_LIST = f"{EVERYWHERE}?labelSelector=robust%3Dload"
+
+
+@dataclass(slots=True)
+class Figures:
+    """What a run amounts to."""
+
+    kills: int = 0
+    early_kills: int = 0
+    counts: Counter[str] = field(default_factory=Counter)
+    ready: list[float] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+class Rounds:
+    """A run on one data directory."""
+
+    def __init__(self, directory: Path, seed: int, *, flags: tuple[str, ...] = ()) -> None:
+        self.figures = Figures()
+        self._directory = directory
+        self._chance = random.Random(seed)
+        self._flags = (*flags, "--log-level", "error")
+        self._number = 0
+        self._server: Server | None = None
+
+    async def run(self, kills: int, progress: Callable[[Figures], None]) -> Figures:
+        """Kill so many times, then stop as a user would."""
+        try:
+            self._server = await self._start()
+            while self.figures.kills < kills and not self.figures.problems:
+                await self._round()
+                progress(self.figures)
+            if not self.figures.problems and await self._server.stop() != 0:
+                self.figures.problems.append("the server did not end well")
+        finally:
+            if self._server is not None:
+                await self._server.kill()
+        return self.figures
+
+    async def _round(self) -> None:
+        self._number += 1
+        server = self._running()
+        journal, recorded = Journal(), list[Event]()
+        async with server.connect() as connection:
+            listed = await connection.get(_LIST)
+            before = {event.name: event for event in map(_as_event, listed["items"])}
+            await self._load(connection, journal, before, (revision_of(listed), recorded))
+        self._server = await self._restart()
+        async with self._server.connect() as connection:
+            seen = await self._look(connection, before, revision_of(listed), recorded)
+        found = list(problems(journal, seen))
+        self.figures.problems += [f"round {self._number}: {text}" for text in found]
+        self.figures.counts += journal.counts
+        self.figures.counts["in doubt"] += len(journal.in_doubt)
+        self.figures.counts["events replayed"] += len(seen.replayed)
+
+    def _running(self) -> Server:
+        if self._server is None:
+            raise DiedError("there is no server")
+        return self._server
+
+    async def _load(
+        self,
+        connection: Connection,
+        journal: Journal,
+        before: dict[Name, Event],
+        watch: tuple[int, list[Event]],
+    ) -> None:
+        held = {name: event.number for name, event in before.items()}
+        workers: list[Worker] = [Worker(n, connection, journal, held) for n in range(WORKERS)]
+        workers += [Tenant(WORKERS + n, connection, journal, self._number) for n in range(TENANTS)]
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(record(connection, *watch))
+            for number, worker in enumerate(workers):
+                first = (self._number * 100 + number) * _NUMBERS_PER_ROUND
+                tasks.create_task(worker.run(random.Random(self._chance.random()), first))
+            await asyncio.sleep(self._chance.uniform(0.02, 0.9))
+            await self._running().kill()
+            self.figures.kills += 1
+
+    async def _restart(self) -> Server:
+        # Some are killed again while they start.
+        while self._chance.random() < 0.1:
+            server = await Server.start(self._directory, *self._flags)
+            await asyncio.sleep(self._chance.uniform(0.0, 0.6))
+            await server.kill()
+            self.figures.kills += 1
+            self.figures.early_kills += 1
+        return await self._start()
+
+    async def _start(self) -> Server:
+        server = await Server.start(self._directory, *self._flags)
+        try:
+            await server.ready()
+        except BaseException:
+            await server.kill()
+            raise
+        self.figures.ready.append(server.ready_after)
+        return server
+
+    async def _look(
+        self,
+        connection: Connection,
+        before: dict[Name, Event],
+        start: int,
+        recorded: list[Event],
+    ) -> Seen:
+        """Read everything the checks want to see, once the server has nothing left to do."""
+        namespaces = await _settled(connection)
+        listed = await connection.get(_LIST)
+        code, end = await connection.call(
+            "POST", collection(HOME), body(Name(HOME, f"{_SENTINEL}-{self._number}"), 0)
+        )
+        if code != 201:
+            raise DiedError(f"the server takes no writes after the restart: {code} {end}")
+        replayed = await _replay(connection, start, end)
+        seen = Seen(before, recorded, replayed, listed=listed, namespaces=namespaces)
+        revisions = sorted({event.revision for event in replayed})
+        for revision in self._chance.sample(revisions, min(3, len(revisions))):
+            seen.partial[revision] = await _replay(connection, revision, end)
+        await connection.call("DELETE", f"{collection(HOME)}/{end['metadata']['name']}")
+        return seen
+
+
+async def _settled(connection: Connection) -> dict[str, object]:
+    """Wait until the namespaces whose deletion was asked for are gone; return those there are."""
+    give_up = time.monotonic() + _SETTLE_SECONDS
+    while True:
+        found = await connection.get("/api/v1/namespaces")
+        terminating = [i for i in found["items"] if i["metadata"].get("deletionTimestamp")]
+        if not terminating or time.monotonic() > give_up:
+            return found
+        await asyncio.sleep(0.05)
+
+
+async def _replay(connection: Connection, after: int, end: dict[str, object]) -> list[Event]:
+    """Follow a watch from a revision up to the object that marks the end."""
+    found: list[Event] = []
+    query = {**SELECTION, "resourceVersion": str(after)}
+    async with _closing(connection.watch(EVERYWHERE, query)) as told:
+        async for each in told:
+            if each["object"]["metadata"]["name"] == end["metadata"]["name"]:  # type: ignore[index]  # JSON
+                return found
+            found.append(event_of(each))
+    raise DiedError("the watch ended before its end")
+
+
+@asynccontextmanager
+async def _closing(
+    events: AsyncIterator[dict[str, object]],
+) -> AsyncIterator[AsyncIterator[dict[str, object]]]:
+    try:
+        yield events
+    finally:
+        await events.aclose()  # type: ignore[attr-defined]  # it is a generator
+
+
+def _as_event(item: dict[str, object]) -> Event:
+    return Event("ADDED", name_of(item), revision_of(item), number_of(item))

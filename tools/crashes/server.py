@@ -1,0 +1,137 @@
+"""A `sully up` that may be killed at any time, and connections to it."""
+
+import asyncio
+import json
+import re
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import yarl
+
+from sully.client.access import tls_context
+from sully.client.kubeconfig import load_kubeconfig
+
+READY_SECONDS = 60.0
+CLOSED = (aiohttp.ClientError, ConnectionError, asyncio.IncompleteReadError, TimeoutError)
+"""What a client sees when a server dies under it."""
+
+
+class DiedError(Exception):
+    """The server ended though nobody killed it."""
+
+
+class Server:
+    """One process on one data directory."""
+
+    def __init__(self, child: asyncio.subprocess.Process, directory: Path, began: float) -> None:
+        self.child = child
+        self.directory = directory
+        self.ready_after = 0.0
+        self.url = ""
+        self.said: list[str] = []
+        self._began = began
+
+    @classmethod
+    async def start(cls, directory: Path, *flags: str) -> "Server":
+        """Start the process; `ready` waits for it."""
+        command = [sys.executable, "-m", "sully.cli.main", "up", "--data-dir", str(directory)]
+        if "--listen" not in flags:
+            command += ["--listen", "127.0.0.1:0"]
+        began = time.perf_counter()
+        child = await asyncio.create_subprocess_exec(
+            *command,
+            *flags,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            # Ctrl-C is for the driver, which ends its servers itself.
+            start_new_session=True,
+        )
+        return cls(child, directory, began)
+
+    async def ready(self) -> None:
+        """Wait until it says that it is ready."""
+        assert self.child.stdout is not None
+        async with asyncio.timeout(READY_SECONDS):
+            while line := (await self.child.stdout.readline()).decode(errors="replace"):
+                self.said.append(line)
+                if found := re.search(r"https://\S+", line):
+                    self.url = self.url or found[0]
+                if line.startswith("ready after"):
+                    self.ready_after = time.perf_counter() - self._began
+                    return
+        raise DiedError("sully up ended before it was ready:\n" + "".join(self.said))
+
+    async def kill(self) -> None:
+        """End it as a power cut would, as far as the process is concerned."""
+        if self.child.returncode is None:
+            self.child.send_signal(signal.SIGKILL)
+        await self.child.communicate()
+
+    async def stop(self) -> int:
+        """End it as a user would; return its exit code."""
+        self.child.send_signal(signal.SIGINT)
+        await self.child.communicate()
+        return self.child.returncode or 0
+
+    def memory(self) -> float:
+        """Return its resident memory in MiB."""
+        status = Path(f"/proc/{self.child.pid}/status").read_text()
+        return int(status.split("VmRSS:")[1].split()[0]) / 1024
+
+    @asynccontextmanager
+    async def connect(self) -> AsyncIterator["Connection"]:
+        """Connect as the admin."""
+        access = load_kubeconfig([self.directory / "kubeconfig"], required=True).access()
+        context = tls_context(access, await access.credentials.current())
+        connector = aiohttp.TCPConnector(ssl=context, limit=0)
+        limits = aiohttp.ClientTimeout(total=60)
+        async with aiohttp.ClientSession(connector=connector, timeout=limits) as session:
+            yield Connection(session, access.server)
+
+
+class Connection:
+    """Requests to one server."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self.session = session
+        self.url = url
+
+    async def call(
+        self, method: str, path: str, body: object = None, media: str = "application/json"
+    ) -> tuple[int, Any]:
+        """Send a request; return the code and the content of the whole answer."""
+        data = None if body is None else json.dumps(body)
+        headers = {} if body is None else {"content-type": media}
+        url = yarl.URL(self.url + path, encoded=True)
+        while True:
+            async with self.session.request(method, url, data=data, headers=headers) as answer:
+                raw = await answer.read()
+            if answer.status != 429:
+                return answer.status, json.loads(raw)
+            # A limit on requests did its work, and the request did nothing.
+            await asyncio.sleep(0.1)
+
+    async def get(self, path: str) -> dict[str, Any]:
+        """Read what must be there."""
+        code, found = await self.call("GET", path)
+        if code != 200 or not isinstance(found, dict):
+            raise DiedError(f"GET {path} answered {code}: {found}")
+        return found
+
+    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
+        """Yield the events of a watch, until it ends or the server dies."""
+        limits = aiohttp.ClientTimeout(total=None)
+        async with self.session.get(
+            self.url + path, params={"watch": "1", **query}, timeout=limits
+        ) as answer:
+            if answer.status != 200:
+                raise DiedError(f"the watch of {path} answered {answer.status}")
+            while line := await answer.content.readline():
+                if line.endswith(b"\n"):
+                    yield json.loads(line)

@@ -1,0 +1,120 @@
+"""The long runs: hundreds of kills, and hostile input for minutes. `make robust` runs it.
+
+    python tools/robust.py [crashes|inputs|all] [--kills 300] [--examples 30] [--seed N]
+
+A failure prints the seed; the same seed with the same number repeats the run.
+"""
+
+import argparse
+import asyncio
+import os
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def main() -> int:
+    """Run what was chosen; 0 if nothing was wrong."""
+    options = _parser().parse_args()
+    seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
+    chosen = ("crashes", "inputs") if options.what == "all" else (options.what,)
+    code = 0
+    try:
+        for name in chosen:
+            print(f"{name}: seed {seed}", flush=True)
+            code |= _crashes(options, seed) if name == "crashes" else _inputs(options, seed)
+    except KeyboardInterrupt:
+        print("\nstopped", flush=True)
+        return 130
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("what", nargs="?", default="all", choices=("crashes", "inputs", "all"))
+    parser.add_argument("--kills", type=int, default=300, help="how many (default: 300)")
+    parser.add_argument("--examples", type=int, default=30, help="per operation (default: 30)")
+    parser.add_argument("--seed", type=int, help="repeat a run (default: a new one)")
+    return parser
+
+
+def _crashes(options: argparse.Namespace, seed: int) -> int:
+    from crashes.rounds import Figures, Rounds
+
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="sully-robust-") as folder:
+        directory = Path(folder) / "data"
+        rounds = Rounds(directory, seed)
+
+        def progress(figures: Figures) -> None:
+            _show(figures.kills, options.kills, figures.counts["acknowledged"], began)
+
+        try:
+            asyncio.run(rounds.run(options.kills, progress))
+        finally:
+            print()
+            _report(rounds.figures)
+        opened = asyncio.run(_open_time(directory))
+    print(f"  opening the store alone         {opened * 1000:.0f} ms")
+    for problem in rounds.figures.problems:
+        print(f"  PROBLEM {problem}")
+    if rounds.figures.problems:
+        print(f"  again: python tools/robust.py crashes --kills {options.kills} --seed {seed}")
+    return 1 if rounds.figures.problems else 0
+
+
+def _show(done: int, total: int, writes: int, began: float) -> None:
+    took = time.monotonic() - began
+    line = f"  {done}/{total} kills, {writes} writes acknowledged, {took:.0f} s"
+    end = "" if sys.stdout.isatty() else "\n"
+    if end == "" or done % 25 < 2:
+        print(f"\r{line}" if end == "" else line, end=end, flush=True)
+
+
+def _report(figures: object) -> None:
+    from crashes.rounds import Figures
+
+    assert isinstance(figures, Figures)
+    counts, ready = figures.counts, sorted(figures.ready) or [0.0]
+    lost = sum("LOST" in text for text in figures.problems)
+    print(f"  kills                           {figures.kills}, {figures.early_kills} at start")
+    print(f"  writes acknowledged             {counts['acknowledged']}")
+    print(f"  acknowledged and lost           {lost}")
+    print(f"  in doubt when killed            {counts['in doubt']}")
+    print(f"  events compared after restart   {counts['events replayed']}")
+    print(
+        f"  start to ready                  median {statistics.median(ready):.2f} s,"
+        f" longest {ready[-1]:.2f} s"
+    )
+
+
+async def _open_time(directory: Path) -> float:
+    from sully.store.sqlite import SqliteStore
+
+    began = time.perf_counter()
+    async with await SqliteStore.open(directory):
+        return time.perf_counter() - began
+
+
+def _inputs(options: argparse.Namespace, seed: int) -> int:
+    """Run the tests of hostile input with more examples; pytest shows the progress."""
+    environment = os.environ | {
+        "SULLY_FUZZ_EXAMPLES": str(options.examples),
+        "SULLY_FUZZ_SEED": str(seed),
+    }
+    command = [sys.executable, "-m", "pytest", "-q", str(ROOT / "tests" / "robust" / "inputs")]
+    command += ["-p", "no:cacheprovider", f"--hypothesis-seed={seed}", "--durations=10"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    if done.returncode:
+        print(f"  again: python tools/robust.py inputs --seed {seed}")
+    return 1 if done.returncode else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
