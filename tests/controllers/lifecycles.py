@@ -12,6 +12,7 @@ from controllers.world import ACCOUNTS, PODS, Obj, World
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.objects import key_of
+from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind, WatchEvent
 from sully.controllers import workloads
 from sully.controllers.deployments.controller import DeploymentController
@@ -24,6 +25,7 @@ REPLICA_SETS: Kind[Obj] = workloads.REPLICA_SETS.read_as(dict)
 DEPLOYMENTS: Kind[Obj] = workloads.DEPLOYMENTS.read_as(dict)
 BUDGETS: Kind[Obj] = workloads.BUDGETS.read_as(dict)
 LABELS = {"app": "web"}
+NOW = DeleteOptions(grace_period_seconds=0)
 
 _shared: WeakKeyDictionary[Manager, workloads.Pods] = WeakKeyDictionary()
 
@@ -215,3 +217,26 @@ async def events(world: World, kind: str = "") -> list[tuple[str, str]]:
         for each in said
         if kind in ("", each["involvedObject"]["kind"])
     ]
+
+
+async def conditions(world: World) -> dict[str, tuple[str, str]]:
+    found = (await status(world, DEPLOYMENTS)).get("conditions") or ()
+    return {each["type"]: (each["status"], each["reason"]) for each in found}
+
+
+async def roll(world: World, limit: int = 30) -> None:
+    """Let pods come up until nothing changes."""
+    before = -1
+    for _ in range(limit):
+        await world.settle()
+        if world.store.revision == before:
+            return
+        before = world.store.revision
+        await bring_up(world)
+        await finish_deletions(world)
+
+
+async def finish_deletions(world: World) -> None:
+    for each in await pods(world):
+        if "deletionTimestamp" in each["metadata"]:
+            await world.admin.delete(PODS, key_of(each), NOW)

@@ -1,4 +1,4 @@
-"""Templates are rolled out within the limits, can be taken back, held, and fail visibly."""
+"""Templates become ReplicaSets with numbers, and can be taken back; rollouts: test_rollouts.py."""
 
 from __future__ import annotations
 
@@ -11,27 +11,24 @@ from controllers.lifecycles import (
     active,
     bring_up,
     change_image,
+    conditions,
     deployment,
     deployments,
     events,
     images,
-    make_ready,
     open_namespace,
-    pods,
     replica_sets,
+    roll,
     sets,
     status,
-    template,
 )
 from controllers.world import PODS, Obj, Step, World, orders
 from sully.client.objects import key_of
-from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.machinery.timestamps import format_time
 
 WEB = Key("a", "web")
 REVISION = "deployment.kubernetes.io/revision"
-NOW = DeleteOptions(grace_period_seconds=0)
 FINE = {"Available": ("True", "MinimumReplicasAvailable")}
 TWO = "example.com/web:2"
 THREE = "example.com/web:3"
@@ -40,29 +37,6 @@ THREE = "example.com/web:3"
 @pytest.fixture(autouse=True)
 async def _namespace(world: World) -> None:
     await open_namespace(world)
-
-
-async def conditions(world: World) -> dict[str, tuple[str, str]]:
-    found = (await status(world, DEPLOYMENTS)).get("conditions") or ()
-    return {each["type"]: (each["status"], each["reason"]) for each in found}
-
-
-async def roll(world: World, limit: int = 30) -> None:
-    """Let pods come up until nothing changes."""
-    before = -1
-    for _ in range(limit):
-        await world.settle()
-        if world.store.revision == before:
-            return
-        before = world.store.revision
-        await bring_up(world)
-        await finish_deletions(world)
-
-
-async def finish_deletions(world: World) -> None:
-    for each in await pods(world):
-        if "deletionTimestamp" in each["metadata"]:
-            await world.admin.delete(PODS, key_of(each), NOW)
 
 
 def numbers(found: dict[str, Obj]) -> dict[str, str]:
@@ -115,54 +89,6 @@ async def test_it_makes_a_replica_set(world: World) -> None:
     ]
 
 
-async def test_a_rolling_update_stays_within_its_limits(world: World) -> None:
-    await deployment(world, 4, strategy={"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 1}})
-    async with world.controlled(deployments, replica_sets):
-        await roll(world)
-        await change_image(world, TWO)
-        seen = []
-        for _ in range(20):
-            await world.settle()
-            found = await active(world)
-            ready = [each for each in found if each["status"].get("phase") == "Running"]
-            assert len(found) <= 5
-            assert len(ready) >= 3
-            seen.append(await images(world))
-            waiting = [each for each in found if each not in ready]
-            await make_ready(world, *waiting[:1])
-            await finish_deletions(world)
-
-        assert seen[0] == {"1": 3, "2": 2}
-        assert seen[-1] == {"2": 4}
-        assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}
-    assert numbers(await sets(world)) == {"1": "1", "2": "2"}
-    assert (await sets(world))["1"]["spec"]["replicas"] == 0
-
-
-async def test_recreate_waits_until_the_old_pods_are_gone(world: World) -> None:
-    await deployment(world, 2, strategy={"type": "Recreate"})
-    async with world.controlled(deployments, replica_sets):
-        await roll(world)
-        nodes = await active(world)
-        await change_image(world, TWO)
-        for each in nodes:
-            # A pod that runs somewhere takes its time to end.
-            finalizers = {"metadata": {"finalizers": ["x.example/hold"]}}
-            await world.admin.patch(PODS, key_of(each), finalizers)
-        await world.settle()
-        assert await images(world) == {}
-        assert len(await pods(world)) == 2
-
-        for each in nodes:
-            free = {"metadata": {"finalizers": None}}
-            await world.admin.patch(PODS, key_of(each), free)
-            await world.settle()
-        assert await images(world) == {"2": 2}
-        await roll(world)
-
-    assert await conditions(world) == FINE | {"Progressing": ("True", "NewReplicaSetAvailable")}
-
-
 async def test_it_goes_back_to_an_old_template(world: World) -> None:
     await deployment(world, 2)
     async with world.controlled(deployments, replica_sets):
@@ -189,111 +115,6 @@ async def test_old_revisions_are_forgotten_beyond_the_limit(world: World) -> Non
             await roll(world)
 
     assert sorted(await sets(world)) == ["3", "4"]
-
-
-async def test_a_paused_one_waits(world: World) -> None:
-    await deployment(world, 2)
-    async with world.controlled(deployments, replica_sets):
-        await roll(world)
-        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"paused": True}})
-        await change_image(world, TWO)
-        await roll(world)
-        assert await images(world) == {"1": 2}
-        assert (await conditions(world))["Progressing"] == ("Unknown", "DeploymentPaused")
-
-        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"replicas": 4}})
-        await roll(world)
-        assert await images(world) == {"1": 4}
-
-        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"paused": False}})
-        await roll(world)
-
-    assert await images(world) == {"2": 4}
-    assert (await conditions(world))["Progressing"] == ("True", "NewReplicaSetAvailable")
-
-
-async def test_scaling_in_the_middle_keeps_the_proportions(world: World) -> None:
-    limits = {"maxSurge": 3, "maxUnavailable": 2}
-    await deployment(world, 10, strategy={"rollingUpdate": limits})
-    async with world.controlled(deployments, replica_sets):
-        await roll(world)
-        await change_image(world, TWO)
-        await world.settle()
-        assert await images(world) == {"1": 8, "2": 5}
-
-        await world.admin.patch(DEPLOYMENTS, WEB, {"spec": {"replicas": 15}})
-        await world.settle()
-        assert await images(world) == {"1": 11, "2": 7}
-        await roll(world)
-
-    assert await images(world) == {"2": 15}
-
-
-async def test_a_rollout_that_does_not_move_is_reported(world: World) -> None:
-    await deployment(world, 2, progressDeadlineSeconds=60)
-    async with world.controlled(deployments, replica_sets):
-        await roll(world)
-        await change_image(world, TWO)
-        await world.pass_time(55)
-        assert (await conditions(world))["Progressing"] == ("True", "ReplicaSetUpdated")
-        await world.pass_time(15)
-        assert (await conditions(world))["Progressing"] == ("False", "ProgressDeadlineExceeded")
-        (told,) = [
-            each["message"]
-            for each in (await status(world, DEPLOYMENTS))["conditions"]
-            if each["type"] == "Progressing"
-        ]
-        name = (await sets(world))["2"]["metadata"]["name"]
-        assert told == f'ReplicaSet "{name}" has timed out progressing.'
-
-        await roll(world)
-
-    assert (await conditions(world))["Progressing"] == ("True", "NewReplicaSetAvailable")
-
-
-async def test_each_step_moves_the_deadline(world: World) -> None:
-    limits = {"maxSurge": 1, "maxUnavailable": 0}
-    made = {"rollingUpdate": limits}
-    await deployment(world, 3, progressDeadlineSeconds=60, strategy=made)
-    async with world.controlled(deployments, replica_sets):
-        await roll(world)
-        await change_image(world, TWO)
-        for _ in range(2):
-            await world.pass_time(50)
-            await bring_up(world)
-            await finish_deletions(world)
-        await world.pass_time(50)
-
-        assert (await conditions(world))["Progressing"] == ("True", "ReplicaSetUpdated")
-
-
-async def test_new_pods_count_after_they_were_ready_for_long_enough(world: World) -> None:
-    limits = {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}
-    await deployment(world, 1, minReadySeconds=30, strategy=limits)
-    async with world.controlled(deployments, replica_sets):
-        await bring_up(world)
-        await world.pass_time(35)
-        await change_image(world, TWO)
-        await world.settle()
-        await bring_up(world)
-        await world.pass_time(25)
-        assert await images(world) == {"1": 1, "2": 1}
-        await world.pass_time(10)
-
-        assert await images(world) == {"2": 1}
-
-
-async def test_a_failure_to_make_pods_is_told(world: World) -> None:
-    await world.namespace("b")
-    spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template()}
-    await world.create(DEPLOYMENTS, "b", "web", spec=spec)
-    async with world.controlled(deployments, replica_sets):
-        await world.settle()
-
-    found = await world.admin.get(DEPLOYMENTS, Key("b", "web"))
-    told = {each["type"]: each for each in found["status"]["conditions"]}
-    assert told["ReplicaFailure"]["reason"] == "FailedCreate"
-    assert "serviceaccount" in told["ReplicaFailure"]["message"]
 
 
 async def test_a_name_that_is_taken_is_avoided(world: World) -> None:

@@ -23,21 +23,16 @@ from controllers.lifecycles import (
     open_namespace,
     pod,
     pods,
-    pods_of,
     replica_set,
     replica_sets,
     status,
 )
 from controllers.world import PODS, Obj, Step, World, orders
 from sully.client.objects import key_of
-from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.controllers.disruption.marks import StaleMarksController
-from sully.controllers.manager import Manager
 from sully.machinery.errors import TooManyRequests
 from sully.machinery.timestamps import format_time
 
-NOW = DeleteOptions(grace_period_seconds=0)
 WEB = Key("a", "web")
 
 
@@ -345,61 +340,3 @@ async def test_every_order_ends_the_same(
         assert await numbers(world) == (2, 4, 2, 4)
         assert await allowed(world) == ("True", "SufficientPods", "")
         assert (await status(world, REPLICA_SETS))["replicas"] == 4
-
-
-# -- announcements that did not come true -------------------------------------------------------
-
-
-def marks(world: World, manager: Manager) -> StaleMarksController:
-    transport = world.transport(StaleMarksController.name)
-    return StaleMarksController(pods=pods_of(manager), transport=transport, clock=world.clock)
-
-
-async def announce(world: World, reason: str) -> None:
-    told = {
-        "type": "DisruptionTarget",
-        "status": "True",
-        "reason": reason,
-        "message": "soon",
-        "lastTransitionTime": format_time(world.clock.now()),
-    }
-    patch = {"status": {"conditions": [told]}}
-    await world.admin.patch(PODS, Key("a", "one"), patch, subresource="status")
-
-
-async def target(world: World) -> str:
-    (found,) = [
-        each
-        for each in (await world.admin.get(PODS, Key("a", "one")))["status"]["conditions"]
-        if each["type"] == "DisruptionTarget"
-    ]
-    return str(found["status"])
-
-
-REASONS = {"EvictionByEvictionAPI": "False", "TerminationByKubelet": "True"}
-
-
-@pytest.mark.parametrize(("reason", "want"), REASONS.items())
-async def test_a_pod_that_stays_is_no_longer_announced(
-    world: World, reason: str, want: str
-) -> None:
-    await pod(world, "one")
-    async with world.controlled(marks) as manager:
-        await world.settle()
-        await announce(world, reason)
-        await world.pass_time(115)
-        assert await target(world) == "True"
-        await world.pass_time(10)
-        assert await target(world) == want
-        assert manager.delayed == 0
-
-
-async def test_a_pod_that_goes_stays_announced(world: World) -> None:
-    await pod(world, "one", finalizers=["x.example/hold"])
-    async with world.controlled(marks):
-        await announce(world, "EvictionByEvictionAPI")
-        await world.admin.delete(PODS, Key("a", "one"))
-        await world.pass_time(200)
-
-    assert await target(world) == "True"
-    assert key_of((await pods(world))[0]) == Key("a", "one")

@@ -123,7 +123,9 @@ async def test_a_budget_holds(http: Http, room: str) -> None:
     assert answers == [201, 429]
 
 
-async def test_who_names_an_owner_in_another_namespace_goes(http: Http, room: str) -> None:
+async def test_who_names_an_owner_in_another_namespace_goes_and_is_told(
+    http: Http, room: str
+) -> None:
     owner = (
         await http.post(
             "/api/v1/namespaces/default/configmaps", {"metadata": {"generateName": "x"}}
@@ -135,6 +137,7 @@ async def test_who_names_an_owner_in_another_namespace_goes(http: Http, room: st
     (await http.post(f"{room}/configmaps", child)).ok(201)
 
     await until(http, f"{room}/configmaps", lambda found: not found, "child")
-    assert (await http.get(f"{room}/configmaps/child")).code == 404
+    (said,) = await until(http, f"{room}/events", lambda found: len(found) == 1)
 
+    assert said["reason"] == "OwnerRefInvalidNamespace"
     (await http.delete(f"/api/v1/namespaces/default/configmaps/{named['name']}")).ok(200)

@@ -11,6 +11,7 @@ import pytest
 
 from e2e.raw import Answer, Raw
 from robust.conftest import config_map
+from robust.programs import up_fails
 from sully.testing.cluster import Process, process
 
 pytestmark = pytest.mark.slow
@@ -94,6 +95,12 @@ def test_a_full_disk_refuses_writes_and_nothing_else(small: Path, tmp_path: Path
             assert write(raw, f"after-{number}", LARGE).code == 201
             written.append(f"after-{number}")
         assert up.stop() == 0
+
+    if small.is_mount():
+        with no_space(up):
+            text = up_fails(small)
+        assert "Make room on the disk" in text or "No space left" in text
+        assert str(small) in text
 
     with process("--log-level", "error", data_dir=small) as up:
         found = Raw.admin(up.kubeconfig, tmp_path).request("GET", PATH).json()["items"]

@@ -109,8 +109,10 @@ class Rounds:
         # Some are killed again while they start.
         while self._chance.random() < 0.1:
             server = await Server.start(self._directory, *self._flags)
-            await asyncio.sleep(self._chance.uniform(0.0, 0.6))
-            await server.kill()
+            try:
+                await asyncio.sleep(self._chance.uniform(0.0, 0.6))
+            finally:
+                await server.kill()
             self.figures.kills += 1
             self.figures.early_kills += 1
         return await self._start()

@@ -127,29 +127,29 @@ class Database:
                 self._connection.close()
                 raise
         except apsw.Error as error:
-            raise _unusable(path, "cannot be opened", _reason(error)) from error
+            raise _unusable(path, "cannot be opened", error) from error
 
     def verify(self) -> None:
         """Check every page and every index, which takes longer than what `load` checks."""
         try:
             problem = self._connection.execute("PRAGMA integrity_check(1)").get
         except apsw.Error as error:
-            raise _unusable(self._path, "is damaged", _reason(error)) from error
+            raise _unusable(self._path, "is damaged", error) from error
         if problem != "ok":
-            raise _unusable(self._path, "is damaged", str(problem))
+            raise _unusable(self._path, "is damaged", ReplayError(str(problem)))
 
     def load(self) -> State:
         """Return everything in the file, ready to be read."""
         try:
             problem = self._connection.execute("PRAGMA quick_check(1)").get
             if problem != "ok":
-                raise _unusable(self._path, "is damaged", str(problem))
+                raise _unusable(self._path, "is damaged", ReplayError(str(problem)))
             self._last = self._integer("SELECT coalesce(max(id), 0) FROM log")
             compacted = self._integer("SELECT value FROM meta WHERE name = 'compacted'")
             rows = self._connection.execute("SELECT * FROM log ORDER BY id")
             state, leftover = replay(_checked(rows), compacted)
         except (apsw.Error, ReplayError) as error:
-            raise _unusable(self._path, "is damaged", _reason(error)) from error
+            raise _unusable(self._path, "is damaged", error) from error
         # A disk that is full must not keep anyone from reading; it takes nothing but space.
         with contextlib.suppress(UnavailableError):
             if leftover:
@@ -266,11 +266,17 @@ class Database:
         return value
 
 
-def _unusable(path: Path, what: str, reason: str) -> OpenError:
+def _unusable(path: Path, what: str, error: Exception) -> OpenError:
     # SQLite writes its findings on lines of their own.
-    found = " ".join(reason.split())
+    reason = " ".join(_reason(error).split())
+    if isinstance(error, apsw.FullError | apsw.IOError):
+        # The file may be as good as ever.
+        return OpenError(
+            f"{path} cannot be used: {reason}. Nothing was changed."
+            f" Make room on the disk of {path.parent}, or see to it if it has room"
+        )
     return OpenError(
-        f"{path} {what}: {found}. Nothing was changed."
+        f"{path} {what}: {reason}. Nothing was changed."
         f" Bring a backup back with 'sully restore', or move {path.name} and {path.name}-wal away"
         " to begin with an empty store"
     )

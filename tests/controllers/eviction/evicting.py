@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -42,14 +42,14 @@ class Noted(DirectTransport):
         super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
         self.calls: list[str] = []
         self.failures: dict[str, int] = {}
-        self.before: dict[str, Callable[[], None]] = {}
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
 
     async def _call(self, call: Call) -> Reply:
         what = f"{call.verb} {call.ref.plural}"
         if call.ref.plural in ("pods", "devicetaintrules"):
             self.calls.append(what)
         if what in self.before:
-            self.before.pop(what)()
+            await self.before.pop(what)()
         if self.failures.get(what, 0):
             self.failures[what] -= 1
             raise InternalError("it broke")

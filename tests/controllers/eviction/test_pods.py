@@ -27,8 +27,6 @@ from controllers.eviction.evicting import (
     retaint,
     rule,
     said,
-    set_effect,
-    slice_body,
     status,
     unrule,
 )
@@ -164,93 +162,6 @@ async def test_other_effects_evict_nobody(world: World, effect: str) -> None:
     assert await fate(world, "p") == "stays"
 
 
-async def untaint(world: World) -> None:
-    await retaint(world)
-
-
-async def weaken(world: World) -> None:
-    await retaint(world, marked("NoSchedule"))
-
-
-async def unpublish(world: World) -> None:
-    await world.admin.delete(SLICES, Key("", "s"))
-
-
-async def publish_anew(world: World) -> None:
-    await world.admin.create(SLICES, slice_body((), "s2", 1, 2))
-
-
-async def deallocate(world: World) -> None:
-    nothing = {"status": {"allocation": None, "reservedFor": None}}
-    await world.admin.patch(CLAIMS, POD, nothing, subresource="status")
-
-
-async def unclaim(world: World) -> None:
-    await world.admin.delete(CLAIMS, POD)
-
-
-CANCELS = [untaint, weaken, unpublish, publish_anew, deallocate, unclaim]
-
-
-@pytest.mark.parametrize("cancel", CANCELS)
-async def test_what_has_not_happened_yet_can_be_cancelled(world: World, cancel: Any) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p", tolerations=(for_seconds(60),))
-    await publish(world, marked())
-    async with world.controlled(evicting.make()):
-        await world.pass_time(30)
-        assert await said(world) == []
-        await cancel(world)
-        await world.pass_time(100, step=10)
-
-    assert await fate(world, "p") == "stays"
-    assert await said(world) == ["p: Cancelling deletion"]
-    assert evicting.calls() == []
-
-
-@pytest.mark.parametrize("how", ["delete", "weaken"])
-async def test_a_rule_that_goes_or_weakens_cancels(world: World, how: str) -> None:
-    await prepare(world)
-    await holder(world, "p", tolerations=(for_seconds(60),))
-    await rule(world)
-    async with world.controlled(Evicting().make()):
-        await world.pass_time(30)
-        await (unrule(world) if how == "delete" else set_effect(world, "None"))
-        await world.pass_time(100, step=10)
-
-    assert await fate(world, "p") == "stays"
-    assert await said(world) == ["p: Cancelling deletion"]
-
-
-async def test_a_slice_that_goes_and_comes_cancels_and_evicts(world: World) -> None:
-    await prepare(world)
-    await holder(world, "p", tolerations=(for_seconds(60),))
-    await publish(world, marked())
-    async with world.controlled(Evicting().make()):
-        await world.pass_time(30)
-        await unpublish(world)
-        await world.settle()
-        await publish(world, {**marked(), "timeAdded": "2030-01-01T12:00:00Z"})
-        await world.pass_time(30)
-
-    assert await said(world) == ["p: Cancelling deletion", "p: Marking for deletion"]
-
-
-async def test_older_slices_count_again_when_the_newest_goes(world: World) -> None:
-    await prepare(world)
-    await holder(world, "p")
-    await publish(world, marked())
-    await publish_anew(world)
-    async with world.controlled(Evicting().make()):
-        await world.settle()
-        assert await fate(world, "p") == "stays"
-        await world.admin.delete(SLICES, Key("", "s2"))
-        await world.settle()
-
-    assert await fate(world, "p") == "leaves"
-
-
 async def test_a_pod_that_someone_deleted_is_left_alone(world: World) -> None:
     evicting = Evicting()
     await prepare(world)
@@ -324,56 +235,6 @@ async def test_all_pods_of_a_shared_claim_leave(world: World) -> None:
     ]
 
 
-async def test_a_pod_that_vanishes_before_it_is_looked_at(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["get pods"] = 1
-        await rule(world)
-        await world.settle()
-        await world.admin.delete(PODS, POD, NOW)
-        await world.pass_time(10)
-
-    assert "delete" not in evicting.calls()
-    assert await said(world) == []
-    assert evicting.metric("pod_deletions_total") == 0
-
-
-async def test_a_failure_is_tried_again(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["get pods"] = 1
-        await rule(world)
-        await world.settle()
-        assert await fate(world, "p") == "stays"
-        await world.pass_time(1)
-
-    assert evicting.calls() == ["get", "get", "patch", "delete"]
-    assert await said(world) == ["p: Marking for deletion"]
-
-
-async def test_what_is_marked_already_is_not_marked_again(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["delete pods"] = 1
-        await rule(world)
-        await world.pass_time(1)
-
-    assert evicting.calls() == ["get", "patch", "delete", "get", "delete"]
-    assert await fate(world, "p") == "leaves"
-
-
 async def test_a_pod_with_a_finalizer_is_evicted_once(world: World) -> None:
     evicting = Evicting()
     await prepare(world)
@@ -418,39 +279,6 @@ async def test_without_the_gate_rules_do_nothing(world: World) -> None:
 
     assert await fate(world, "p") == "stays"
     assert evicting.calls("devicetaintrules") == []
-
-
-async def test_a_late_delete_shows_in_the_latency(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.before["delete pods"] = lambda: world.clock.advance(3)
-        await rule(world)
-        await world.settle()
-
-    assert evicting.metric("pod_deletion_duration_seconds_sum") == 3
-
-
-async def test_a_taint_that_goes_while_we_look_spares_the_pod(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    await rule(world, "None")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        # The rule is weakened again before anything else is done than to look.
-        evicting.transport.failures["get pods"] = 1
-        await set_effect(world, "NoExecute")
-        await world.settle()
-        await set_effect(world, "None")
-        await world.pass_time(10)
-
-    assert await fate(world, "p") == "stays"
-    assert await said(world) == ["p: Cancelling deletion"]
 
 
 async def test_the_earliest_of_slices_and_rules_decides_and_all_are_told(world: World) -> None:

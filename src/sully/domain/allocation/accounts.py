@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container
+from dataclasses import replace
 
 from sully.domain.allocation.candidates import Slot, candidates
 from sully.domain.allocation.ledger import InUse
@@ -22,17 +23,17 @@ from sully.domain.allocation.verdicts import (
     Reason,
     Refused,
     RequestAccount,
+    TaintCount,
+    written,
 )
 from sully.domain.devices import EffectiveDevice
-from sully.domain.taints import SourcedTaint
+from sully.domain.taints import Origin, SourcedTaint
 
 
 def refuse(offer: NodeOffer) -> Refused:
     """Refuse without an account."""
-    invalid = {pool.id: pool.problem for pool in offer.pools if pool.problem}
-    incomplete = tuple(pool.id for pool in offer.pools if pool.is_incomplete)
-    reason = INVALID_POOLS if invalid else CANNOT_ALLOCATE
-    return Refused(reason, incomplete=incomplete, invalid=invalid)
+    reason = INVALID_POOLS if offer.invalid else CANNOT_ALLOCATE
+    return Refused(reason, incomplete=offer.incomplete, invalid=offer.invalid)
 
 
 def account_for(
@@ -56,15 +57,15 @@ def _account(
     claim: str, plan: Plan, offer: NodeOffer, before: State, unfit: Container[EffectiveDevice]
 ) -> RequestAccount:
     refused: Counter[Reason] = Counter()
-    taints: Counter[SourcedTaint] = Counter()
+    marks: list[SourcedTaint] = []
     available = 0
     for pool in offer.pools:
         judged = candidates(pool, plan.alternative.shape)
-        for device, reason, marks in judged.closed:
-            reason = _or_in_use(plan, pool, device, reason, before)
+        for device, first, taints in judged.closed:
+            reason = _or_in_use(plan, pool, device, first, before)
             refused[reason] += 1
             if reason is Reason.TAINT:
-                taints.update(marks)
+                marks += taints
         for slot in judged.open:
             found = _against(plan, slot, before, unfit)
             if found is None:
@@ -73,7 +74,18 @@ def _account(
                 refused[found] += 1
     wanted = plan.alternative.count
     name = plan.alternative.full_name
-    return RequestAccount(claim, name, wanted, available, dict(refused), dict(taints))
+    return RequestAccount(claim, name, wanted, available, dict(refused), _counted(marks))
+
+
+def _counted(marks: list[SourcedTaint]) -> tuple[TaintCount, ...]:
+    """Count equal taints of one origin together, in the order in which they were met."""
+    found: dict[tuple[Origin, str], tuple[SourcedTaint, int]] = {}
+    for each in marks:
+        # The place in the slice tells devices apart, which is what must not happen here.
+        key = replace(each.origin, index=0), written(each.taint)
+        first, count = found.get(key, (each, 0))
+        found[key] = first, count + 1
+    return tuple(TaintCount(first, count) for first, count in found.values())
 
 
 def _or_in_use(

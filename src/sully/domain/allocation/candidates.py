@@ -14,10 +14,12 @@ from dataclasses import dataclass, field
 from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.capacity import Need, need_of
 from sully.domain.allocation.counters import Draw
+from sully.domain.allocation.ledger import InUse, PoolUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices import EffectiveDevice
+from sully.domain.pools import PoolId
 from sully.domain.selectors import Content, SelectorError, matches
 from sully.domain.taints import SourcedTaint, untolerated
 
@@ -83,23 +85,46 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The candidates of one pool."""
+
+    pool: PoolId
+    slots: tuple[Slot, ...]
+    names: frozenset[str]
+
+    def is_full(self, held: PoolUse | None) -> bool:
+        """Say whether others have every one of these devices for themselves."""
+        return held is not None and held.devices.keys() >= self.names
+
+
+@dataclass(slots=True, eq=False)
 class Lane:
     """All candidates of a node for one shape, pool by pool, in the order in which they are tried.
 
-    Pools without candidates are left out: they cost nothing after the first look.
+    Pools without candidates are left out, and pools that were found full are not looked at again
+    until something becomes free: neither costs more than a first look.
     """
 
-    groups: tuple[tuple[PoolOffer, tuple[Slot, ...]], ...]
-    has_failures: bool
-    _members: list[frozenset[EffectiveDevice]] = field(default_factory=list, repr=False)
+    groups: tuple[Group, ...]
+    has_failures: bool = False
+    _members: frozenset[EffectiveDevice] | None = field(default=None, repr=False)
+    _full: tuple[InUse | None, int, int] = field(default=(None, 0, 0), repr=False)
+    """How many groups at the beginning are full, to which ledger, after how many releases."""
 
     def members(self) -> frozenset[EffectiveDevice]:
         """Return the devices in it; the first question costs, and only backtracking asks."""
-        if not self._members:
-            self._members.append(
-                frozenset(slot.device for _, slots in self.groups for slot in slots)
-            )
-        return self._members[0]
+        if self._members is None:
+            self._members = frozenset(slot.device for each in self.groups for slot in each.slots)
+        return self._members
+
+    def start(self, use: InUse) -> int:
+        """Return the first group that is not full."""
+        known, releases, full = self._full
+        at = full if known is use and releases == use.releases else 0
+        while at < len(self.groups) and self.groups[at].is_full(use.get(self.groups[at].pool)):
+            at += 1
+        self._full = use, use.releases, at
+        return at
 
 
 def candidates(pool: PoolOffer, shape: Shape) -> Candidates:
@@ -116,9 +141,12 @@ def lane(offer: NodeOffer, shape: Shape) -> Lane:
     found = offer.memory.get(shape)
     if not isinstance(found, Lane):
         judged = [(pool, candidates(pool, shape).open) for pool in offer.pools if pool.is_usable]
-        groups = tuple((pool, slots) for pool, slots in judged if slots)
-        failures = any(slot.failure for _, slots in groups for slot in slots)
-        found = Lane(groups, failures)
+        groups = tuple(
+            Group(pool.id, slots, frozenset(slot.name for slot in slots))
+            for pool, slots in judged
+            if slots
+        )
+        found = Lane(groups, any(slot.failure for each in groups for slot in each.slots))
         _remember(offer.memory, shape, found)
     return found
 

@@ -37,6 +37,10 @@ class PoolUse:
 class InUse(Protocol):
     """What the allocator needs to know of a ledger."""
 
+    @property
+    def releases(self) -> int:
+        """Return a number that is another one after something has become free."""
+
     def get(self, pool: PoolId, /) -> PoolUse | None:
         """Return what is taken of a pool, or None if nothing is."""
 
@@ -45,6 +49,8 @@ class Ledger:
     """What is taken of all pools."""
 
     def __init__(self) -> None:
+        self.releases = 0
+        """How often something has become free; until then, what is full stays full."""
         self._pools: dict[PoolId, PoolUse] = {}
 
     def get(self, pool: PoolId, /) -> PoolUse | None:
@@ -59,6 +65,7 @@ class Ledger:
 
     def release(self, allocation: AllocationResult) -> None:
         """Note the devices of an allocation, taken before, as free."""
+        self.releases += 1
         for result in allocation.devices.results:
             if not result.admin_access:
                 self._change(result, -1)

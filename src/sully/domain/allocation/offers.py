@@ -54,14 +54,23 @@ class NodeOffer:
 
     node: Node
     pools: tuple[PoolOffer, ...]
+    incomplete: tuple[PoolId, ...] = ()
+    """Pools that are not used because their driver is still writing them."""
+    invalid: Mapping[PoolId, str] = field(default_factory=dict)
+    """Pools that are not used because they contradict themselves, and how."""
     memory: dict[object, object] = field(default_factory=dict, repr=False)
     """What was found out about these pools together; no part of the value."""
 
 
 def offer_node(node: Node, pools: Iterable[PoolOffer | None]) -> NodeOffer:
     """Put together what a node is offered."""
-    known = (each for each in pools if each is not None)
-    return NodeOffer(node, tuple(sorted(known, key=PoolOffer.order)))
+    known = tuple(sorted((each for each in pools if each is not None), key=PoolOffer.order))
+    return NodeOffer(
+        node,
+        known,
+        incomplete=tuple(each.id for each in known if each.is_incomplete),
+        invalid={each.id: each.problem for each in known if each.problem},
+    )
 
 
 def visible_slices(slices: Iterable[ResourceSlice], node: Node) -> tuple[ResourceSlice, ...]:

@@ -45,7 +45,7 @@ class Plan:
 Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
 """By claim, request and alternative."""
 
-_NO_LANE = Lane((), has_failures=False)
+_NO_LANE = Lane(())
 
 
 def plan(demand: Demand, offer: NodeOffer, use: InUse) -> Plans:

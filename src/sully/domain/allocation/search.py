@@ -10,7 +10,7 @@ search at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import attribute_values
@@ -29,6 +29,13 @@ from sully.domain.devices import EffectiveDevice
 
 MOST_STEPS: Final = 200_000
 """Devices tried before an attempt is given up: about the ten seconds that upstream allows."""
+
+
+Level: TypeAlias = "Iterator[Level | None]"
+"""The choices at one point of the search: each leads to the next point, or to the end (None).
+
+A choice is made before it is handed out, and taken back when the next one is asked for.
+"""
 
 
 class HopelessError(Exception):
@@ -53,30 +60,43 @@ class Search:
         self._likeness: dict[EffectiveDevice, object] = {}
 
     def run(self) -> bool:
-        """Look for a solution, which then stands in `state.chosen`."""
-        try:
-            return self._fill_request(0, 0)
-        except HopelessError:
-            return False
+        """Look for a solution, which then stands in `state.chosen`.
 
-    def _fill_request(self, claim: int, request: int) -> bool:
-        if claim == len(self._plans):
-            return True
+        The stack is our own: a pod may ask for more devices than Python nests calls.
+        """
+        stack = [self._next_request(0, 0)]
+        try:
+            while stack:
+                level = stack[-1]
+                if level is None:
+                    return True
+                try:
+                    stack.append(next(level))
+                except StopIteration:
+                    stack.pop()
+        except HopelessError:
+            pass
+        return False
+
+    def _next_request(self, claim: int, request: int) -> Level | None:
+        while claim < len(self._plans) and request == len(self._plans[claim]):
+            claim, request = claim + 1, 0
+        return self._alternatives(claim, request) if claim < len(self._plans) else None
+
+    def _alternatives(self, claim: int, request: int) -> Level:
+        """Try the alternatives of a request for which an allocation has room."""
         requests = self._plans[claim]
-        if request == len(requests):
-            return self._fill_request(claim + 1, 0)
         room = MOST_RESULTS - len(self.state.chosen[claim])
         room -= sum(min(one.needed for one in each) for each in requests[request + 1 :] if each)
-        return any(
-            self._fill(plan) for plan in requests[request] if plan.needed <= room and plan.needed
-        )
+        for plan in requests[request]:
+            if not 0 < plan.needed <= room:
+                continue
+            if plan.everything is not None:
+                yield self._pick_all(plan, plan.everything)
+            else:
+                yield self._pick(plan, 0, self._start(plan), 0)
 
-    def _fill(self, plan: Plan) -> bool:
-        if plan.everything is not None:
-            return self._pick_all(plan, plan.everything)
-        return self._pick(plan, 0, 0, 0)
-
-    def _pick_all(self, plan: Plan, slots: tuple[Slot, ...]) -> bool:
+    def _pick_all(self, plan: Plan, slots: tuple[Slot, ...]) -> Level:
         """Take all of these devices, or none."""
         taken: list[Slot] = []
         for slot in slots:
@@ -84,11 +104,9 @@ class Search:
                 break
             taken.append(slot)
         else:
-            if self._fill_request(plan.claim, plan.request + 1):
-                return True
+            yield self._next_request(plan.claim, plan.request + 1)
         for slot in reversed(taken):
             self.state.give(plan, slot, self._use.get(slot.pool.id))
-        return False
 
     def _take_one_of_all(self, plan: Plan, slot: Slot) -> bool:
         held = self._use.get(slot.pool.id)
@@ -103,15 +121,13 @@ class Search:
             " because a claim constraint would not be satisfied"
         )
 
-    def _pick(self, plan: Plan, picked: int, group: int, place: int) -> bool:
+    def _pick(self, plan: Plan, picked: int, group: int, place: int) -> Level:
         """Choose the next device of a request, from this place on."""
-        if picked == plan.needed:
-            return self._fill_request(plan.claim, plan.request + 1)
         in_vain: set[object] = set()
         state, groups = self.state, plan.lane.groups
         for at in range(group, len(groups)):
-            pool, slots = groups[at]
-            held = self._use.get(pool.id)
+            slots = groups[at].slots
+            held = self._use.get(groups[at].pool)
             for index in range(place if at == group else 0, len(slots)):
                 slot = slots[index]
                 if state.is_busy(plan, slot, held):
@@ -122,12 +138,17 @@ class Search:
                     continue
                 if self._take(plan, slot) is not None:
                     continue
-                if self._pick(plan, picked + 1, at, index + 1):
-                    return True
+                if picked + 1 < plan.needed:
+                    yield self._pick(plan, picked + 1, at, index + 1)
+                else:
+                    yield self._next_request(plan.claim, plan.request + 1)
                 state.give(plan, slot, held)
                 in_vain.add(self._looks(slot))
         self._give_up_if_hopeless(plan)
-        return False
+
+    def _start(self, plan: Plan) -> int:
+        # Admin access does not mind who else uses a device.
+        return 0 if plan.alternative.admin_access else plan.lane.start(self._use)
 
     def _take(self, plan: Plan, slot: Slot) -> Reason | None:
         self._steps -= 1
@@ -148,12 +169,10 @@ class Search:
             raise HopelessError
 
     def _count_free(self, plan: Plan) -> int:
-        if plan.alternative.admin_access:
-            return sum(len(slots) for _, slots in plan.lane.groups)
         free = 0
-        for pool, slots in plan.lane.groups:
-            held = self._use.get(pool.id)
-            free += sum(held is None or slot.name not in held.devices for slot in slots)
+        for each in plan.lane.groups[self._start(plan) :]:
+            held = None if plan.alternative.admin_access else self._use.get(each.pool)
+            free += len(each.names) if held is None else len(each.names - held.devices.keys())
         return free
 
     def _looks(self, slot: Slot) -> object:

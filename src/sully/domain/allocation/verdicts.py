@@ -13,6 +13,7 @@ from enum import Enum
 from typing import Final
 
 from sully.api.resource.claim_types import AllocationResult
+from sully.api.resource.types import DeviceTaint
 from sully.domain.devices import EffectiveDevice
 from sully.domain.pools import PoolId
 from sully.domain.taints import SourcedTaint
@@ -37,6 +38,14 @@ class Reason(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class TaintCount:
+    """A taint of one origin, and how many devices it kept from a request."""
+
+    taint: SourcedTaint
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestAccount:
     """How the devices of a node looked to one request, or to one of its alternatives."""
 
@@ -47,7 +56,7 @@ class RequestAccount:
     available: int
     """Devices that nothing spoke against; they were too few, or did not go with the others."""
     refused: Mapping[Reason, int]
-    taints: Mapping[SourcedTaint, int] = field(default_factory=dict)
+    taints: tuple[TaintCount, ...] = ()
     """Which taints kept the request off how many devices."""
 
     def __str__(self) -> str:
@@ -59,15 +68,16 @@ class RequestAccount:
             if each in self.refused and each is not Reason.TAINT
         ]
         parts += [
-            f"{count} device(s) tainted {{{_written(each)}}} by {each.origin}"
-            for each, count in self.taints.items()
+            f"{each.devices} device(s) tainted {{{written(each.taint.taint)}}} by"
+            f" {each.taint.origin}"
+            for each in self.taints
         ]
         wanted = "all" if self.wanted is None else self.wanted
         return f"claim {self.claim}, request {self.request}: {wanted} wanted, {', '.join(parts)}"
 
 
-def _written(sourced: SourcedTaint) -> str:
-    taint = sourced.taint
+def written(taint: DeviceTaint) -> str:
+    """Write a taint as people do."""
     value = f"={taint.value}" if taint.value else ""
     return f"{taint.key}{value}:{taint.effect}"
 

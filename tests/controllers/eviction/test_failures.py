@@ -1,0 +1,107 @@
+"""Pods that vanish, servers that fail, and reasons that go away in between."""
+
+from __future__ import annotations
+
+from controllers.eviction.evicting import (
+    Evicting,
+    fate,
+    holder,
+    prepare,
+    rule,
+    said,
+    set_effect,
+)
+from controllers.world import PODS, World
+from sully.client.options import DeleteOptions
+from sully.client.transport import Key
+
+POD = Key("a", "p")
+NOW = DeleteOptions(grace_period_seconds=0)
+
+
+async def test_a_pod_that_vanishes_before_it_is_looked_at(world: World) -> None:
+    evicting = Evicting()
+    await prepare(world)
+    await holder(world, "p")
+    async with world.controlled(evicting.make()):
+        await world.settle()
+        assert evicting.transport is not None
+        evicting.transport.failures["get pods"] = 1
+        await rule(world)
+        await world.settle()
+        await world.admin.delete(PODS, POD, NOW)
+        await world.pass_time(10)
+
+    assert "delete" not in evicting.calls()
+    assert await said(world) == []
+    assert evicting.metric("pod_deletions_total") == 0
+
+
+async def test_a_failure_is_tried_again(world: World) -> None:
+    evicting = Evicting()
+    await prepare(world)
+    await holder(world, "p")
+    async with world.controlled(evicting.make()):
+        await world.settle()
+        assert evicting.transport is not None
+        evicting.transport.failures["get pods"] = 1
+        await rule(world)
+        await world.settle()
+        assert await fate(world, "p") == "stays"
+        await world.pass_time(1)
+
+    assert evicting.calls() == ["get", "get", "patch", "delete"]
+    assert await said(world) == ["p: Marking for deletion"]
+
+
+async def test_what_is_marked_already_is_not_marked_again(world: World) -> None:
+    evicting = Evicting()
+    await prepare(world)
+    await holder(world, "p")
+    async with world.controlled(evicting.make()):
+        await world.settle()
+        assert evicting.transport is not None
+        evicting.transport.failures["delete pods"] = 1
+        await rule(world)
+        await world.pass_time(1)
+
+    assert evicting.calls() == ["get", "patch", "delete", "get", "delete"]
+    assert await fate(world, "p") == "leaves"
+
+
+async def test_a_late_delete_shows_in_the_latency(world: World) -> None:
+    async def take_long() -> None:
+        world.clock.advance(3)
+
+    evicting = Evicting()
+    await prepare(world)
+    await holder(world, "p")
+    async with world.controlled(evicting.make()):
+        await world.settle()
+        assert evicting.transport is not None
+        evicting.transport.before["delete pods"] = take_long
+        await rule(world)
+        await world.settle()
+
+    assert evicting.metric("pod_deletion_duration_seconds_sum") == 3
+
+
+async def test_a_taint_that_goes_while_we_look_spares_the_pod(world: World) -> None:
+    async def weaken() -> None:
+        await set_effect(world, "None")
+        await world.settle()
+
+    evicting = Evicting()
+    await prepare(world)
+    await holder(world, "p")
+    await rule(world, "None")
+    async with world.controlled(evicting.make()):
+        await world.settle()
+        assert evicting.transport is not None
+        evicting.transport.before["get pods"] = weaken
+        await set_effect(world, "NoExecute")
+        await world.pass_time(10)
+
+    assert evicting.calls() == ["get"]
+    assert await fate(world, "p") == "stays"
+    assert await said(world) == ["p: Cancelling deletion"]

@@ -1,0 +1,65 @@
+"""Config maps that own each other, and the collector."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from controllers.world import CONFIG_MAPS, Obj, World
+from sully.client.events import EventRecorder
+from sully.client.options import DeleteOptions
+from sully.client.transport import Key, Kind
+from sully.controllers.garbagecollection.controller import COMPONENT, GarbageCollector
+from sully.controllers.garbagecollection.graph import Graph
+from sully.controllers.garbagecollection.owners import collected_kinds
+from sully.controllers.manager import Manager
+
+SECRETS: Kind[Obj] = Kind("", "v1", "secrets", "Secret", dict)
+ORPHAN = DeleteOptions(propagation_policy="Orphan")
+FOREGROUND = DeleteOptions(propagation_policy="Foreground")
+BACKGROUND = DeleteOptions(propagation_policy="Background")
+
+
+def collector(world: World, manager: Manager, without: str = "") -> GarbageCollector:
+    graph, kinds = Graph(), collected_kinds(world.api.scheme)
+    for kind in kinds.all:
+        if kind.plural != without:
+            graph.follow(manager.informer(kind))
+    transport = world.transport(GarbageCollector.name)
+    recorder = EventRecorder(transport, COMPONENT, clock=world.clock)
+    manager.alongside(recorder.run)
+    return GarbageCollector(graph=graph, kinds=kinds, transport=transport, recorder=recorder)
+
+
+def owned_by(*owners: Obj, block: bool = False) -> Obj:
+    refs = [
+        {
+            "apiVersion": owner.get("apiVersion", "v1"),
+            "kind": owner.get("kind", "ConfigMap"),
+            "name": owner["metadata"]["name"],
+            "uid": owner["metadata"]["uid"],
+            "blockOwnerDeletion": block,
+        }
+        for owner in owners
+    ]
+    return {"ownerReferences": refs}
+
+
+async def config_map(
+    world: World, name: str, *owners: Obj, namespace: str = "a", **more: Any
+) -> Obj:
+    block = more.pop("block", False)
+    return await world.create(
+        CONFIG_MAPS, namespace, name, metadata=owned_by(*owners, block=block) | more
+    )
+
+
+async def names(world: World) -> list[str]:
+    return [key.removeprefix("a/") for key in await world.names(CONFIG_MAPS)]
+
+
+async def delete(world: World, name: str, options: DeleteOptions = BACKGROUND) -> None:
+    await world.admin.delete(CONFIG_MAPS, Key("a", name), options)
+
+
+async def get(world: World, name: str) -> Obj:
+    return await world.admin.get(CONFIG_MAPS, Key("a", name))

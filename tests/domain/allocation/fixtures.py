@@ -1,0 +1,165 @@
+"""Slices, claims and nodes for tests of the allocator, with what a case is not about filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from devices import DRIVER, class_, meta
+from sully.api.resource.claim_types import (
+    DeviceConstraint,
+    DeviceToleration,
+    ResourceClaim,
+)
+from sully.api.resource.types import (
+    CounterSet,
+    Device,
+    DeviceClass,
+    DeviceTaintRule,
+    ResourcePool,
+    ResourceSlice,
+    ResourceSliceSpec,
+)
+from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.nodes import Node
+from sully.domain.allocation.offers import NodeOffer, offer_node, offer_pool
+from sully.domain.allocation.requests import Demand, prepare
+from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved, Verdict
+from sully.domain.devices import EffectiveDevice, publish
+from sully.domain.patches import overlay
+from sully.domain.pools import PoolId, pool_of
+from sully.domain.rules import names_match, sourced
+
+NODE = Node("node-1", {"zone": "a"})
+GPU = class_("gpu", f'device.driver == "{DRIVER}"')
+ANY = class_("any")
+CLASSES = {"gpu": GPU, "any": ANY}
+
+
+def pool_slice(
+    *devices: Device,
+    name: str = "",
+    pool: str = "pool-1",
+    driver: str = DRIVER,
+    generation: int = 1,
+    count: int = 1,
+    counters: tuple[CounterSet, ...] = (),
+    **place: Any,
+) -> ResourceSlice:
+    """Return a slice for NODE, unless it is placed otherwise."""
+    return ResourceSlice(
+        metadata=meta(name or f"{driver}-{pool}"),
+        spec=ResourceSliceSpec(
+            driver=driver,
+            pool=ResourcePool(name=pool, generation=generation, resource_slice_count=count),
+            devices=devices,
+            shared_counters=counters,
+            **(place or {"node_name": NODE.name}),
+        ),
+    )
+
+
+def merged(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule] = ()) -> list[EffectiveDevice]:
+    """Return the devices of a slice with the taints of rules."""
+    found = []
+    for index in range(len(slice_.spec.devices)):
+        plain = overlay(publish(slice_, index), ())
+        added = [sourced(one) for one in rules if names_match(one.spec.device_selector, plain.id)]
+        found.append(replace(plain, taints=(*plain.taints, *added)))
+    return found
+
+
+def offer(
+    slices: Sequence[ResourceSlice],
+    *,
+    node: Node = NODE,
+    rules: Sequence[DeviceTaintRule] = (),
+) -> NodeOffer:
+    """Return what a node is offered by these slices."""
+    pools: dict[PoolId, list[ResourceSlice]] = {}
+    for each in slices:
+        pools.setdefault(pool_of(each), []).append(each)
+    made = (
+        offer_pool(id_, known, lambda one: merged(one, rules), node) for id_, known in pools.items()
+    )
+    return offer_node(node, made)
+
+
+def exactly(name: str = "r", class_name: str = "gpu", **more: Any) -> dict[str, Any]:
+    return {"name": name, "exactly": {"deviceClassName": class_name, **_plain(more)}}
+
+
+def first_of(name: str, *subrequests: dict[str, Any]) -> dict[str, Any]:
+    return {"name": name, "firstAvailable": list(subrequests)}
+
+
+def sub(name: str, class_name: str = "gpu", **more: Any) -> dict[str, Any]:
+    return {"name": name, "deviceClassName": class_name, **_plain(more)}
+
+
+def _plain(more: dict[str, Any]) -> dict[str, Any]:
+    if "expressions" in more:
+        texts = more.pop("expressions")
+        more["selectors"] = [{"cel": {"expression": each}} for each in texts]
+    return {name: msgspec.to_builtins(value) for name, value in more.items()}
+
+
+def wish(
+    *requests: dict[str, Any],
+    name: str = "claim",
+    constraints: Iterable[DeviceConstraint] = (),
+    config: Iterable[dict[str, Any]] = (),
+) -> ResourceClaim:
+    """Return a claim that is not allocated."""
+    devices = {
+        "requests": list(requests or (exactly(),)),
+        "constraints": [msgspec.to_builtins(each) for each in constraints],
+        "config": list(config),
+    }
+    metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+    return msgspec.convert({"metadata": metadata, "spec": {"devices": devices}}, ResourceClaim)
+
+
+def read(
+    *claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any
+) -> Demand | Unresolved | Failed:
+    known = CLASSES | {each.metadata.name: each for each in classes}
+    return prepare(claims, known.get, **options)
+
+
+def demand(*claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any) -> Demand:
+    found = read(*claims, classes=classes, **options)
+    assert isinstance(found, Demand), found
+    return found
+
+
+def attempt(
+    slices: Sequence[ResourceSlice] | NodeOffer,
+    *claims: ResourceClaim,
+    use: Ledger | None = None,
+    classes: Iterable[DeviceClass] = (),
+    taints: bool = True,
+    **options: Any,
+) -> Verdict:
+    """Allocate claims from slices, or from an offer."""
+    found = slices if isinstance(slices, NodeOffer) else offer(slices)
+    wanted = demand(*claims, classes=classes, taints=taints)
+    return allocate(wanted, found, use if use is not None else Ledger(), **options)
+
+
+def names(verdict: Verdict) -> list[list[str]] | str:
+    """Return the devices of each claim, or the text of a refusal or error."""
+    if isinstance(verdict, Allocated):
+        return [[each.device for each in one.devices.results] for one in verdict.allocations]
+    return verdict.error if isinstance(verdict, Failed) else verdict.reason
+
+
+def results(verdict: Verdict) -> Iterator[tuple[str, str, tuple[DeviceToleration, ...]]]:
+    assert isinstance(verdict, Allocated), verdict
+    for one in verdict.allocations:
+        for each in one.devices.results:
+            yield each.request, each.device, each.tolerations

@@ -1,0 +1,202 @@
+"""Replays recorded worlds of a real scheduler, where a folder of them is given (SULLY_GOLDEN).
+
+In these worlds one node takes pods, so devices, configurations, node selectors and texts must all
+be the same. The pod's own placement (its node selector) is not the allocator's matter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from domain.allocation.fixtures import offer
+from sully.api.resource.claim_types import AllocationResult, ResourceClaim
+from sully.api.resource.defaults import default_claim_spec
+from sully.api.resource.types import (
+    DeviceClass,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlice,
+)
+from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.nodes import Node
+from sully.domain.allocation.rechecks import usable_on
+from sully.domain.allocation.requests import prepare
+from sully.domain.allocation.verdicts import (
+    NOT_ON_NODE,
+    Allocated,
+    Failed,
+    Refused,
+    Unresolved,
+)
+
+Obj = dict[str, Any]
+ELSEWHERE = "node(s) didn't match Pod's node affinity/selector"
+FILTER_ERROR = 'running "DynamicResources" filter plugin: '
+
+
+def worlds() -> list[Any]:
+    folder = os.environ.get("SULLY_GOLDEN")
+    if not folder:
+        return []
+    lines = Path(folder, "worlds.jsonl").read_text().splitlines()
+    read = (json.loads(line) for line in lines)
+    return [pytest.param(each, id=f"world-{each['seed']}") for each in read if each["exact"]]
+
+
+def timed(value: Any) -> Any:
+    """Put some time where a recording has one relative to its start; it does not matter here."""
+    if isinstance(value, dict):
+        if list(value) == ["$now"]:
+            return "2026-01-01T00:00:00Z"
+        return {key: timed(each) for key, each in value.items()}
+    return [timed(each) for each in value] if isinstance(value, list) else value
+
+
+class World:
+    """A recorded cluster with its one node, and what became of its claims so far."""
+
+    def __init__(self, recorded: Obj) -> None:
+        self.setup = timed(recorded["setup"])
+        node = next(each for each in self.of("Node") if takes_pods(each))
+        self.node = Node(node["metadata"]["name"], node["metadata"].get("labels", {}))
+        rules = [msgspec.convert(each, DeviceTaintRule) for each in self.of("DeviceTaintRule")]
+        slices = [msgspec.convert(each, ResourceSlice) for each in self.of("ResourceSlice")]
+        self.offer = offer(slices, node=self.node, rules=[as_upstream(each) for each in rules])
+        classes = [msgspec.convert(each, DeviceClass) for each in self.of("DeviceClass")]
+        self.classes = {each.metadata.name: each for each in classes}
+        self.ledger = Ledger()
+        self.claims: dict[str, ResourceClaim] = {}
+        self.allocations: dict[str, AllocationResult] = {}
+        for each in self.of("ResourceClaim"):
+            metadata = each["metadata"]
+            key = f"{metadata['namespace']}/{metadata['name']}"
+            self.claims[key] = claim_of(metadata, each["spec"])
+
+    def of(self, kind: str) -> list[Obj]:
+        return [each for each in self.setup if each["kind"] == kind]
+
+    def place(self, pod: Obj) -> str:
+        """Place a pod; return nothing, or the text that says why not."""
+        keys = [self.claim_key(pod, each) for each in pod["spec"].get("resourceClaims", ())]
+        if any(key not in self.claims for key in keys):
+            return "no claim"
+        waiting = [key for key in keys if key not in self.allocations]
+        wanted = prepare([self.claims[key] for key in waiting], self.classes.get)
+        if isinstance(wanted, Unresolved):
+            return wanted.message
+        assert not isinstance(wanted, Failed), wanted
+        if not matches(pod, self.node):
+            return ELSEWHERE
+        held = [self.allocations[key] for key in keys if key in self.allocations]
+        if not all(usable_on(each, self.node) for each in held):
+            return NOT_ON_NODE
+        verdict = allocate(wanted, self.offer, self.ledger, strict=True)
+        match verdict:
+            case Allocated(allocations=made):
+                for key, allocation in zip(waiting, made, strict=True):
+                    self.allocations[key] = allocation
+                    self.ledger.take(allocation)
+                return ""
+            case Refused(reason=reason):
+                return reason
+            case Failed(error=error):
+                return FILTER_ERROR + error
+
+    def shares(self, pod: Obj, other: Obj) -> bool:
+        """Say whether two pods refer to one claim."""
+        mine, theirs = (
+            {self.claim_key(one, each) for each in one["spec"].get("resourceClaims", ())}
+            for one in (pod, other)
+        )
+        return bool(mine & theirs)
+
+    def claim_key(self, pod: Obj, reference: Obj) -> str:
+        """Name the claim that a pod refers to; one from a template is made on the way."""
+        namespace, name = pod["metadata"]["namespace"], pod["metadata"]["name"]
+        if "resourceClaimName" in reference:
+            return f"{namespace}/{reference['resourceClaimName']}"
+        made = f"{name}:{reference['name']}"
+        for each in self.of("ResourceClaimTemplate"):
+            place = each["metadata"]["namespace"], each["metadata"]["name"]
+            if place == (namespace, reference["resourceClaimTemplateName"]):
+                metadata = {"namespace": namespace, "name": made}
+                self.claims.setdefault(
+                    f"{namespace}/{made}", claim_of(metadata, each["spec"]["spec"])
+                )
+        return f"{namespace}/{made}"
+
+
+def takes_pods(node: Obj) -> bool:
+    return not node["spec"].get("unschedulable") and not node["spec"].get("taints")
+
+
+def as_upstream(rule: DeviceTaintRule) -> DeviceTaintRule:
+    """Kubernetes 1.37 takes a rule without selector for one that selects everything."""
+    selector = rule.spec.device_selector or DeviceTaintSelector()
+    return msgspec.structs.replace(
+        rule, spec=msgspec.structs.replace(rule.spec, device_selector=selector)
+    )
+
+
+def claim_of(metadata: Obj, spec: Obj) -> ResourceClaim:
+    default_claim_spec(spec)
+    return msgspec.convert({"metadata": metadata, "spec": spec}, ResourceClaim)
+
+
+def matches(pod: Obj, node: Node) -> bool:
+    wanted = pod["spec"].get("nodeSelector", {})
+    return all(node.labels.get(name) == value for name, value in wanted.items())
+
+
+def replay(recorded: Obj) -> tuple[World, dict[str, str]]:
+    """Place all pods one after the other; those that wait for the same claim try again."""
+    world = World(recorded)
+    outcomes: dict[str, str] = {}
+    waiting: dict[str, Obj] = {}
+    for pod in recorded["pods"]:
+        key = f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        waiting[key] = pod
+        outcomes[key] = world.place(pod)
+        if outcomes[key]:
+            continue
+        del waiting[key]
+        for other in [each for each in waiting if world.shares(pod, waiting[each])]:
+            outcomes[other] = world.place(waiting[other])
+            if not outcomes[other]:
+                del waiting[other]
+    return world, outcomes
+
+
+@pytest.mark.parametrize("recorded", worlds())
+def test_devices_are_those_of_the_real_scheduler(recorded: Obj) -> None:
+    world, _ = replay(recorded)
+    want = {
+        key: each["allocation"]
+        for key, each in recorded["outcome"]["phase1"]["claims"].items()
+        if each["allocation"]
+    }
+
+    got = {key: json.loads(msgspec.json.encode(each)) for key, each in world.allocations.items()}
+    assert got == want
+
+
+@pytest.mark.parametrize("recorded", worlds())
+def test_texts_are_those_of_the_real_scheduler(recorded: Obj) -> None:
+    _, outcomes = replay(recorded)
+
+    for key, want in recorded["outcome"]["phase1"]["pods"].items():
+        text = want.get("message") or ""
+        if want["node"]:
+            assert outcomes[key] == ""
+        elif text:
+            assert outcomes[key]
+            assert outcomes[key] in text
+        else:
+            assert outcomes[key] == "no claim"
