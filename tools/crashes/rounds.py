@@ -10,15 +10,18 @@ import asyncio
 import random
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from crashes.checks import Seen, problems
 from crashes.journal import Event, Journal, Name, body, name_of, number_of, revision_of
 from crashes.load import EVERYWHERE, HOME, SELECTION, Tenant, Worker, collection, event_of, record
 from crashes.server import Connection, DiedError, Server
+
+Obj = dict[str, Any]
 
 WORKERS = 5
 TENANTS = 2
@@ -151,7 +154,7 @@ class Rounds:
         return seen
 
 
-async def _settled(connection: Connection) -> dict[str, object]:
+async def _settled(connection: Connection) -> Obj:
     """Wait until the namespaces whose deletion was asked for are gone; return those there are."""
     give_up = time.monotonic() + _SETTLE_SECONDS
     while True:
@@ -162,27 +165,17 @@ async def _settled(connection: Connection) -> dict[str, object]:
         await asyncio.sleep(0.05)
 
 
-async def _replay(connection: Connection, after: int, end: dict[str, object]) -> list[Event]:
+async def _replay(connection: Connection, after: int, end: Obj) -> list[Event]:
     """Follow a watch from a revision up to the object that marks the end."""
     found: list[Event] = []
     query = {**SELECTION, "resourceVersion": str(after)}
-    async with _closing(connection.watch(EVERYWHERE, query)) as told:
+    async with aclosing(connection.watch(EVERYWHERE, query)) as told:
         async for each in told:
-            if each["object"]["metadata"]["name"] == end["metadata"]["name"]:  # type: ignore[index]  # JSON
+            if each["object"]["metadata"]["name"] == end["metadata"]["name"]:
                 return found
             found.append(event_of(each))
     raise DiedError("the watch ended before its end")
 
 
-@asynccontextmanager
-async def _closing(
-    events: AsyncIterator[dict[str, object]],
-) -> AsyncIterator[AsyncIterator[dict[str, object]]]:
-    try:
-        yield events
-    finally:
-        await events.aclose()  # type: ignore[attr-defined]  # it is a generator
-
-
-def _as_event(item: dict[str, object]) -> Event:
+def _as_event(item: Obj) -> Event:
     return Event("ADDED", name_of(item), revision_of(item), number_of(item))

@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -124,7 +124,9 @@ class Connection:
             raise DiedError(f"GET {path} answered {code}: {found}")
         return found
 
-    async def watch(self, path: str, query: Mapping[str, str]) -> AsyncIterator[dict[str, Any]]:
+    async def watch(
+        self, path: str, query: Mapping[str, str]
+    ) -> AsyncGenerator[dict[str, Any], None]:
         """Yield the events of a watch, until it ends or the server dies."""
         limits = aiohttp.ClientTimeout(total=None)
         async with self.session.get(

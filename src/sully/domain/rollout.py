@@ -143,7 +143,8 @@ def _in_proportion(deployment: Deployment, sets: list[ReplicaSet]) -> Sizes:
         share = _share(deployment, each, allowed, change, done)
         sizes[each.name] = each.spec.replicas + share
         done += share
-    if change:
+    # A Deployment that was paused from the start has no set to scale.
+    if change and ordered:
         largest = ordered[0].name
         sizes[largest] = max(sizes[largest] + change - done, 0)
     return sizes

@@ -1,0 +1,121 @@
+"""The caches that both halves of the claim controller read, and the ways they look things up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import GROUP
+from sully.client.informer import Informer
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind
+from sully.controllers.kinds import Metadata
+from sully.domain.claims import is_pod, needs_claims, owning_pod
+from sully.machinery.meta import Wire
+from sully.views.kinds import Pod
+
+_CONSUMER, _OWNER = "claims/consumer", "claims/owner"
+_CLAIM, _TEMPLATE = "claims/claim", "claims/template"
+
+
+class Template(Wire, frozen=True, kw_only=True):
+    """A pattern for claims. What it says is only copied, so it is not read as a type."""
+
+    metadata: Metadata = msgspec.field(default_factory=Metadata)
+    spec: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+TEMPLATES: Kind[Template] = Kind(
+    GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", Template
+)
+
+
+class Lookups:
+    """Pods, claims and templates, and who refers to whom."""
+
+    def __init__(
+        self,
+        *,
+        pods: Informer[Pod],
+        claims: Informer[ResourceClaim],
+        templates: Informer[Template],
+    ) -> None:
+        self.pods = pods
+        self.claims = claims
+        self.templates = templates
+        pods.add_index(_CLAIM, lambda pod: map(str, claims_named(pod)))
+        pods.add_index(_TEMPLATE, lambda pod: map(str, templates_named(pod)))
+        claims.add_index(_CONSUMER, lambda claim: map(str, consumers(claim)))
+        claims.add_index(_OWNER, _owner)
+
+    def claims_made_for(self, uid: str) -> list[ResourceClaim]:
+        """Return the claims that a pod owns."""
+        return self.claims.by_index(_OWNER, uid)
+
+    def claims_reserved_for(self, pod: Key) -> list[ResourceClaim]:
+        """Return the claims that are reserved for a pod of this name."""
+        return self.claims.by_index(_CONSUMER, str(pod))
+
+    def pods_naming(self, claim: Key) -> list[Pod]:
+        """Return the pods that name a claim."""
+        return self.pods.by_index(_CLAIM, str(claim))
+
+    def pods_wanting(self, template: Key) -> list[Pod]:
+        """Return the pods that want a claim from a template."""
+        return self.pods.by_index(_TEMPLATE, str(template))
+
+
+def may_run(pod: Pod) -> bool:
+    """Say whether a pod runs or may still run, so that it needs its claims."""
+    return needs_claims(
+        finished=pod.finished, leaving=pod.leaving, bound=bool(pod.spec.node_name)
+    )
+
+
+def claims_named(pod: Pod) -> dict[Key, bool]:
+    """Return the claims that a pod names, and whether each was made for it."""
+    namespace, status = pod.metadata.namespace, pod.status
+    made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses}
+    found: dict[Key, bool] = {}
+    for each in pod.spec.resource_claims:
+        if each.resource_claim_name is not None:
+            found[Key(namespace, each.resource_claim_name)] = False
+        elif name := made.get(each.name):
+            found[Key(namespace, name)] = True
+    extended = status.extended_resource_claim_status
+    if extended is not None and extended.resource_claim_name:
+        found[Key(namespace, extended.resource_claim_name)] = True
+    return found
+
+
+def templates_named(pod: Pod) -> set[Key]:
+    """Return the templates that a pod wants claims from."""
+    return {
+        Key(pod.metadata.namespace, each.resource_claim_template_name)
+        for each in pod.spec.resource_claims
+        if each.resource_claim_template_name is not None
+    }
+
+
+def consumers(claim: ResourceClaim) -> set[Key]:
+    """Return the pods that a claim is reserved for, by name."""
+    return {
+        Key(claim.metadata.namespace, each.name)
+        for each in claim.status.reserved_for
+        if is_pod(each)
+    }
+
+
+def pods_of(lookups: Lookups, claim: ResourceClaim) -> Iterable[Key]:
+    """Return the pods that a change of a claim may matter to."""
+    yield from map(key_of, lookups.pods_naming(key_of(claim)))
+    if (owner := owning_pod(claim)) is not None:
+        yield Key(claim.metadata.namespace, owner.name)
+
+
+def _owner(claim: ResourceClaim) -> Iterable[str]:
+    owner = owning_pod(claim)
+    return () if owner is None else (owner.uid,)

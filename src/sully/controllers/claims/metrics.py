@@ -1,0 +1,61 @@
+"""What is counted about claims, under the names Kubernetes uses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.client.informer import Informer
+from sully.domain.claims import EXTENDED, POD_CLAIM
+from sully.runtime.metrics import Metrics
+
+_LABELS = ("allocated", "admin_access", "source")
+
+
+class ClaimMetrics:
+    """How many claims there are, and how often making one went well."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._creates = metrics.counter(
+            "dynamic_resource_allocation_resourceclaim_creates_total",
+            "Attempts to create ResourceClaims, by outcome and admin access.",
+            ("status", "admin_access"),
+        )
+        self._claims = metrics.gauge(
+            "dynamic_resource_allocation_resource_claims",
+            "ResourceClaims, by allocation, admin access, and whether a template or an extended"
+            " resource brought them about.",
+            _LABELS,
+        )
+
+    def follow(self, claims: Informer[ResourceClaim]) -> None:
+        """Count the claims there are."""
+        claims.on_change(self._changed)
+
+    def created(self, spec: Mapping[str, Any], *, success: bool) -> None:
+        """Count an attempt to create a claim with this spec."""
+        requests = (spec.get("devices") or {}).get("requests") or ()
+        admin = any((each.get("exactly") or {}).get("adminAccess") for each in requests)
+        self._creates.labels("success" if success else "failure", _yes(admin)).inc()
+
+    def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if old is not None:
+            self._claims.labels(*_labels(old)).dec()
+        if new is not None:
+            self._claims.labels(*_labels(new)).inc()
+
+
+def _labels(claim: ResourceClaim) -> tuple[str, str, str]:
+    requests = claim.spec.devices.requests or ()
+    admin = any(each.exactly is not None and each.exactly.admin_access for each in requests)
+    annotations, source = claim.metadata.annotations, ""
+    if annotations.get(EXTENDED) == "true":
+        source = "extended_resource"
+    elif POD_CLAIM in annotations:
+        source = "resource_claim_template"
+    return _yes(claim.status.allocation is not None), _yes(admin), source
+
+
+def _yes(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,182 @@
+"""What is kept between attempts: the ledger of devices in use, and the offers of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from devices import GPU as FIRST
+from devices import device, equal, taint
+from domain.allocation.fixtures import (
+    NODE,
+    attempt,
+    demand,
+    exactly,
+    merged,
+    names,
+    offer,
+    pool_slice,
+    wish,
+)
+from sully.api.resource.claim_types import AllocationResult
+from sully.api.resource.types import Device, ResourceSlice
+from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.catalogue import Catalogue
+from sully.domain.allocation.ledger import Ledger, PoolUse
+from sully.domain.allocation.nodes import Node
+from sully.domain.allocation.rechecks import evicting_taints
+from sully.domain.allocation.verdicts import Allocated
+from sully.domain.devices import EffectiveDevice
+from sully.domain.pools import DeviceId, PoolId, pool_of
+from sully.domain.taints import Origin, SourcedTaint
+
+
+def allocated(slices: list[ResourceSlice], **request: Any) -> AllocationResult:
+    got = attempt(slices, wish(exactly(**request)))
+    assert isinstance(got, Allocated), got
+    return got.allocations[0]
+
+
+def test_what_is_released_is_free() -> None:
+    slices, ledger = [pool_slice(device("a"), device("b"))], Ledger()
+    first = allocated(slices)
+    ledger.take(first)
+    ledger.take(first)
+    assert names(attempt(slices, wish(), use=ledger)) == [["b"]]
+
+    ledger.release(first)
+    assert names(attempt(slices, wish(), use=ledger)) == [["b"]]
+    ledger.release(first)
+    assert names(attempt(slices, wish(), use=ledger)) == [["a"]]
+    assert ledger.get(pool_of(slices[0])) is None
+
+
+class Counting(Ledger):
+    """Counts the questions it is asked."""
+
+    asked = 0
+
+    def get(self, pool: PoolId, /) -> PoolUse | None:
+        self.asked += 1
+        return super().get(pool)
+
+
+def test_the_cost_does_not_grow_with_pools_that_do_not_matter() -> None:
+    pools = [
+        pool_slice(*(device(f"gpu-{index}") for index in range(8)), pool=f"p{number:04}")
+        for number in range(300)
+    ]
+    found, wanted, ledger = offer(pools), demand(wish()), Counting()
+    for _ in range(250 * 8):
+        got = allocate(wanted, found, ledger)
+        assert isinstance(got, Allocated)
+        ledger.take(got.allocations[0])
+    ledger.asked = 0
+    allocate(wanted, found, ledger)
+
+    assert ledger.asked < 10
+
+
+def test_a_release_is_seen_in_a_pool_that_was_full() -> None:
+    pools = [pool_slice(device("a"), pool=f"p{number}") for number in range(3)]
+    found, wanted, ledger = offer(pools), demand(wish()), Ledger()
+    taken = []
+    for _ in range(3):
+        got = allocate(wanted, found, ledger)
+        assert isinstance(got, Allocated)
+        taken.append(got.allocations[0])
+        ledger.take(taken[-1])
+    assert not isinstance(allocate(wanted, found, ledger), Allocated)
+    ledger.release(taken[1])
+    got = allocate(wanted, found, ledger)
+
+    assert isinstance(got, Allocated)
+    assert got.allocations == (taken[1],)
+
+
+class Shelf:
+    """Slices that a test changes."""
+
+    def __init__(self, *slices: ResourceSlice) -> None:
+        self.known = {each.metadata.name: each for each in slices}
+        self.marks: dict[str, SourcedTaint] = {}
+
+    def pools_for(self, node: str) -> Sequence[PoolId]:
+        return sorted({pool_of(each) for each in self.known.values()})
+
+    def slices(self, pool: PoolId) -> Sequence[ResourceSlice]:
+        return [each for each in self.known.values() if pool_of(each) == pool]
+
+    def devices(self, slice_: ResourceSlice) -> Iterable[EffectiveDevice]:
+        for each in merged(slice_):
+            mark = self.marks.get(each.published.device.name)
+            yield replace(each, taints=(mark,)) if mark is not None else each
+
+
+OTHER = Node("node-2", {})
+
+
+def test_an_offer_lasts_until_a_pool_of_it_is_touched() -> None:
+    here, there = pool_slice(device("a")), pool_slice(device("b"), pool="z", node_name="node-2")
+    catalogue = Catalogue(Shelf(here, there))
+    before = catalogue.offer(NODE), catalogue.offer(OTHER)
+    assert (catalogue.offer(NODE), catalogue.offer(OTHER)) == before
+
+    catalogue.touch([pool_of(there)])
+    assert catalogue.offer(OTHER) is not before[1]
+
+
+def test_a_pool_for_all_nodes_is_one_offer() -> None:
+    everywhere = pool_slice(device("a"), all_nodes=True)
+    catalogue = Catalogue(Shelf(everywhere))
+
+    assert catalogue.offer(NODE).pools[0] is catalogue.offer(OTHER).pools[0]
+
+
+def test_devices_placed_one_by_one_are_offered_one_by_one() -> None:
+    placed = pool_slice(
+        Device(name="a", node_name="node-2"),
+        Device(name="b", node_name="node-1"),
+        per_device_node_selection=True,
+    )
+    catalogue = Catalogue(Shelf(placed))
+
+    assert names(attempt(catalogue.offer(NODE), wish())) == [["b"]]
+    assert names(attempt(catalogue.offer(OTHER), wish())) == [["a"]]
+
+
+def test_a_new_pool_a_new_taint_and_new_labels_are_seen() -> None:
+    shelf = Shelf(pool_slice(device("b"), pool="m", name="m"))
+    catalogue = Catalogue(shelf)
+    assert names(attempt(catalogue.offer(NODE), wish())) == [["b"]]
+
+    shelf.known["a"] = pool_slice(device("a"), pool="a", name="a", all_nodes=True)
+    catalogue.touch([pool_of(shelf.known["a"])])
+    assert names(attempt(catalogue.offer(NODE), wish())) == [["a"]]
+
+    shelf.marks["a"] = SourcedTaint(taint("NoSchedule"), Origin("DeviceTaintRule", "r"))
+    catalogue.touch([pool_of(shelf.known["a"])])
+    assert names(attempt(catalogue.offer(NODE), wish())) == [["b"]]
+
+    del shelf.known["m"]
+    catalogue.touch([pool_of(pool_slice(pool="m"))])
+    assert not isinstance(attempt(catalogue.offer(NODE), wish()), Allocated)
+
+    relabelled = Node(NODE.name, {"zone": "b"})
+    assert catalogue.offer(relabelled).node == relabelled
+    catalogue.forget(NODE.name)
+    assert catalogue.offer(NODE).node == NODE
+
+
+def test_a_pod_that_would_be_evicted_at_once_is_not_let_in() -> None:
+    broken = SourcedTaint(taint("NoExecute"), Origin("DeviceTaintRule", "r"))
+    closed = SourcedTaint(taint("NoSchedule"), Origin("DeviceTaintRule", "s"))
+    marks: dict[DeviceId, tuple[SourcedTaint, ...]] = {FIRST: (closed, broken)}
+    slices = [pool_slice(device(FIRST.device))]
+
+    def now(id_: DeviceId) -> tuple[SourcedTaint, ...]:
+        return marks.get(id_, ())
+
+    assert evicting_taints(allocated(slices), now) == (broken,)
+    assert evicting_taints(allocated(slices, tolerations=[equal()]), now) == ()
