@@ -17,6 +17,11 @@ from sully.client.direct import DirectTransport
 from sully.client.events import EventRecorder
 from sully.client.kubeconfig_file import Login, kubeconfig, write_kubeconfig
 from sully.controllers.aggregation.controller import CLUSTER_ROLES, AggregationController
+from sully.controllers.claims import controller as claims
+from sully.controllers.claims.lookups import TEMPLATES, Lookups
+from sully.controllers.claims.maker import ClaimMaker
+from sully.controllers.claims.metrics import ClaimMetrics
+from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.deployments.controller import DeploymentController
 from sully.controllers.disruption.controller import DisruptionController, Workloads
 from sully.controllers.disruption.marks import StaleMarksController
@@ -237,6 +242,7 @@ def _controllers(plane: ControlPlane, clock: Clock, metrics: Metrics) -> Manager
         )
     manager.add(_garbage_collector(plane, manager, clock), workers=garbagecollection.WORKERS)
     _add_workloads(plane, manager, clock)
+    _add_claims(plane, manager, clock, metrics)
     if plane.config.gates["DRADeviceTaints"]:
         _add_eviction(plane, manager, clock, metrics)
     return manager
@@ -298,6 +304,28 @@ def _add_workloads(plane: ControlPlane, manager: Manager, clock: Clock) -> None:
         )
     )
     manager.add(StaleMarksController(pods=pods, transport=access, clock=clock))
+
+
+def _add_claims(plane: ControlPlane, manager: Manager, clock: Clock, metrics: Metrics) -> None:
+    lookups = Lookups(
+        pods=manager.informer(PODS),
+        claims=manager.informer(CLAIMS),
+        templates=manager.informer(TEMPLATES),
+    )
+    counted = ClaimMetrics(metrics)
+    counted.follow(lookups.claims)
+    access = _transport(plane, claims.NAME)
+    recorder = EventRecorder(access, claims.COMPONENT, clock=clock)
+    manager.alongside(recorder.run)
+    making = claims.PodClaimsController(
+        lookups=lookups,
+        maker=ClaimMaker(lookups=lookups, transport=access, metrics=counted),
+        transport=access,
+        recorder=recorder,
+    )
+    releasing = ReleaseController(lookups=lookups, transport=access)
+    for controller in (making, releasing):
+        manager.add(controller, workers=claims.WORKERS, backoff=claims.BACKOFF)
 
 
 def _add_eviction(plane: ControlPlane, manager: Manager, clock: Clock, metrics: Metrics) -> None:

@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from sully.api.resource.types import DeviceTaint, DeviceTaintRule, DeviceTaintRuleSpec
+from sully.api.resource.types import (
+    CELDeviceSelector,
+    DeviceClass,
+    DeviceClassSpec,
+    DeviceSelector,
+)
 from sully.app import Config, ControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder, reference
@@ -45,13 +50,9 @@ Obj = dict[str, Any]
 SECRETS: Kind[Obj] = Kind("", "v1", "secrets", "Secret", dict)
 PODS: Kind[Obj] = Kind("", "v1", "pods", "Pod", dict)
 SERVICE_ACCOUNTS: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
-RULES = Kind(
-    "resource.k8s.io",
-    "v1",
-    "devicetaintrules",
-    "DeviceTaintRule",
-    DeviceTaintRule,
-    namespaced=False,
+# Classes, because no controller writes to them.
+CLASSES = Kind(
+    "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", DeviceClass, namespaced=False
 )
 KEY = Key("default", "m")
 ONE, TWO = "MQ==", "Mg=="  # as secrets hold them
@@ -122,20 +123,20 @@ class TestObjects:
             await transport.get(SECRETS, KEY)
 
     async def test_typed(self, transport: Transport) -> None:
-        taint = DeviceTaint(key="example.com/broken", effect="NoExecute")
-        rule = DeviceTaintRule(
-            metadata=ObjectMeta(name="broken"), spec=DeviceTaintRuleSpec(taint=taint)
+        chosen = DeviceSelector(
+            cel=CELDeviceSelector(expression="device.driver == 'd.example.com'")
         )
-        made = await transport.create(RULES, rule)
+        wanted = DeviceClass(
+            metadata=ObjectMeta(name="gpu"), spec=DeviceClassSpec(selectors=(chosen,))
+        )
+        made = await transport.create(CLASSES, wanted)
 
-        assert isinstance(made, DeviceTaintRule)
-        assert made.spec.taint.key == "example.com/broken"
-        assert made.spec.taint.time_added is not None
+        assert isinstance(made, DeviceClass)
+        assert made.spec == wanted.spec
         assert made.metadata.uid
-        # Its status is written by a controller meanwhile; what was asked for stays.
-        assert (await transport.get(RULES, Key("", "broken"))).spec == made.spec
-        assert await transport.update(RULES, made) == made
-        assert list((await transport.list(RULES)).items) == [made]
+        assert await transport.get(CLASSES, Key("", "gpu")) == made
+        assert await transport.update(CLASSES, made) == made
+        assert list((await transport.list(CLASSES)).items) == [made]
 
     async def test_projection(self, transport: Transport) -> None:
         await transport.create(SECRETS, secret(metadata={"labels": {"x": "y"}}))

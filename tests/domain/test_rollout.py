@@ -190,6 +190,7 @@ RESIZES = {
         [was("old", 5, 10)],
         {"new": 3, "old": 2},
     ),
+    "paused from the start, with nothing to resize": Resize(deployment(3), None, [], {}),
     "to nothing": Resize(
         deployment(0), was("new", 5, 10), [was("old", 5, 10)], {"new": 0, "old": 0}
     ),

@@ -22,9 +22,13 @@ metadata: {name: hot}
 spec:
   taint: {key: example.com/hot, effect: None}
 """
-CHANGE = (
-    """kubectl patch devicetaintrule hot --type merge -p '{"spec":{"taint":{"value":"VALUE"}}}'"""
-)
+LEASE = """\
+apiVersion: coordination.k8s.io/v1
+kind: Lease
+metadata: {name: lead}
+spec: {holderIdentity: a}
+"""
+CHANGE = """kubectl patch lease lead --type merge -p '{"spec":{"holderIdentity":"HOLDER"}}'"""
 
 
 @contextmanager
@@ -46,27 +50,22 @@ def next_lines(child: "subprocess.Popen[str]", shell: Shell, number: int) -> lis
 
 @with_each_kubectl
 def test_get_watch_tells_what_happens_in_order(shell: Shell) -> None:
-    (shell.folder / "hot.yaml").write_text(HOT)
-    shell.run("kubectl create -f hot.yaml")
+    (shell.folder / "lease.yaml").write_text(LEASE)
+    shell.run("kubectl create -f lease.yaml")
 
-    with following(shell, "kubectl get devicetaintrules -w --request-timeout=30s") as watch:
+    with following(shell, "kubectl get leases -w --request-timeout=30s") as watch:
         first = next_lines(watch, shell, 2)
         for step in (
-            CHANGE.replace("VALUE", "a"),
-            CHANGE.replace("VALUE", "b"),
-            "kubectl delete devicetaintrule hot",
-            "kubectl create -f hot.yaml",
+            CHANGE.replace("HOLDER", "b"),
+            CHANGE.replace("HOLDER", "c"),
+            "kubectl delete lease lead",
+            "kubectl create -f lease.yaml",
         ):
             shell.run(step)
         rest = next_lines(watch, shell, 4)
 
-    assert first == ["NAME KEY VALUE EFFECT TIMEADDED AGE", "hot example.com/hot None AGE AGE"]
-    assert rest == [
-        "hot example.com/hot a None AGE AGE",
-        "hot example.com/hot b None AGE AGE",
-        "hot example.com/hot b None AGE AGE",
-        "hot example.com/hot None AGE AGE",
-    ]
+    assert first == ["NAME HOLDER AGE", "lead a AGE"]
+    assert rest == ["lead b AGE", "lead c AGE", "lead c AGE", "lead a AGE"]
 
 
 @with_each_kubectl

@@ -44,6 +44,14 @@ def cause(reason: str, message: str, field_: str) -> Obj:
 
 
 CASES = {
+    "a namespace everything else needs": Case(
+        "DELETE",
+        "/api/v1/namespaces/kube-system",
+        403,
+        "Forbidden",
+        'namespaces "kube-system" is forbidden: this namespace may not be deleted',
+        {"name": "kube-system", "kind": "namespaces"},
+    ),
     "no such object": Case(
         "GET",
         f"{SECRETS}/x",

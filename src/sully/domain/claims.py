@@ -39,7 +39,9 @@ def name_prefix(pod: str, claim: str) -> str:
     whole = f"{pod}-{claim}-"
     if len(whole) <= _LONGEST_PREFIX:
         return whole
-    first, second = (part[: len(part) * _LONGEST_PREFIX // len(whole)] for part in (pod, claim))
+    # Kubernetes may leave nothing of a pod with a very short name; no name begins with a dash.
+    first = pod[: max(1, len(pod) * _LONGEST_PREFIX // len(whole))]
+    second = claim[: len(claim) * _LONGEST_PREFIX // len(whole)]
     return f"{_ended(first)}-{second}"
 
 

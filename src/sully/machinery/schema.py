@@ -93,6 +93,7 @@ class Field:
     retain_keys: bool = False
     default: str | None = None
     go_type: str = ""
+    choices: tuple[str, ...] = ()  # of an enumeration, for documents; validation has its own say
 
 
 class TableError(ValueError):
@@ -205,6 +206,8 @@ def _flag(flag: str) -> dict[str, object]:
         return {"merge": True, "merge_key": argument}
     if flag == "retainKeys":
         return {"retain_keys": True}
+    if name == "enum":
+        return {"choices": tuple(argument.split(","))}
     if name == "go":
         return {"go_type": argument}
     if flag.startswith("default="):

@@ -25,6 +25,7 @@ from sully.server.bodies import Body
 from sully.server.connect import Connector
 from sully.server.creates import Creator
 from sully.server.deletes import Deleter, delete_options
+from sully.server.guards import ImmortalNamespaces
 from sully.server.objects import Objects
 from sully.server.options import check_write_options
 from sully.server.patches import Patcher
@@ -86,6 +87,7 @@ class Api:
         self.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.writer.guards = (
+            ImmortalNamespaces(),
             CreationGuard(self.authorizer),
             EscalationGuard(self.authorizer),
             NodeGuard(self.writer.lookup),

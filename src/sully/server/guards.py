@@ -7,6 +7,7 @@ right to call an endpoint at all was decided before (authorization/).
 from dataclasses import dataclass
 from typing import Protocol
 
+from sully.machinery.errors import forbidden
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request
 
@@ -19,6 +20,19 @@ class Attempt:
     operation: str  # create, update, delete, or connect (a subresource with verbs of its own)
     obj: Obj | None  # None: it is to go
     old: Obj | None  # None: it does not exist yet, or is not part of what is written
+
+
+class ImmortalNamespaces:
+    """Keeps the namespaces that everything else takes for granted."""
+
+    NAMES = frozenset(("default", "kube-public", "kube-system"))
+
+    def check(self, attempt: Attempt) -> None:
+        """Refuse to delete one of them."""
+        target = attempt.request.target
+        going = attempt.operation == "delete" and target.resource.storage_key == "namespaces"
+        if going and target.name in self.NAMES:
+            raise forbidden("namespaces", "", target.name, "this namespace may not be deleted")
 
 
 class Guard(Protocol):

@@ -13,10 +13,12 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from sully.app import Config, ControlPlane, running
 from sully.machinery.gates import Gates
@@ -93,6 +95,12 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
                 child.stdout.close()
 
 
+def _drain(output: IO[str]) -> None:
+    with suppress(ValueError):  # closed at the end
+        for _line in output:
+            pass
+
+
 def _ready(child: "subprocess.Popen[str]") -> str:
     """Read its output up to the line that says it is ready; return where it listens."""
     if child.stdout is None:
@@ -103,5 +111,7 @@ def _ready(child: "subprocess.Popen[str]") -> str:
         if found := re.search(r"https://\S+", line):
             url = url or found[0]
         if line.startswith("ready after"):
+            # Somebody must go on reading, or the process stops when the pipe is full.
+            threading.Thread(target=_drain, args=(child.stdout,), daemon=True).start()
             return url
     raise RuntimeError("sully up ended before it was ready:\n" + "".join(said))

@@ -194,6 +194,11 @@ CONSTRAINT_CASES = {
         one(exactly(count=2), constraints=[distinct()]),
         [["gpu-0", "gpu-2"]],
     ),
+    "a device that is given back is forgotten": Case(
+        models("a100", "h100"),
+        one(exactly("r"), exactly("s", expressions=[A100]), constraints=[distinct()]),
+        [["gpu-1", "gpu-0"]],
+    ),
     "no two different models": Case(
         models("a100", "a100"), one(exactly(count=2), constraints=[distinct()]), NOTHING
     ),

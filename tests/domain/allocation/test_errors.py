@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from devices import class_, device
 from domain.allocation.fixtures import attempt, exactly, first_of, names, pool_slice, sub, wish
 from domain.allocation.test_allocator import A100, NOTHING, held, match, models
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.claim_types import DeviceConstraint, ResourceClaim
 from sully.api.resource.types import ResourceSlice
 from sully.domain.allocation.verdicts import Allocated, Failed
 
@@ -63,6 +65,10 @@ ERROR_CASES = {
         wish(exactly(expressions=["false", A100])),
         NOTHING,
     ),
+    "a request that finds nothing lets an earlier one come to the device": (
+        wish(exactly("r", expressions=[A100]), exactly("s", expressions=["false"])),
+        f"claim default/claim: {WHERE}: {MISSING}",
+    ),
     "All and a constraint that cannot hold": (
         wish(exactly(allocationMode="All"), constraints=[match()]),
         "claim default/claim, request r: cannot add device gpu.example.com/pool-1/gpu-1"
@@ -109,6 +115,20 @@ def test_alike_devices_are_not_tried_again_and_again() -> None:
     )
 
     assert names(attempt(slices, claim, most_steps=1000)) == NOTHING
+
+
+@pytest.mark.parametrize("last", [exactly("t", allocationMode="All"), exactly("t", count=2)])
+def test_a_request_that_can_never_be_served_ends_the_search(last: dict[str, Any]) -> None:
+    """All subsets of the first twenty devices would have to be tried, as no two are alike."""
+    kept = models(*(f"m{index}" for index in range(20)))
+    slices = [pool_slice(*kept, pool="z", driver="z"), pool_slice(device("gpu-0"))]
+    claim = wish(
+        exactly("r", "any", count=10, expressions=['device.driver == "z"']),
+        last,
+        constraints=[DeviceConstraint(requests=("r",), distinct_attribute="z/model")],
+    )
+
+    assert names(attempt(slices, claim, use=held("gpu-0"), most_steps=100)) == NOTHING
 
 
 def test_a_search_has_an_end() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import pytest
 
 from devices import device, exists, taint
@@ -251,6 +252,15 @@ COUNTED = {
         2,
         [["a", "b"]],
     ),
+    "a group that is given back is forgotten": (
+        [
+            partition("a", "1", groups=("x",)),
+            partition("b", "1", groups=("y",)),
+            partition("c", "1", groups=("y",)),
+        ],
+        2,
+        [["b", "c"]],
+    ),
     "no group in common": (
         [partition("a", "1", groups=("x",)), partition("b", "1", groups=("y",))],
         2,
@@ -286,6 +296,19 @@ def test_a_device_refused_for_its_taint_releases_counters() -> None:
     half = partition("half-2", "20Gi", taint("NoSchedule"))
 
     assert names(attempt(card(half, HALF), claim)) == [["half", "half-2"]]
+
+
+def test_a_device_refused_for_a_constraint_releases_counters() -> None:
+    devices = [
+        msgspec.structs.replace(
+            partition(name, amount), attributes={"model": DeviceAttribute(string_value=model)}
+        )
+        for name, amount, model in (("a", "10", "x"), ("b", "30", "y"), ("c", "30", "x"))
+    ]
+    same = DeviceConstraint(match_attribute="gpu.example.com/model")
+    got = attempt(card(*devices, memory="40"), wish(exactly(count=2), constraints=[same]))
+
+    assert names(got) == [["a", "c"]]
 
 
 def test_counters_in_use_are_those_of_all_nodes() -> None:

@@ -11,12 +11,15 @@ from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import GROUP
 from sully.client.informer import Informer
 from sully.client.objects import key_of
+from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.kinds import Metadata
-from sully.domain.claims import is_pod, needs_claims, owning_pod
+from sully.domain.claims import Consumers, is_pod, needs_claims, owning_pod
 from sully.machinery.meta import Wire
 from sully.views.kinds import Pod
 
+WRITTEN = WriteOptions(field_manager="kube-controller-manager")
+"""In whose name managedFields tell what was written: the program that this is a part of."""
 _CONSUMER, _OWNER = "claims/consumer", "claims/owner"
 _CLAIM, _TEMPLATE = "claims/claim", "claims/template"
 
@@ -70,9 +73,7 @@ class Lookups:
 
 def may_run(pod: Pod) -> bool:
     """Say whether a pod runs or may still run, so that it needs its claims."""
-    return needs_claims(
-        finished=pod.finished, leaving=pod.leaving, bound=bool(pod.spec.node_name)
-    )
+    return needs_claims(finished=pod.finished, leaving=pod.leaving, bound=bool(pod.spec.node_name))
 
 
 def claims_named(pod: Pod) -> dict[Key, bool]:
@@ -107,6 +108,12 @@ def consumers(claim: ResourceClaim) -> set[Key]:
         for each in claim.status.reserved_for
         if is_pod(each)
     }
+
+
+def reservations(consumers: Consumers) -> list[dict[str, Any]]:
+    """Return `reservedFor` as it stands in a claim."""
+    found: list[dict[str, Any]] = msgspec.to_builtins(list(consumers))
+    return found
 
 
 def pods_of(lookups: Lookups, claim: ResourceClaim) -> Iterable[Key]:

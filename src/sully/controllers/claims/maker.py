@@ -1,29 +1,20 @@
 """Makes the claims that pods want from templates, each once.
 
-What was made a moment ago is remembered until the cache shows it, which saves asking the server.
-That there are never two does not rest on this memory but on names.py.
+The caches may not have seen what was made a moment ago. That there are never two claims does not
+rest on them, but on names.py.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from sully.api.resource.claim_types import ResourceClaim
-from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.claims.lookups import TEMPLATES, Lookups, Template
+from sully.controllers.claims.lookups import TEMPLATES, WRITTEN, Lookups, Template
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.names import names_for
-from sully.domain.claims import POD_CLAIM, Wanted, claim_of, is_made_for, made_claim, owning_pod
+from sully.domain.claims import Wanted, claim_of, is_made_for, made_claim
+from sully.domain.holding import made_for
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
-from sully.runtime.clock import Clock
 from sully.views.kinds import CLAIMS, Pod, PodResourceClaim
-
-FRESH_SECONDS = 30.0
-"""How long to believe that a claim exists which the cache has not shown."""
-MANAGER = "kube-controller-manager"
-"""Who wrote it, as managedFields tell: the program, of which this controller is a part."""
-WRITTEN = WriteOptions(field_manager=MANAGER)
 
 
 class NotMadeError(Exception):
@@ -32,105 +23,64 @@ class NotMadeError(Exception):
     def __init__(self, text: str, cause: ApiError | None = None) -> None:
         super().__init__(text)
         self.cause = cause
-        """None if there is nothing to try again before something changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Fresh:
-    name: str
-    until: float
+        """None if trying again is of no use before something changes."""
 
 
 class ClaimMaker:
     """Finds or makes the claims of pods."""
 
     def __init__(
-        self,
-        *,
-        lookups: Lookups,
-        transport: Transport,
-        clock: Clock,
-        metrics: ClaimMetrics | None = None,
+        self, *, lookups: Lookups, transport: Transport, metrics: ClaimMetrics | None = None
     ) -> None:
         self._lookups = lookups
         self._transport = transport
-        self._clock = clock
         self._metrics = metrics
-        self._fresh: dict[tuple[str, str], _Fresh] = {}
-        """By the uid of the pod and the name of the claim in it."""
-        lookups.claims.on_change(self._claim_changed)
-        lookups.pods.on_change(self._pod_changed)
 
     async def ensure(self, pod: Pod, each: PodResourceClaim, recorded: str | None) -> str:
-        """Return the name of the claim that is made for a pod, whether new or not."""
-        found = self._known(pod, each, recorded) or self._remembered(pod, each)
-        if found is not None:
-            return found
-        if recorded and await self._is_there(pod, each, recorded):
-            self._remember(pod, each, recorded)
-            return recorded
-        name = await self._make(pod, each)
-        self._remember(pod, each, name)
-        return name
+        """Return the name of the claim that is made for a pod, whether new or not.
 
-    def waits(self, pod: Pod) -> float:
-        """Return the seconds after which to make sure of what a pod's claims are believed to be."""
-        uid = pod.metadata.uid
-        found = [self._fresh.get((uid, each.name)) for each in pod.spec.resource_claims]
-        left = [each.until - self._clock.monotonic() for each in found if each is not None]
-        return max(0.0, min(left, default=0.0))
-
-    def _known(self, pod: Pod, each: PodResourceClaim, recorded: str | None) -> str | None:
+        What is recorded may have vanished, or may be someone else's by now.
+        """
         uid, namespace = pod.metadata.uid, pod.metadata.namespace
-        claim = self._lookups.claims.get(Key(namespace, recorded)) if recorded else None
-        owner = owning_pod(claim) if claim is not None else None
-        if owner is not None and owner.uid == uid:
-            return recorded
-        # Made, but the one who made it did not come to record it.
+        if recorded:
+            claim = self._lookups.claims.get(Key(namespace, recorded))
+            if claim is not None and made_for(claim, uid=uid):
+                return recorded
+        # Made, but whoever made it did not come to record it.
         orphan = made_claim(self._lookups.claims_made_for(uid), uid=uid, name=each.name)
-        return orphan.metadata.name if orphan is not None else None
-
-    def _remembered(self, pod: Pod, each: PodResourceClaim) -> str | None:
-        fresh = self._fresh.get((pod.metadata.uid, each.name))
-        if fresh is None or fresh.until <= self._clock.monotonic():
-            return None
-        return fresh.name
-
-    def _remember(self, pod: Pod, each: PodResourceClaim, name: str) -> None:
-        if self._lookups.claims.get(Key(pod.metadata.namespace, name)) is None:
-            until = self._clock.monotonic() + FRESH_SECONDS
-            self._fresh[pod.metadata.uid, each.name] = _Fresh(name, until)
-
-    async def _is_there(self, pod: Pod, each: PodResourceClaim, name: str) -> bool:
-        claim = await self._get(Key(pod.metadata.namespace, name))
-        return claim is not None and is_made_for(
-            claim, uid=pod.metadata.uid, claim_name=each.name
-        )
+        if orphan is not None:
+            return orphan.metadata.name
+        if recorded:
+            claim = await self._get(Key(namespace, recorded))
+            if claim is not None and made_for(claim, uid=uid):
+                return recorded
+        return await self._make(pod, each)
 
     async def _make(self, pod: Pod, each: PodResourceClaim) -> str:
-        metadata = pod.metadata
-        template = await self._template(Key(metadata.namespace, _template_of(each)))
-        wanted = Wanted(
-            namespace=metadata.namespace, pod=metadata.name, uid=metadata.uid, claim=each.name
-        )
+        where, name = pod.metadata.namespace, pod.metadata.name
+        template = await self._template(Key(where, each.resource_claim_template_name or ""))
+        wanted = Wanted(namespace=where, pod=name, uid=pod.metadata.uid, claim=each.name)
         try:
-            for name in names_for(wanted):
-                if await self._create(wanted, name, template) or await self._is_there(
-                    pod, each, name
-                ):
-                    return name
+            return await self._make_one(wanted, template)
         except ApiError as error:
-            # The place of the name is empty in Kubernetes as well.
+            # Kubernetes has no name to put here, because the server makes it up.
             raise NotMadeError(f"create ResourceClaim : {error.message}", error) from error
-        error = Conflict("all names are taken")
-        raise NotMadeError(f"create ResourceClaim : {error.message}", error)
+
+    async def _make_one(self, wanted: Wanted, template: Template) -> str:
+        for name in names_for(wanted):
+            if await self._create(wanted, name, template):
+                return name
+            claim = await self._get(Key(wanted.namespace, name))
+            if claim is not None and is_made_for(claim, uid=wanted.uid, claim_name=wanted.claim):
+                return name
+        raise Conflict("other claims have all the names that this one could get")
 
     async def _template(self, key: Key) -> Template:
         found = self._lookups.templates.get(key)
         if found is not None:
             return found
         try:
-            # Perhaps the pod's news were only faster; nobody should be told of a failure then.
+            # Perhaps the news of the pod were only faster; then nobody should hear of a failure.
             return await self._transport.get(TEMPLATES, key)
         except NotFound as error:
             why = f'resourceclaimtemplate.resource.k8s.io "{key.name}" not found'
@@ -158,19 +108,3 @@ class ClaimMaker:
             return await self._transport.get(CLAIMS, key)
         except NotFound:
             return None
-
-    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        claim = new or old
-        owner = owning_pod(claim) if claim is not None else None
-        if claim is not None and owner is not None:
-            name = claim.metadata.annotations.get(POD_CLAIM, "")
-            self._fresh.pop((owner.uid, name), None)
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None and new is None:
-            for each in old.spec.resource_claims:
-                self._fresh.pop((old.metadata.uid, each.name), None)
-
-
-def _template_of(each: PodResourceClaim) -> str:
-    return each.resource_claim_template_name or ""

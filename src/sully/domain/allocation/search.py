@@ -28,7 +28,7 @@ from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices import EffectiveDevice
 
 MOST_STEPS: Final = 200_000
-"""Devices tried before an attempt is given up: about the ten seconds that upstream allows."""
+"""Devices tried before an attempt is given up, after a second or so; upstream counts ten."""
 
 
 Level: TypeAlias = "Iterator[Level | None]"
@@ -107,6 +107,7 @@ class Search:
             yield self._next_request(plan.claim, plan.request + 1)
         for slot in reversed(taken):
             self.state.give(plan, slot, self._use.get(slot.pool.id))
+        self._give_up_if_hopeless(plan)
 
     def _take_one_of_all(self, plan: Plan, slot: Slot) -> bool:
         held = self._use.get(slot.pool.id)
@@ -169,6 +170,12 @@ class Search:
             raise HopelessError
 
     def _count_free(self, plan: Plan) -> int:
+        if plan.everything is not None:
+            nobody = State(self._demand, self._use, strict=False)
+            return sum(
+                not slot.taints and not nobody.is_busy(plan, slot, self._use.get(slot.pool.id))
+                for slot in plan.everything
+            )
         free = 0
         for each in plan.lane.groups[self._start(plan) :]:
             held = None if plan.alternative.admin_access else self._use.get(each.pool)

@@ -10,6 +10,14 @@ from sully.server.openapi.documents import PROTOBUF, PROTOBUF_FORMS, OpenAPI
 
 RELEASE = "v1.37.0"
 TEXT = "text/plain; charset=utf-8"
+# Not announced and always empty: kubectl looks here before it says that a kind does not exist.
+DEFINITIONS = ["apis", "apiextensions.k8s.io", "v1", "customresourcedefinitions"]
+NO_DEFINITIONS = {
+    "kind": "CustomResourceDefinitionList",
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "metadata": {"resourceVersion": "1"},
+    "items": [],
+}
 Page = Callable[[Exchange], Awaitable[None]]
 _AGGREGATED = "application/json;g=apidiscovery.k8s.io;v={form};as=APIGroupDiscoveryList"
 
@@ -25,8 +33,8 @@ class Documents:
     def page(self, path: str) -> Page | None:
         """Return what answers a path, None for no such page."""
         parts = path.strip("/").split("/")
-        if parts[0] == "openapi":
-            return self._openapi_page(parts[1:])
+        if parts[0] == "openapi" or parts == DEFINITIONS:
+            return self._fixed_page(parts[1:])
         match parts:
             case ["api"]:
                 return lambda exchange: self._root(exchange, core=True)
@@ -43,8 +51,10 @@ class Documents:
             case _:
                 return None
 
-    def _openapi_page(self, parts: list[str]) -> Page | None:
+    def _fixed_page(self, parts: list[str]) -> Page | None:
         match parts:
+            case ["apiextensions.k8s.io", *_]:
+                return self._found(NO_DEFINITIONS)
             case ["v2"]:
                 return self._swagger
             case ["v3"]:

@@ -148,6 +148,8 @@ class Definitions:
         found = self._type(one.type, one.name)
         if "$ref" in found and self.dialect.wrap_references:
             found = {"allOf": [found]}
+        if one.choices:
+            found = _among(found, list(one.choices))
         return schema | found | _merging(one)
 
     def _type(self, kind: Type, name: str = "") -> Obj:
@@ -185,6 +187,13 @@ def _literal(text: str, scalar: str) -> Any:
     if scalar == "bool":
         return text == "true"
     return int(text) if scalar in ("int32", "int64") else text
+
+
+def _among(found: Obj, choices: list[str]) -> Obj:
+    """Limit a text, or the entries of a list of texts, to an enumeration."""
+    if "items" in found:
+        return found | {"items": found["items"] | {"enum": choices}}
+    return found | {"enum": choices}
 
 
 def _merging(one: Field) -> Obj:

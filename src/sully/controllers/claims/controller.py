@@ -1,0 +1,153 @@
+"""Gives pods their claims: makes those that come from templates, and tells the pod their names.
+
+Reads pods, claims and templates; writes claims, the status of pods, and events. For pods that got
+their node past the scheduler it also reserves claims that are allocated. What happens when a pod no
+longer needs its claims is releasing.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.client.events import reference
+from sully.client.informer import own_key
+from sully.client.objects import key_of
+from sully.client.options import WriteOptions
+from sully.client.transport import Key, Transport
+from sully.controllers.claims.lookups import (
+    WRITTEN,
+    Lookups,
+    Template,
+    claims_named,
+    pods_of,
+    reservations,
+)
+from sully.controllers.claims.maker import ClaimMaker, NotMadeError
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.workloads import Recorder, is_terminating
+from sully.domain.claims import claim_statuses, may_reserve
+from sully.domain.holding import made_for
+from sully.runtime.backoff import Backoff
+from sully.views.kinds import CLAIMS, PODS, Pod
+
+NAME = "resource-claim-controller"
+COMPONENT = "resource_claim"
+"""The name under which Kubernetes tells people."""
+WORKERS = 32
+"""Kubernetes has 10; but writes that are under way together are made durable together."""
+BACKOFF = Backoff(base=0.005, cap=1000.0, jitter=0.0)
+RECORDED = WriteOptions(field_manager="ResourceClaimController", force=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """What was written to the status of a pod while the cache had this version of it."""
+
+    version: str
+    statuses: list[dict[str, Any]]
+
+
+class PodClaimsController:
+    """Makes and reserves claims, pod by pod."""
+
+    name = NAME
+
+    def __init__(
+        self, *, lookups: Lookups, maker: ClaimMaker, transport: Transport, recorder: Recorder
+    ) -> None:
+        self._lookups = lookups
+        self._maker = maker
+        self._transport = transport
+        self._recorder = recorder
+        self._told: dict[str, _Told] = {}
+        lookups.pods.on_change(self._pod_changed)
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for pods, and for the claims and templates they want."""
+        yield Watch(self._lookups.pods, own_key)
+        yield Watch(self._lookups.claims, lambda claim: pods_of(self._lookups, claim))
+        yield Watch(self._lookups.templates, self._pods_wanting)
+
+    async def reconcile(self, key: Key) -> Result:
+        """See that a pod which may run has its claims."""
+        pod = self._lookups.pods.get(key)
+        if pod is None or pod.leaving or pod.finished:
+            return DONE
+        try:
+            await self._make_claims(pod)
+        except NotMadeError as error:
+            if error.cause is not None:
+                raise error.cause from error
+            # The template is missing: when it comes we are woken.
+            return DONE
+        if pod.spec.node_name:
+            await self._reserve_claims(pod)
+        return DONE
+
+    async def _make_claims(self, pod: Pod) -> None:
+        statuses = pod.status.resource_claim_statuses
+        recorded = {each.name: each.resource_claim_name for each in statuses}
+        made: dict[str, str] = {}
+        for each in pod.spec.resource_claims:
+            # An entry without a name says that none is needed.
+            needed = each.name not in recorded or bool(recorded[each.name])
+            if each.resource_claim_template_name is None or not needed:
+                continue
+            try:
+                made[each.name] = await self._maker.ensure(pod, each, recorded.get(each.name))
+            except NotMadeError as error:
+                self._complain(pod, each.name, error)
+                raise
+        if any(recorded.get(name) != claim for name, claim in made.items()):
+            await self._tell(pod, claim_statuses(recorded, made))
+
+    async def _tell(self, pod: Pod, statuses: list[dict[str, Any]]) -> None:
+        """Write the names of its claims to a pod, unless only the cache has not seen them yet."""
+        metadata = pod.metadata
+        told = _Told(metadata.resource_version, statuses)
+        if self._told.get(metadata.uid) == told:
+            return
+        # The uid, because another pod may have the name by now.
+        who = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
+        body = {"metadata": who, "status": {"resourceClaimStatuses": statuses}}
+        await self._transport.apply(PODS, body, RECORDED, "status")
+        current = self._lookups.pods.get(key_of(pod))
+        if current is not None and current.metadata.resource_version == told.version:
+            self._told[metadata.uid] = told
+
+    def _complain(self, pod: Pod, claim: str, error: NotMadeError) -> None:
+        if error.cause is None or not is_terminating(error.cause):
+            text = f"PodResourceClaim {claim}: {error}"
+            about = reference(PODS, pod)
+            self._recorder.event(about, "Warning", "FailedResourceClaimCreation", text)
+
+    async def _reserve_claims(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        for key, made in claims_named(pod).items():
+            claim = self._lookups.claims.get(key)
+            if claim is None or (made and not made_for(claim, uid=uid, group=pod.group)):
+                continue
+            if may_reserve(claim, uid=uid, group=pod.group):
+                await self._reserve(claim, pod)
+
+    async def _reserve(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Add a pod to those who may use a claim, if that is still as the cache shows it."""
+        new = {"resource": "pods", "name": pod.metadata.name, "uid": pod.metadata.uid}
+        patch = {
+            "metadata": {"resourceVersion": claim.metadata.resource_version},
+            "status": {"reservedFor": [*reservations(claim.status.reserved_for), new]},
+        }
+        await self._transport.patch(
+            CLAIMS, key_of(claim), patch, subresource="status", options=WRITTEN
+        )
+
+    def _pods_wanting(self, template: Template) -> Iterable[Key]:
+        return map(key_of, self._lookups.pods_wanting(key_of(template)))
+
+    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        pod = old or new
+        if pod is not None:
+            self._told.pop(pod.metadata.uid, None)

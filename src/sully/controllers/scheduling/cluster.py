@@ -1,0 +1,91 @@
+"""The nodes, and the pods on them: kept from the API, and from what was decided but not yet seen.
+
+A pod counts from the moment a node was chosen for it, so that the next pod finds the room taken.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator
+
+from sully.domain.allocation.nodes import Node as Spot
+from sully.domain.scheduling.filters import NodeState
+from sully.domain.scheduling.objects import Node
+from sully.domain.scheduling.resources import Amounts, Room, amounts
+
+
+class Cluster:
+    """Nodes by name and by load."""
+
+    def __init__(self) -> None:
+        self._nodes: dict[str, NodeState] = {}
+        self._rooms: dict[str, Room] = {}
+        """Also of nodes that are gone or not there yet, as long as pods are on them."""
+        self._pods: dict[str, tuple[str, Amounts]] = {}
+        """By uid: the node, and what the pod takes of it."""
+        self._order: list[tuple[int, str]] = []
+        self._loads: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        """Return how many nodes there are."""
+        return len(self._nodes)
+
+    def by_load(self) -> Iterator[NodeState]:
+        """Yield the nodes, the emptiest first; equally empty ones by name."""
+        return (self._nodes[name] for _, name in self._order)
+
+    def get(self, name: str) -> NodeState | None:
+        """Return a node, or None."""
+        return self._nodes.get(name)
+
+    def put(self, node: Node) -> None:
+        """Take a node, new or changed."""
+        name = node.metadata.name
+        room = self._rooms.setdefault(name, Room())
+        room.allocatable = amounts(node.status.allocatable)
+        self._nodes[name] = NodeState(node, Spot(name, node.metadata.labels), room)
+        self._rank(name)
+
+    def remove(self, name: str) -> None:
+        """Drop a node."""
+        self._nodes.pop(name, None)
+        self._unrank(name)
+        room = self._rooms.get(name)
+        if room is not None and not room.pods:
+            del self._rooms[name]
+
+    def occupy(self, uid: str, node: str, requests: Amounts) -> None:
+        """Count a pod on a node; again, if it was counted otherwise."""
+        if self._pods.get(uid) == (node, requests):
+            return
+        self.vacate(uid)
+        self._pods[uid] = (node, requests)
+        self._rooms.setdefault(node, Room()).add(requests)
+        self._rank(node)
+
+    def vacate(self, uid: str) -> bool:
+        """Count a pod no longer; say whether it was."""
+        found = self._pods.pop(uid, None)
+        if found is None:
+            return False
+        node, requests = found
+        room = self._rooms[node]
+        room.add(requests, -1)
+        self._rank(node)
+        if not room.pods and node not in self._nodes:
+            del self._rooms[node]
+        return True
+
+    def _rank(self, name: str) -> None:
+        if name not in self._nodes:
+            return
+        load = self._rooms[name].load()
+        if self._loads.get(name) != load:
+            self._unrank(name)
+            self._loads[name] = load
+            insort(self._order, (load, name))
+
+    def _unrank(self, name: str) -> None:
+        load = self._loads.pop(name, None)
+        if load is not None:
+            del self._order[bisect_left(self._order, (load, name))]

@@ -1,0 +1,149 @@
+"""Devices as the scheduler keeps them: what is offered, what is taken, what is being written.
+
+An allocation counts from the moment it was decided until the API shows it, or shows that it did
+not come about; so no device is given away twice although writes take time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sully.api.resource.claim_types import AllocationResult, ResourceClaim
+from sully.api.resource.types import ResourceSlice
+from sully.domain.allocation.catalogue import Catalogue
+from sully.domain.allocation.ledger import Ledger
+from sully.domain.devices import EffectiveDevice
+from sully.domain.pools import DeviceId, PoolId, pool_of
+from sully.domain.rules import sourced
+from sully.domain.taints import SourcedTaint
+from sully.views.changes import Change
+from sully.views.inventory import Inventory
+
+
+class Shelf:
+    """The inventory, in the form in which offers are made from it."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self._inventory = inventory
+
+    def pools_for(self, node: str) -> list[PoolId]:
+        """Return the pools with slices that are, or may be, for a node."""
+        return self._inventory.pools_for(node)
+
+    def slices(self, pool: PoolId) -> list[ResourceSlice]:
+        """Return all slices of a pool, by name."""
+        found = self._inventory.pool(pool)
+        if found is None:
+            return []
+        return [found.slices[name] for name in sorted(found.slices)]
+
+    def devices(self, slice_: ResourceSlice) -> Iterable[EffectiveDevice]:
+        """Yield the devices of a slice, patched and tainted.
+
+        Of a generation that was replaced elsewhere there are none: nobody knows their taints.
+        """
+        id_ = pool_of(slice_)
+        pool = self._inventory.pool(id_)
+        if pool is None or pool.generation != slice_.spec.pool.generation:
+            return
+        for device in slice_.spec.devices:
+            found = self._inventory.device(DeviceId(*id_, device.name))
+            # By name: a device that did not change is remembered with an older state of its slice.
+            if found and found.published.slice.metadata.name == slice_.metadata.name:
+                yield found
+
+
+@dataclass(slots=True)
+class _InFlight:
+    allocation: AllocationResult
+    version: int | None = None
+    """The version in which it was written, once it was."""
+
+
+class Devices:
+    """Offers and uses of devices."""
+
+    def __init__(self, inventory: Inventory) -> None:
+        self.inventory = inventory
+        self.catalogue = Catalogue(Shelf(inventory))
+        self.ledger = Ledger()
+        self._in_flight: dict[str, _InFlight] = {}
+        self._versions: dict[str, int] = {}
+        """The last version that was seen of claims that are in flight."""
+
+    def changed(self, change: Change) -> None:
+        """Take a change of the inventory."""
+        self.catalogue.touch(change.pools)
+
+    def taints(self, device: DeviceId) -> tuple[SourcedTaint, ...]:
+        """Return the taints of a device; of one that is not published, those of rules."""
+        found = self.inventory.device(device)
+        if found is not None:
+            return found.taints
+        return tuple(sourced(rule) for rule in self.inventory.rules_for(device))
+
+    def is_in_flight(self, claim: ResourceClaim) -> bool:
+        """Say whether a claim is being allocated."""
+        return claim.metadata.uid in self._in_flight
+
+    def assume(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
+        """Count an allocation that is going to be written."""
+        uid = claim.metadata.uid
+        self._in_flight[uid] = _InFlight(allocation)
+        self._versions[uid] = int(claim.metadata.resource_version)
+        self.ledger.take(allocation)
+
+    def written(self, claim: ResourceClaim) -> None:
+        """Note that the API has an allocation; it counts as ours until we have seen it there."""
+        entry = self._in_flight.get(claim.metadata.uid)
+        if entry is not None:
+            entry.version = int(claim.metadata.resource_version)
+            self._settle(claim.metadata.uid)
+
+    def abandon(self, uid: str) -> None:
+        """Drop an allocation if it was not written; one that was is the API's to show."""
+        entry = self._in_flight.get(uid)
+        if entry is not None and entry.version is None:
+            self._drop(uid)
+
+    def _drop(self, uid: str) -> None:
+        entry = self._in_flight.pop(uid, None)
+        self._versions.pop(uid, None)
+        if entry is not None:
+            self.ledger.release(entry.allocation)
+
+    def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
+        """Take a change of a claim; say whether devices became free."""
+        before, after = _allocation(old), _allocation(new)
+        if before != after:
+            if after is not None:
+                self.ledger.take(after)
+            if before is not None:
+                self.ledger.release(before)
+        self._saw(old, new)
+        return before is not None and before != after
+
+    def _saw(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        if new is None:
+            if old is not None:
+                self._drop(old.metadata.uid)
+            return
+        uid = new.metadata.uid
+        if uid not in self._in_flight:
+            return
+        if new.status.allocation is not None:
+            self._drop(uid)
+            return
+        self._versions[uid] = int(new.metadata.resource_version)
+        self._settle(uid)
+
+    def _settle(self, uid: str) -> None:
+        """Drop what was written and taken back before we saw it."""
+        version = self._in_flight[uid].version
+        if version is not None and self._versions[uid] >= version:
+            self._drop(uid)
+
+
+def _allocation(claim: ResourceClaim | None) -> AllocationResult | None:
+    return claim.status.allocation if claim is not None else None

@@ -1,0 +1,107 @@
+"""Pods that want a node: those to look at now, the most important first, and those that wait.
+
+A pod that was refused waits until something changes that its refusal was about (`Concern`), or
+something of its own. Nothing here is ever tried again because time has passed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from heapq import heappop, heappush
+from itertools import count
+
+from sully.client.transport import COLLECTION, Key
+from sully.domain.scheduling.decisions import Concern
+from sully.domain.scheduling.objects import Pod
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_Rank = tuple[int, datetime, int]
+
+
+@dataclass(slots=True)
+class _Entry:
+    rank: _Rank
+    active: bool = False
+    concern: Concern = Concern.NOTHING
+
+
+class Queue:
+    """Pods without a node."""
+
+    def __init__(self) -> None:
+        self._entries: dict[Key, _Entry] = {}
+        self._heap: list[tuple[_Rank, Key]] = []
+        self._order = count()
+        self._listeners: list[Callable[[], None]] = []
+
+    def __len__(self) -> int:
+        """Return how many pods are to be looked at now."""
+        return sum(each.active for each in self._entries.values())
+
+    def add(self, key: Key, pod: Pod) -> None:
+        """Look at a pod soon."""
+        known = self._entries.get(key)
+        place = known.rank[2] if known is not None else next(self._order)
+        created = pod.metadata.creation_timestamp or _EPOCH
+        rank = (-(pod.spec.priority or 0), created, place)
+        if known is not None and known.rank != rank:
+            known.rank, known.active = rank, False
+        elif known is None:
+            self._entries[key] = _Entry(rank)
+        self.touch(key)
+
+    def touch(self, key: Key) -> None:
+        """Look again at a pod that waits, because something of its own changed."""
+        entry = self._entries.get(key)
+        if entry is None or entry.active:
+            return
+        entry.active = True
+        heappush(self._heap, (entry.rank, key))
+        self._tell()
+
+    def wake(self, concern: Concern) -> None:
+        """Look again at all pods whose refusal was about this."""
+        for key, entry in list(self._entries.items()):
+            if entry.concern & concern:
+                self.touch(key)
+
+    def remove(self, key: Key) -> None:
+        """Forget a pod."""
+        self._entries.pop(key, None)
+
+    def pop(self) -> Key | None:
+        """Take the pod that comes first; it stays known, and waits for nothing yet."""
+        while self._heap:
+            rank, key = heappop(self._heap)
+            entry = self._entries.get(key)
+            # Anything else was overtaken: removed, or ranked anew since.
+            if entry is not None and entry.active and entry.rank == rank:
+                entry.active, entry.concern = False, Concern.NOTHING
+                return key
+        return None
+
+    def park(self, key: Key, concern: Concern) -> None:
+        """Let a pod wait until something changes."""
+        entry = self._entries.get(key)
+        if entry is not None:
+            entry.concern = concern
+
+    def enqueue(
+        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
+    ) -> Callable[[], None]:
+        """Tell whoever schedules that there is something to do."""
+
+        def handle() -> None:
+            for key in to_keys(COLLECTION):
+                add(key)
+
+        self._listeners.append(handle)
+        if self._heap:
+            handle()
+        return lambda: self._listeners.remove(handle)
+
+    def _tell(self) -> None:
+        for listener in list(self._listeners):
+            listener()

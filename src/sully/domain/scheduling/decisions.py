@@ -1,0 +1,116 @@
+"""Where a pod goes: the nodes that fit, the best of them, or why there is none.
+
+Nodes come with the emptiest first, so the first that fits is the best unless devices differ in how
+well they suit. Nothing here waits or writes; what must change before it is worth asking again is
+part of a refusal (`Concern`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Flag, auto
+from typing import Protocol
+
+from sully.domain.allocation.verdicts import Allocated, Failed, Refused
+from sully.domain.scheduling import messages
+from sully.domain.scheduling.filters import NodeState, Rejection, rejects
+from sully.domain.scheduling.objects import Pod
+from sully.domain.scheduling.resources import Amounts
+
+UNSCHEDULABLE = "Unschedulable"
+ERROR = "SchedulerError"
+
+
+class Concern(Flag):
+    """What must change before a pod is worth another look."""
+
+    NOTHING = 0
+    NODES = auto()
+    ROOM = auto()
+    DEVICES = auto()
+    CLASSES = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """No node for a pod."""
+
+    message: str
+    reason: str = UNSCHEDULABLE
+    concern: Concern = Concern.NOTHING
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A node for a pod, and the devices it gets there."""
+
+    node: str
+    allocated: Allocated
+
+
+NO_DEVICES = Allocated((), ())
+
+
+class Devices(Protocol):
+    """Answers for one pod which devices it can have on a node."""
+
+    @property
+    def varied(self) -> bool:
+        """Say whether nodes may serve the pod differently well."""
+
+    def on(self, state: NodeState) -> Allocated | Refused | Failed:
+        """Choose devices on a node."""
+
+    def dislikes(self, allocated: Allocated) -> int:
+        """Count what speaks against devices without forbidding them."""
+
+    def clear(self) -> str:
+        """Say what is done so that another attempt may succeed; empty if nothing."""
+
+
+def decide(
+    pod: Pod, requests: Amounts, nodes: Iterable[NodeState], devices: Devices
+) -> Place | Refuse:
+    """Find a node for a pod."""
+    rejections: list[Rejection] = []
+    concern = Concern.NODES
+    best: tuple[tuple[int, int], Place] | None = None
+    for state in nodes:
+        rejection = rejects(state, pod, requests)
+        if rejection is not None:
+            if rejection.helped_by_leaving:
+                concern |= Concern.ROOM
+            rejections.append(rejection)
+            continue
+        match devices.on(state):
+            case Allocated() as allocated:
+                place = Place(state.node.metadata.name, allocated)
+                if not devices.varied:
+                    return place
+                rank = (devices.dislikes(allocated), -allocated.preference)
+                best = (rank, place) if best is None or rank < best[0] else best
+            case Refused(reason):
+                concern |= Concern.DEVICES | Concern.CLASSES
+                rejections.append(Rejection((reason,)))
+            case Failed(error):
+                return Refuse(messages.in_filter(error), ERROR, ~Concern.NOTHING)
+    return best[1] if best is not None else _refuse(pod, rejections, devices, concern)
+
+
+def _refuse(pod: Pod, rejections: list[Rejection], devices: Devices, concern: Concern) -> Refuse:
+    if not rejections:
+        return Refuse(messages.NO_NODES, concern=concern)
+    never = pod.spec.preemption_policy == "Never"
+    done = [text for text in (devices.clear(),) if text]
+    after = [*done, messages.preemption(rejections, never=never)]
+    return Refuse(messages.by_nodes(rejections, after), concern=concern)
+
+
+def refuse_everywhere(pod: Pod, reason: str, nodes: int, concern: Concern) -> Refuse:
+    """Refuse a pod for a reason that has nothing to do with nodes."""
+    if not nodes:
+        return Refuse(messages.NO_NODES, concern=concern | Concern.NODES)
+    never = pod.spec.preemption_policy == "Never"
+    told = messages.preemption([Rejection((reason,))] * nodes, never=never)
+    return Refuse(messages.by_pod(nodes, reason, [told]), concern=concern)

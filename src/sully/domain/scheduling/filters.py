@@ -1,0 +1,124 @@
+"""Which nodes a pod may run on, apart from devices; and what a pod may not ask of us.
+
+The first constraint that does not hold is the reason, in the order in which Kubernetes looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sully.domain.allocation.nodes import Node as Place
+from sully.domain.allocation.nodes import selects_node
+from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
+from sully.domain.scheduling.resources import Amounts, Room, shortages
+
+UNSCHEDULABLE: Final = "node(s) were unschedulable"
+UNTOLERATED: Final = "node(s) had untolerated taint(s)"
+NOT_CHOSEN: Final = "node(s) didn't match Pod's node affinity/selector"
+_CORDONED: Final = NodeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+_BLOCKING: Final = frozenset(("NoSchedule", "NoExecute"))
+_REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Why a node does not take a pod."""
+
+    reasons: tuple[str, ...]
+    helped_by_leaving: bool = False
+    """It would take the pod if others left."""
+
+
+@dataclass(slots=True)
+class NodeState:
+    """A node and what is on it."""
+
+    node: Node
+    place: Place
+    room: Room
+
+
+def rejects(state: NodeState, pod: Pod, requests: Amounts) -> Rejection | None:
+    """Return why a node does not take a pod, devices aside; None if it does."""
+    spec = state.node.spec
+    if spec.unschedulable and not _tolerated(_CORDONED, pod.spec.tolerations):
+        return Rejection((UNSCHEDULABLE,))
+    for taint in spec.taints:
+        if taint.effect in _BLOCKING and not _tolerated(taint, pod.spec.tolerations):
+            return Rejection((UNTOLERATED,))
+    if not chooses(pod, state.place):
+        return Rejection((NOT_CHOSEN,))
+    lacking = tuple(shortages(requests, state.room))
+    if lacking:
+        return Rejection(
+            tuple(each.text for each in lacking),
+            helped_by_leaving=all(each.could_fit for each in lacking),
+        )
+    return None
+
+
+def chooses(pod: Pod, place: Place) -> bool:
+    """Say whether a pod's own selector and affinity allow a node."""
+    if any(place.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+        return False
+    affinity = pod.spec.affinity
+    if affinity is None or affinity.node_affinity is None:
+        return True
+    required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
+    return required is None or selects_node(required, place)
+
+
+def _tolerated(taint: NodeTaint, tolerations: Iterable[Toleration]) -> bool:
+    return any(_tolerates(each, taint) for each in tolerations)
+
+
+def _tolerates(toleration: Toleration, taint: NodeTaint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    match toleration.operator:
+        case "Exists":
+            return True
+        case "Equal" | "":
+            return toleration.value == taint.value
+        case _:
+            # Comparing numbers is behind a gate that is off: tolerating too little is safe.
+            return False
+
+
+def not_evaluated(pod: Pod) -> str:
+    """Return the first field of a pod that constrains its place in a way we do not evaluate."""
+    return next(_not_evaluated(pod), "")
+
+
+def _not_evaluated(pod: Pod) -> Iterator[str]:
+    yield from _near_pods(pod)
+    for index, spread in enumerate(pod.spec.topology_spread_constraints):
+        if spread.when_unsatisfiable != "ScheduleAnyway":
+            yield f"spec.topologySpreadConstraints[{index}]"
+    if pod.spec.scheduling_group is not None:
+        yield "spec.schedulingGroup"
+    for index, volume in enumerate(pod.spec.volumes):
+        for kind in ("persistentVolumeClaim", "ephemeral"):
+            if volume.get(kind) is not None:
+                yield f"spec.volumes[{index}].{kind}"
+    yield from _host_ports("containers", pod.spec.containers)
+    yield from _host_ports("initContainers", pod.spec.init_containers)
+
+
+def _near_pods(pod: Pod) -> Iterator[str]:
+    affinity = pod.spec.affinity or Affinity()
+    for name, each in (
+        ("podAffinity", affinity.pod_affinity),
+        ("podAntiAffinity", affinity.pod_anti_affinity),
+    ):
+        if each is not None and each.required_during_scheduling_ignored_during_execution:
+            yield f"spec.affinity.{name}.{_REQUIRED}"
+
+
+def _host_ports(name: str, containers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    for index, container in enumerate(containers):
+        for place, port in enumerate(container.get("ports") or ()):
+            if port.get("hostPort"):
+                yield f"spec.{name}[{index}].ports[{place}].hostPort"

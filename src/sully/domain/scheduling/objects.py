@@ -1,0 +1,203 @@
+"""Pods and nodes as the scheduler sees them: the fields that decide where a pod runs, no others."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec import field
+
+from sully.api.resource.types import NodeSelector
+from sully.machinery.meta import OwnerReference, Wire
+
+SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
+"""The names under which pods ask for us."""
+FINISHED: Final = frozenset(("Succeeded", "Failed"))
+
+
+class Toleration(Wire, frozen=True, kw_only=True):
+    """A taint of nodes that a pod does not mind."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeTaint(Wire, frozen=True, kw_only=True):
+    """A mark that keeps pods off a node."""
+
+    key: str
+    value: str = ""
+    effect: str = ""
+
+
+class NodeAffinity(Wire, frozen=True, kw_only=True):
+    """Nodes that a pod insists on; what it merely prefers is not looked at."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+
+
+class PodAffinity(Wire, frozen=True, kw_only=True):
+    """Other pods that a pod wants near, or far."""
+
+    required_during_scheduling_ignored_during_execution: tuple[Any, ...] = ()
+
+
+class Affinity(Wire, frozen=True, kw_only=True):
+    """What a pod wants around it."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpread(Wire, frozen=True, kw_only=True):
+    """How pods should be spread."""
+
+    when_unsatisfiable: str = ""
+
+
+class PodClaim(Wire, frozen=True, kw_only=True):
+    """A claim that a pod refers to, or the template of one."""
+
+    name: str
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodClaimStatus(Wire, frozen=True, kw_only=True):
+    """The claim that was made from a template; no name means that none is needed."""
+
+    name: str
+    resource_claim_name: str | None = None
+
+
+class PodSpec(Wire, frozen=True, kw_only=True):
+    """What decides where a pod runs."""
+
+    node_name: str = ""
+    scheduler_name: str = "default-scheduler"
+    priority: int | None = None
+    preemption_policy: str = ""
+    node_selector: dict[str, str] = field(default_factory=dict)
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpread, ...] = ()
+    scheduling_gates: tuple[Any, ...] = ()
+    scheduling_group: Any = None
+    resource_claims: tuple[PodClaim, ...] = ()
+    containers: tuple[Any, ...] = ()
+    init_containers: tuple[Any, ...] = ()
+    resources: Any = None
+    overhead: dict[str, str] = field(default_factory=dict)
+    volumes: tuple[Any, ...] = ()
+
+
+class PodCondition(Wire, frozen=True, kw_only=True):
+    """One aspect of a pod's state."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class PodStatus(Wire, frozen=True, kw_only=True):
+    """What became of a pod."""
+
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
+
+
+class PodMetadata(Wire, frozen=True, kw_only=True):
+    """Which pod it is, and since when."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    creation_timestamp: datetime | None = None
+    deletion_timestamp: datetime | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+
+
+class Pod(Wire, frozen=True, kw_only=True):
+    """A pod that has a node, or wants one."""
+
+    metadata: PodMetadata = PodMetadata()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def label(self) -> str:
+        """Return its name as texts write it."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def finished(self) -> bool:
+        """Say whether it ran to its end."""
+        return self.status.phase in FINISHED
+
+    @property
+    def waits(self) -> bool:
+        """Say whether it is for us to find a node."""
+        return (
+            not self.spec.node_name
+            and self.spec.scheduler_name in SCHEDULERS
+            and self.metadata.deletion_timestamp is None
+            and not self.finished
+            and not self.spec.scheduling_gates
+        )
+
+    def asks_as(self, other: Pod) -> bool:
+        """Say whether it asks for the same as another state of it."""
+        return (
+            self.spec == other.spec
+            and self.status.resource_claim_statuses == other.status.resource_claim_statuses
+        )
+
+    def condition(self, type_: str) -> PodCondition | None:
+        """Return one of its conditions, or None."""
+        return next((each for each in self.status.conditions if each.type == type_), None)
+
+
+class NodeSpec(Wire, frozen=True, kw_only=True):
+    """Whom a node wants."""
+
+    unschedulable: bool = False
+    taints: tuple[NodeTaint, ...] = ()
+
+
+class NodeStatus(Wire, frozen=True, kw_only=True):
+    """What a node has for pods."""
+
+    allocatable: dict[str, str] = field(default_factory=dict)
+
+
+class NodeMetadata(Wire, frozen=True, kw_only=True):
+    """Which node it is."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class Node(Wire, frozen=True, kw_only=True):
+    """A node that may take pods."""
+
+    metadata: NodeMetadata = NodeMetadata()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    def offers_as(self, other: Node) -> bool:
+        """Say whether it is the same to pods as another state of it."""
+        return (self.metadata.labels, self.spec, self.status) == (
+            other.metadata.labels,
+            other.spec,
+            other.status,
+        )

@@ -1,0 +1,101 @@
+"""How much a pod takes of a node, and how full a node is.
+
+Amounts are whole numbers of nano units, so that sums are exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from sully.api.core.pods.aggregate import POD_LEVEL, container_requests
+from sully.domain.scheduling.objects import Pod
+from sully.machinery.quantity import parse_quantity
+
+Amounts = Mapping[str, int]
+
+PODS: Final = "pods"
+TOO_MANY: Final = "Too many pods"
+_NANO: Final = 1_000_000_000
+_ASSUMED: Final = {"cpu": _NANO // 10, "memory": 200 * 1024 * 1024 * _NANO}
+"""What a pod that says nothing counts for in the load, so that such pods spread as well."""
+_FULL: Final = 1_000_000
+
+
+@lru_cache(maxsize=4096)
+def nanos(text: str) -> int:
+    """Return a quantity as a number of nano units."""
+    return parse_quantity(text).nanos
+
+
+def amounts(texts: Mapping[str, str]) -> dict[str, int]:
+    """Read quantities."""
+    return {name: nanos(text) for name, text in texts.items()}
+
+
+def requests_of(pod: Pod) -> dict[str, int]:
+    """Return what a pod asks a node for: its containers, or what it says for all of them."""
+    parts: dict[str, Any] = {
+        "containers": [_with_resources(each) for each in pod.spec.containers],
+        "initContainers": [_with_resources(each) for each in pod.spec.init_containers],
+    }
+    found = amounts(container_requests(parts))
+    own = (pod.spec.resources or {}).get("requests") or {}
+    found |= amounts({name: text for name, text in own.items() if name in POD_LEVEL})
+    for name, extra in amounts(pod.spec.overhead).items():
+        found[name] = found.get(name, 0) + extra
+    return {name: amount for name, amount in found.items() if amount}
+
+
+def _with_resources(container: Mapping[str, Any]) -> dict[str, Any]:
+    return {**container, "resources": container.get("resources") or {}}
+
+
+@dataclass(slots=True)
+class Room:
+    """What a node has, and what of it is taken."""
+
+    allocatable: Amounts = field(default_factory=dict)
+    used: dict[str, int] = field(default_factory=dict)
+    counted: dict[str, int] = field(default_factory=dict)
+    """Like `used` for cpu and memory, but no pod counts as nothing."""
+    pods: int = 0
+
+    def add(self, requests: Amounts, sign: int = 1) -> None:
+        """Put a pod on the node, or with -1 take it away."""
+        self.pods += sign
+        for name, amount in requests.items():
+            self.used[name] = self.used.get(name, 0) + sign * amount
+        for name, least in _ASSUMED.items():
+            self.counted[name] = self.counted.get(name, 0) + sign * requests.get(name, least)
+
+    def load(self) -> int:
+        """Return how full the node is, in millionths, over cpu and memory."""
+        shares = [
+            self.counted.get(name, 0) * _FULL // self.allocatable[name]
+            for name in POD_LEVEL
+            if self.allocatable.get(name)
+        ]
+        return sum(shares) // len(shares) if shares else _FULL
+
+
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """Something that a node has too little of."""
+
+    text: str
+    could_fit: bool
+    """It would be enough if other pods left."""
+
+
+def shortages(requests: Amounts, room: Room) -> Iterator[Shortage]:
+    """Yield what a node has too little of for one more pod."""
+    most = room.allocatable.get(PODS, 0)
+    if room.pods * _NANO + _NANO > most:
+        yield Shortage(TOO_MANY, could_fit=most > 0)
+    for name, amount in requests.items():
+        has = room.allocatable.get(name, 0)
+        if amount > has - room.used.get(name, 0):
+            yield Shortage(f"Insufficient {name}", could_fit=amount <= has)

@@ -1,0 +1,46 @@
+"""Remembering who is gone."""
+
+from __future__ import annotations
+
+from sully.client.informer import Informer
+from sully.client.transport import WatchEvent
+from sully.controllers.claims import departed
+from sully.controllers.claims.departed import Departed
+from sully.testing.clock import FakeClock
+from sully.views.kinds import PODS, Pod, PodMetadata
+
+
+class Feed:
+    """An informer that a test feeds by hand."""
+
+    def __init__(self, world_transport: object = None) -> None:
+        self.informer: Informer[Pod] = Informer(world_transport, PODS, clock=FakeClock())  # type: ignore[arg-type]  # it is never run
+
+    def tell(self, type_: str, uid: str) -> None:
+        pod = Pod(metadata=PodMetadata(name=uid, namespace="a", uid=uid, resource_version="1"))
+        self.informer.change(WatchEvent(type_, pod, "1"))  # type: ignore[arg-type]  # a word of the wire
+
+
+def test_who_went_is_remembered_until_it_comes_back() -> None:
+    feed = Feed()
+    gone = Departed(feed.informer)
+
+    feed.tell("ADDED", "u")
+    assert "u" not in gone
+    feed.tell("DELETED", "u")
+    assert "u" in gone
+    feed.tell("ADDED", "u")
+    assert "u" not in gone
+
+
+def test_the_longest_gone_are_forgotten() -> None:
+    feed = Feed()
+    gone = Departed(feed.informer)
+
+    for each in range(departed.REMEMBERED + 1):
+        feed.tell("ADDED", str(each))
+        feed.tell("DELETED", str(each))
+
+    assert len(gone) == departed.REMEMBERED
+    assert "0" not in gone
+    assert str(departed.REMEMBERED) in gone

@@ -1,0 +1,211 @@
+"""A world with templates, claims and pods, and the claim controller in it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
+from sully.client.calls import Call
+from sully.client.direct import DirectTransport, Reply
+from sully.client.events import EVENTS, EventRecorder
+from sully.client.options import DeleteOptions
+from sully.client.transport import Key, Kind
+from sully.controllers.claims import lookups
+from sully.controllers.claims.controller import COMPONENT, NAME, PodClaimsController
+from sully.controllers.claims.lookups import Lookups
+from sully.controllers.claims.maker import ClaimMaker
+from sully.controllers.claims.metrics import ClaimMetrics
+from sully.controllers.claims.releasing import ReleaseController
+from sully.controllers.manager import Manager
+from sully.domain.claims import FINALIZER
+from sully.machinery.errors import ApiError, NotFound
+from sully.runtime.metrics import Metrics
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+from sully.views import kinds
+
+CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
+NOW = DeleteOptions(grace_period_seconds=0)
+SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
+
+
+class Noted(DirectTransport):
+    """A transport that keeps a list of what was asked, and fails where a test wants it to."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
+        self.calls: list[str] = []
+        self.failures: dict[str, list[Exception]] = {}
+        self.losses: dict[str, list[Exception]] = {}
+        """As failures, but what was asked happens nevertheless."""
+        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
+
+    async def _call(self, call: Call) -> Reply:
+        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
+        what = f"{call.verb} {call.ref.plural}{part}"
+        if call.ref.plural != "events":
+            self.calls.append(what)
+        if what in self.before:
+            await self.before.pop(what)()
+        if self.failures.get(what):
+            raise self.failures[what].pop()
+        reply = await super()._call(call)
+        if self.losses.get(what):
+            raise self.losses[what].pop()
+        return reply
+
+
+@dataclass
+class Claiming:
+    """How the controller is made, and what it did."""
+
+    transport: Noted | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    _counted: ClaimMetrics | None = None
+
+    def make(self, world: World, manager: Manager) -> PodClaimsController:
+        """Build both halves; the one that is returned is still to be added."""
+        found = Lookups(
+            pods=manager.informer(kinds.PODS),
+            claims=manager.informer(kinds.CLAIMS),
+            templates=manager.informer(lookups.TEMPLATES),
+        )
+        self.transport = self.transport or Noted(world)
+        self._counted = self._counted or ClaimMetrics(self.metrics)
+        self._counted.follow(found.claims)
+        recorder = EventRecorder(self.transport, COMPONENT, clock=world.clock)
+        manager.alongside(recorder.run)
+        manager.add(ReleaseController(lookups=found, transport=self.transport), backoff=CALM)
+        return PodClaimsController(
+            lookups=found,
+            maker=ClaimMaker(lookups=found, transport=self.transport, metrics=self._counted),
+            transport=self.transport,
+            recorder=recorder,
+        )
+
+    @property
+    def asked(self) -> Noted:
+        assert self.transport is not None
+        return self.transport
+
+    def writes(self) -> list[str]:
+        return [each for each in self.asked.calls if not each.startswith("get ")]
+
+
+def controller() -> Make:
+    """Return a way to make the controller, for tests that do not look at its calls."""
+    return Claiming().make
+
+
+async def prepare(world: World, name: str = "a") -> None:
+    await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
+    await world.create(ACCOUNTS, name, "default")
+
+
+async def template(world: World, name: str = "t", **metadata: Any) -> Obj:
+    spec: Obj = {"spec": SPEC}
+    if metadata:
+        spec["metadata"] = metadata
+    return await world.create(TEMPLATES, "a", name, spec=spec)
+
+
+async def pod(
+    world: World, name: str = "p", node: str = "", named: str = "", **templates: str
+) -> Obj:
+    """Make a pod that wants claims from templates (`g="t"`), or one that has a name."""
+    wanted = [
+        {"name": claim, "resourceClaimTemplateName": each} for claim, each in templates.items()
+    ]
+    if named:
+        wanted.append({"name": named, "resourceClaimName": named})
+    spec: Obj = {"containers": [{"name": "c", "image": "i"}], "resourceClaims": wanted}
+    if node:
+        spec["nodeName"] = node
+    return await world.create(PODS, "a", name, spec=spec)
+
+
+async def claim(world: World, name: str = "c", owner: Obj | None = None, **metadata: Any) -> Obj:
+    if owner is not None:
+        made_for = {"name": owner["metadata"]["name"], "uid": owner["metadata"]["uid"]}
+        reference = {"apiVersion": "v1", "kind": "Pod", "controller": True, **made_for}
+        metadata["ownerReferences"] = [reference]
+    return await world.create(CLAIMS, "a", name, metadata=metadata, spec=SPEC)
+
+
+def used_by(pod: Obj) -> Obj:
+    metadata = pod["metadata"]
+    return {"resource": "pods", "name": metadata["name"], "uid": metadata["uid"]}
+
+
+def nobody(uid: str = "5f3b1c52-0000-4000-8000-000000000000", name: str = "ghost") -> Obj:
+    return {"resource": "pods", "name": name, "uid": uid}
+
+
+async def allocate(
+    world: World, name: str = "c", *consumers: Obj, protected: bool = True, **status: Any
+) -> None:
+    """Give a claim a device as the scheduler does: first the finalizer, then the status."""
+    key = Key("a", name)
+    if protected:
+        await world.admin.patch(CLAIMS, key, {"metadata": {"finalizers": [FINALIZER]}})
+    filled = {"allocation": {"devices": {"results": [RESULT]}}, "reservedFor": list(consumers)}
+    await world.admin.patch(CLAIMS, key, {"status": filled | status}, subresource="status")
+
+
+async def set_status(world: World, name: str = "p", **status: Any) -> None:
+    await world.admin.patch(PODS, Key("a", name), {"status": status}, subresource="status")
+
+
+async def bind(world: World, name: str = "p", node: str = "node-1") -> None:
+    target = {"metadata": {"namespace": "a", "name": name}, "target": {"name": node}}
+    await world.admin.create(PODS.read_as(dict), target, "binding")
+
+
+async def delete(world: World, kind: Kind[Obj], name: str, options: DeleteOptions = NOW) -> None:
+    await world.admin.delete(kind, Key("a", name), options)
+
+
+async def claims(world: World) -> dict[str, Obj]:
+    return {each["metadata"]["name"]: each for each in (await world.admin.list(CLAIMS, "a")).items}
+
+
+async def get_claim(world: World, name: str = "c") -> Obj | None:
+    try:
+        return await world.admin.get(CLAIMS, Key("a", name))
+    except NotFound:
+        return None
+
+
+async def state(world: World, name: str = "c") -> str:
+    """Say in a word or two how a claim stands."""
+    found = await get_claim(world, name)
+    if found is None:
+        return "gone"
+    status, metadata = found["status"], found["metadata"]
+    words = [
+        "allocated" if "allocation" in status else "",
+        ",".join(each["name"] for each in status.get("reservedFor") or ()),
+        "protected" if FINALIZER in metadata.get("finalizers", ()) else "",
+        "leaving" if "deletionTimestamp" in metadata else "",
+    ]
+    return " ".join(filter(None, words)) or "free"
+
+
+async def recorded(world: World, name: str = "p") -> dict[str, str]:
+    """Return the claims that the status of a pod names."""
+    found = await world.admin.get(PODS, Key("a", name))
+    entries = found["status"].get("resourceClaimStatuses") or ()
+    return {each["name"]: each.get("resourceClaimName", "") for each in entries}
+
+
+async def said(world: World) -> list[tuple[str, str, str]]:
+    found = (await world.admin.list(EVENTS, "a")).items
+    return [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in found]
+
+
+def broken(error: type[ApiError], text: str = "it broke") -> list[Exception]:
+    return [error(text)]
