@@ -48,6 +48,7 @@ clients:
 
 bench: $(DEV_STAMP) ## measure the API server on this machine; ARGS="--store memory --seconds 1"
 	$(BIN)/python bench/api.py $(ARGS)
+	$(BIN)/python bench/cel.py
 
 robust: $(DEV_STAMP) ## hundreds of kills, and hostile input for minutes; ARGS="crashes --seed 7"
 	$(BIN)/python tools/robust.py $(ARGS)
