@@ -49,7 +49,7 @@ def main() -> int:
 def _follow(plane: Process) -> None:
     """Show what the server says until it ends, or someone ends it."""
     try:
-        for line in plane.child.stdout or ():
+        for line in plane.output():
             print(line, end="", flush=True)
     except KeyboardInterrupt:
         print()

@@ -39,6 +39,9 @@ from sully.controllers.namespaces.content import Content, namespaced_kinds
 from sully.controllers.namespaces.controller import BACKOFF, NamespacesController
 from sully.controllers.replicasets.controller import ReplicaSetController
 from sully.controllers.rootca.controller import CONFIG_MAPS, PUBLISHED, RootCaController
+from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
+from sully.controllers.scheduling.wiring import add_scheduler
+from sully.controllers.scheduling.wiring import options as scheduling_options
 from sully.controllers.serviceaccounts.controller import ACCOUNTS, ServiceAccountsController
 from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, REPLICA_SETS, Pods
 from sully.controllers.workloads import PODS as WORKLOAD_PODS
@@ -103,6 +106,7 @@ class Config:
     anonymous: bool = False  # whether roles decide what those without credentials may do
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
     allowance: Allowance = field(default_factory=Allowance)
+    scheduler: bool = True
 
 
 class ControlPlane:
@@ -243,8 +247,18 @@ def _controllers(plane: ControlPlane, clock: Clock, metrics: Metrics) -> Manager
     manager.add(_garbage_collector(plane, manager, clock), workers=garbagecollection.WORKERS)
     _add_workloads(plane, manager, clock)
     _add_claims(plane, manager, clock, metrics)
+    inventory = _inventory(plane, manager)
     if plane.config.gates["DRADeviceTaints"]:
-        _add_eviction(plane, manager, clock, metrics)
+        _add_eviction(plane, manager, inventory, clock, metrics)
+    if plane.config.scheduler:
+        add_scheduler(
+            manager,
+            transport=_transport(plane, SCHEDULER),
+            inventory=inventory,
+            clock=clock,
+            ids=plane.api.writer.ids,
+            settings=scheduling_options(plane.config.gates, strict=plane.config.strict_compat),
+        )
     return manager
 
 
@@ -328,16 +342,21 @@ def _add_claims(plane: ControlPlane, manager: Manager, clock: Clock, metrics: Me
         manager.add(controller, workers=claims.WORKERS, backoff=claims.BACKOFF)
 
 
-def _add_eviction(plane: ControlPlane, manager: Manager, clock: Clock, metrics: Metrics) -> None:
-    strict, name = plane.config.strict_compat, EvictionController.name
-    inventory = Inventory(
+def _inventory(plane: ControlPlane, manager: Manager) -> Inventory:
+    return Inventory(
         slices=manager.informer(SLICES),
         classes=manager.informer(CLASSES),
         rules=manager.informer(RULES),
         # The reference has no such kind.
-        patches=None if strict else manager.informer(PATCHES),
+        patches=None if plane.config.strict_compat else manager.informer(PATCHES),
         features=features(plane.config.gates),
     )
+
+
+def _add_eviction(
+    plane: ControlPlane, manager: Manager, inventory: Inventory, clock: Clock, metrics: Metrics
+) -> None:
+    strict, name = plane.config.strict_compat, EvictionController.name
     usage = Usage(
         pods=manager.informer(PODS), claims=manager.informer(CLAIMS), extended_resources=not strict
     )
@@ -369,7 +388,7 @@ def _add_eviction(plane: ControlPlane, manager: Manager, clock: Clock, metrics: 
 def _transport(plane: ControlPlane, name: str) -> DirectTransport:
     """Return a controller's own access, so that the API can tell who did what."""
     user = User(f"system:serviceaccount:kube-system:{name}", CONTROLLER_GROUPS)
-    if name == MANAGER:
+    if name in (MANAGER, SCHEDULER):
         user = User(f"system:{name}", ("system:authenticated",))
     return DirectTransport(InProcess(plane.api, user, agent=name))
 

@@ -1,8 +1,6 @@
 """A control plane as users run it, and a namespace for every test."""
 
-import collections
 import itertools
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,12 +29,7 @@ _CLUSTER_WIDE = (
 def plane() -> Iterator[Process]:
     """Run `sully up` once for all tests that only use it."""
     with process("--store", "sqlite") as up:
-        # Somebody must read its log, or it waits for ever once the pipe is full.
-        reader = threading.Thread(target=collections.deque, args=(up.child.stdout, 0))
-        reader.start()
         yield up
-        up.stop()
-        reader.join()
 
 
 @pytest.fixture(scope="session")

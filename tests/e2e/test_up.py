@@ -143,8 +143,7 @@ def test_logs_for_programs_are_json(tmp_path: Path) -> None:
         with admin.open(
             "GET", "/api/v1/namespaces?watch=true&fieldSelector=metadata.name%3Dlogged"
         ):
-            assert up.child.stdout is not None
-            line = next(line for line in up.child.stdout if "logged" in line)
+            line = next(line for line in up.output() if "logged" in line)
 
     entry = json.loads(line)
     assert entry["namespace"] == "logged"

@@ -18,7 +18,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from queue import SimpleQueue
 
 from sully.app import Config, ControlPlane, running
 from sully.machinery.gates import Gates
@@ -54,11 +54,16 @@ class Process:
     child: subprocess.Popen[str]
     data_dir: Path
     url: str
+    said: "SimpleQueue[str]"  # what it says once it is ready; an empty text is the end
 
     @property
     def kubeconfig(self) -> Path:
         """Return the admin's kubeconfig."""
         return self.data_dir / "kubeconfig"
+
+    def output(self) -> Iterator[str]:
+        """Read what it says, line by line, until it ends."""
+        return iter(self.said.get, "")
 
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""
@@ -82,7 +87,8 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
         )
         try:
-            yield Process(child, where, _ready(child))
+            url = _ready(child)
+            yield Process(child, where, url, _follow(child))
         finally:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
@@ -95,10 +101,18 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
                 child.stdout.close()
 
 
-def _drain(output: IO[str]) -> None:
-    with suppress(ValueError):  # closed at the end
-        for _line in output:
-            pass
+def _follow(child: "subprocess.Popen[str]") -> "SimpleQueue[str]":
+    """Go on reading what a process says: it would stop once the pipe is full."""
+    said: SimpleQueue[str] = SimpleQueue()
+
+    def read() -> None:
+        with suppress(ValueError):  # closed at the end
+            for line in child.stdout or ():
+                said.put(line)
+        said.put("")
+
+    threading.Thread(target=read, daemon=True).start()
+    return said
 
 
 def _ready(child: "subprocess.Popen[str]") -> str:
@@ -111,7 +125,5 @@ def _ready(child: "subprocess.Popen[str]") -> str:
         if found := re.search(r"https://\S+", line):
             url = url or found[0]
         if line.startswith("ready after"):
-            # Somebody must go on reading, or the process stops when the pipe is full.
-            threading.Thread(target=_drain, args=(child.stdout,), daemon=True).start()
             return url
     raise RuntimeError("sully up ended before it was ready:\n" + "".join(said))

@@ -11,6 +11,7 @@ from controllers.claims.using import (
     CLAIMS,
     TEMPLATES,
     Claiming,
+    allocate,
     broken,
     claim,
     claims,
@@ -25,10 +26,10 @@ from controllers.claims.using import (
 )
 from controllers.lifecycles import Late
 from controllers.world import NAMESPACES, PODS, Obj, World
-from sully.client.options import DeleteOptions, WriteOptions
+from sully.client.options import DeleteOptions, WatchOptions, WriteOptions
 from sully.client.transport import Key, UnreachableError
 from sully.controllers.claims.names import names_for
-from sully.domain.claims import POD_CLAIM, Wanted
+from sully.domain.claims import EXTENDED, POD_CLAIM, Wanted
 from sully.machinery.errors import InternalError
 
 
@@ -191,29 +192,6 @@ async def test_a_cache_of_claims_that_lags_behind_makes_no_second_one(world: Wor
     assert list(await claims(world)) == list((await recorded(world)).values())
 
 
-async def test_a_cache_of_pods_that_lags_behind_costs_no_second_write(world: World) -> None:
-    claiming = Claiming()
-    await prepare(world)
-    await template(world)
-    late = Late(world, "pods")
-
-    async def hold_back() -> None:
-        late.__enter__()
-
-    async with world.controlled(claiming.make):
-        await world.settle()
-        claiming.asked.before["create resourceclaims"] = hold_back
-        await pod(world, g="t")
-        await world.settle()
-        # The news of the claim have come, those of the pod's status have not.
-        assert claiming.asked.calls == ["create resourceclaims", "apply pods/status"]
-        late.__exit__()
-        await world.settle()
-
-    assert claiming.asked.calls == ["create resourceclaims", "apply pods/status"]
-    assert list(await claims(world)) == list((await recorded(world)).values())
-
-
 async def test_two_controllers_at_once_make_one_claim(world: World) -> None:
     await prepare(world)
     await template(world)
@@ -370,15 +348,16 @@ async def test_a_failure_is_told_counted_and_tried_again(world: World) -> None:
 
 
 async def test_nobody_complains_while_a_namespace_goes(world: World) -> None:
+    claiming = Claiming()
     await prepare(world)
     await template(world)
     await pod(world, g="t")
     await world.admin.delete(NAMESPACES, Key("", "a"))
-    async with world.controlled(controller()):
+    async with world.controlled(claiming.make):
         await world.settle()
 
-    assert await claims(world) == {}
-    assert await said(world) == []
+    assert claiming.asked.calls == ["create resourceclaims"]
+    assert claiming.asked.events == 0
 
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
@@ -421,8 +400,22 @@ async def test_a_pod_of_the_same_name_does_not_inherit(world: World) -> None:
 
     new = await world.admin.get(PODS, Key("a", "p"))
     assert new["metadata"]["uid"] != first["metadata"]["uid"]
-    assert await recorded(world) == {"g": names_of(new)[0]}
     assert set(await claims(world)) == {names_of(new)[0]}
+    assert await _ever_recorded(world, since=first) == {names_of(new)[0]}
+
+
+async def _ever_recorded(world: World, since: Obj) -> set[str]:
+    """Return the claims that pods of this name have been told of."""
+    names: set[str] = set()
+    last = (await world.admin.get(PODS, Key("a", "p")))["metadata"]["resourceVersion"]
+    options = WatchOptions(resource_version=since["metadata"]["resourceVersion"])
+    async for event in world.admin.watch(PODS, "a", options):
+        assert event.object is not None
+        told = event.object["status"].get("resourceClaimStatuses") or ()
+        names |= {each["resourceClaimName"] for each in told}
+        if event.resource_version == last:
+            break
+    return names
 
 
 async def test_the_spec_is_taken_as_it_stands(world: World) -> None:
@@ -437,3 +430,30 @@ async def test_the_spec_is_taken_as_it_stands(world: World) -> None:
 
     (made,) = (await claims(world)).values()
     assert made["spec"] == made_from["spec"]["spec"]
+
+
+async def test_how_many_claims_there_are_can_be_read(world: World) -> None:
+    claiming = Claiming()
+    await prepare(world)
+    await template(world)
+
+    def count(allocated: str, source: str) -> float | None:
+        labels = {"allocated": allocated, "admin_access": "false", "source": source}
+        return claiming.metrics.registry.get_sample_value(
+            "dynamic_resource_allocation_resource_claims", labels
+        )
+
+    async with world.controlled(claiming.make):
+        await pod(world, g="t")
+        await claim(world)
+        await claim(world, "x", annotations={EXTENDED: "true"})
+        await world.settle()
+        assert count("false", "resource_claim_template") == 1
+        assert count("false", "extended_resource") == 1
+        assert count("false", "") == 1
+        await allocate(world)
+        await delete(world, CLAIMS, "x")
+        await world.settle()
+
+    assert (count("false", ""), count("true", "")) == (0, 1)
+    assert count("false", "extended_resource") == 0

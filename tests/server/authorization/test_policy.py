@@ -180,8 +180,14 @@ def _controllers() -> dict[str, type]:
     return found
 
 
-# Loops that are part of another controller and act under its name.
-SHARING = {"stale-pod-disruption", "device-taint-rule-status"}
+# Loops that are part of another controller and act under its name, or as the scheduler.
+SHARING = {
+    "device-taint-rule-status",
+    "resource-claim-release",
+    "scheduler",
+    "scheduler-binding",
+    "stale-pod-disruption",
+}
 
 
 def test_every_controller_has_a_role() -> None:

@@ -8,7 +8,6 @@ longer needs its claims is releasing.py.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaim
@@ -22,7 +21,6 @@ from sully.controllers.claims.lookups import (
     Lookups,
     Template,
     claims_named,
-    pods_of,
     reservations,
 )
 from sully.controllers.claims.maker import ClaimMaker, NotMadeError
@@ -42,14 +40,6 @@ BACKOFF = Backoff(base=0.005, cap=1000.0, jitter=0.0)
 RECORDED = WriteOptions(field_manager="ResourceClaimController", force=True)
 
 
-@dataclass(frozen=True, slots=True)
-class _Told:
-    """What was written to the status of a pod while the cache had this version of it."""
-
-    version: str
-    statuses: list[dict[str, Any]]
-
-
 class PodClaimsController:
     """Makes and reserves claims, pod by pod."""
 
@@ -62,13 +52,11 @@ class PodClaimsController:
         self._maker = maker
         self._transport = transport
         self._recorder = recorder
-        self._told: dict[str, _Told] = {}
-        lookups.pods.on_change(self._pod_changed)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for pods, and for the claims and templates they want."""
         yield Watch(self._lookups.pods, own_key)
-        yield Watch(self._lookups.claims, lambda claim: pods_of(self._lookups, claim))
+        yield Watch(self._lookups.claims, self._pods_naming)
         yield Watch(self._lookups.templates, self._pods_wanting)
 
     async def reconcile(self, key: Key) -> Result:
@@ -105,18 +93,12 @@ class PodClaimsController:
             await self._tell(pod, claim_statuses(recorded, made))
 
     async def _tell(self, pod: Pod, statuses: list[dict[str, Any]]) -> None:
-        """Write the names of its claims to a pod, unless only the cache has not seen them yet."""
+        """Write the names of its claims to a pod."""
         metadata = pod.metadata
-        told = _Told(metadata.resource_version, statuses)
-        if self._told.get(metadata.uid) == told:
-            return
         # The uid, because another pod may have the name by now.
         who = {"name": metadata.name, "namespace": metadata.namespace, "uid": metadata.uid}
         body = {"metadata": who, "status": {"resourceClaimStatuses": statuses}}
         await self._transport.apply(PODS, body, RECORDED, "status")
-        current = self._lookups.pods.get(key_of(pod))
-        if current is not None and current.metadata.resource_version == told.version:
-            self._told[metadata.uid] = told
 
     def _complain(self, pod: Pod, claim: str, error: NotMadeError) -> None:
         if error.cause is None or not is_terminating(error.cause):
@@ -144,10 +126,8 @@ class PodClaimsController:
             CLAIMS, key_of(claim), patch, subresource="status", options=WRITTEN
         )
 
+    def _pods_naming(self, claim: ResourceClaim) -> Iterable[Key]:
+        return map(key_of, self._lookups.pods_naming(key_of(claim)))
+
     def _pods_wanting(self, template: Template) -> Iterable[Key]:
         return map(key_of, self._lookups.pods_wanting(key_of(template)))
-
-    def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        pod = old or new
-        if pod is not None:
-            self._told.pop(pod.metadata.uid, None)

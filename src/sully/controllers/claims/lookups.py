@@ -10,7 +10,6 @@ import msgspec
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import GROUP
 from sully.client.informer import Informer
-from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.kinds import Metadata
@@ -114,13 +113,6 @@ def reservations(consumers: Consumers) -> list[dict[str, Any]]:
     """Return `reservedFor` as it stands in a claim."""
     found: list[dict[str, Any]] = msgspec.to_builtins(list(consumers))
     return found
-
-
-def pods_of(lookups: Lookups, claim: ResourceClaim) -> Iterable[Key]:
-    """Return the pods that a change of a claim may matter to."""
-    yield from map(key_of, lookups.pods_naming(key_of(claim)))
-    if (owner := owning_pod(claim)) is not None:
-        yield Key(claim.metadata.namespace, owner.name)
 
 
 def _owner(claim: ResourceClaim) -> Iterable[str]:

@@ -1,0 +1,125 @@
+"""Writes decisions into claims: finalizer, allocation, reservation; and takes them back.
+
+Every write carries the version it was decided on; who lost a race looks at the claim anew, and
+gives up if it is no longer what the decision was about.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from sully.api.resource.claim_types import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from sully.client.objects import key_of
+from sully.client.options import PatchType
+from sully.client.transport import Key, Transport
+from sully.controllers.scheduling.outbox import ClaimWrite
+from sully.domain.claims import FINALIZER
+from sully.domain.holding import reserved_for
+from sully.domain.rules import ALLOCATED_ATTRIBUTES
+from sully.domain.scheduling.objects import Pod
+from sully.machinery.errors import Conflict, NotFound
+from sully.runtime.clock import Clock
+from sully.views.kinds import CLAIMS
+
+TRIES = 8
+
+
+class OvertakenError(Exception):
+    """A claim is no longer what it was when the decision was made."""
+
+
+class ClaimWriter:
+    """Writes claims for pods."""
+
+    def __init__(self, transport: Transport, clock: Clock, *, timestamps: bool) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._timestamps = timestamps
+
+    async def reserve(self, pod: Pod, write: ClaimWrite, known: ResourceClaim) -> ResourceClaim:
+        """Reserve a claim for a pod, and allocate it if that was decided; return it then."""
+        key = key_of(known)
+        for _ in range(TRIES):
+            try:
+                return await self._reserve(pod, write, known)
+            except (Conflict, NotFound):
+                known = await self._fresh(key)
+        raise OvertakenError(f"claim {key} keeps changing")
+
+    async def _fresh(self, key: Key) -> ResourceClaim:
+        try:
+            return await self._transport.get(CLAIMS, key)
+        except NotFound as error:
+            raise OvertakenError(f"claim {key} got deleted in the meantime") from error
+
+    async def _reserve(self, pod: Pod, write: ClaimWrite, claim: ResourceClaim) -> ResourceClaim:
+        _check(write, claim)
+        if reserved_for(claim, uid=pod.metadata.uid):
+            return claim
+        status = claim.status
+        if write.allocation is not None and status.allocation is None:
+            claim = await self._protect(claim, write.record)
+            status = replace(claim.status, allocation=self._stamped(write.allocation))
+        consumer = ResourceClaimConsumerReference(
+            resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+        )
+        status = replace(status, reserved_for=(*status.reserved_for, consumer))
+        return await self._transport.update(CLAIMS, replace(claim, status=status), "status")
+
+    async def _protect(self, claim: ResourceClaim, record: str) -> ResourceClaim:
+        metadata = claim.metadata
+        if FINALIZER not in metadata.finalizers:
+            metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
+        if record:
+            annotations = {**metadata.annotations, ALLOCATED_ATTRIBUTES: record}
+            metadata = replace(metadata, annotations=annotations)
+        if metadata == claim.metadata:
+            return claim
+        return await self._transport.update(CLAIMS, replace(claim, metadata=metadata))
+
+    def _stamped(self, allocation: AllocationResult) -> AllocationResult:
+        if not self._timestamps:
+            return allocation
+        now: datetime = self._clock.now().replace(microsecond=0)
+        return replace(allocation, allocation_timestamp=now)
+
+    async def unreserve(self, pod: Pod, claim: ResourceClaim) -> None:
+        """Take a reservation back; the devices stay with the claim."""
+        patch = {
+            "metadata": {"uid": claim.metadata.uid},
+            "status": {"reservedFor": [{"$patch": "delete", "uid": pod.metadata.uid}]},
+        }
+        try:
+            await self._transport.patch(CLAIMS, key_of(claim), patch, PatchType.STRATEGIC, "status")
+        except (Conflict, NotFound):
+            # Another claim has the name now, or none: there is nothing to take back.
+            return
+
+    async def deallocate(self, claim: ResourceClaim) -> None:
+        """Take the devices of a claim back, unless it changed since it was looked at."""
+        bare = replace(claim, status=ResourceClaimStatus())
+        try:
+            await self._transport.update(CLAIMS, bare, "status")
+        except (Conflict, NotFound):
+            # Its pod hears of what changed and is looked at again.
+            return
+
+
+def _check(write: ClaimWrite, claim: ResourceClaim) -> None:
+    key, allocation = key_of(claim), claim.status.allocation
+    same = claim.metadata.uid == write.claim.metadata.uid
+    if not same or claim.metadata.deletion_timestamp is not None:
+        raise OvertakenError(f"claim {key} got deleted in the meantime")
+    wanted = write.allocation if write.allocation is not None else write.claim.status.allocation
+    if allocation is None:
+        if write.allocation is None:
+            raise OvertakenError(f"claim {key} got deallocated in the meantime")
+    elif wanted is not None and allocation.devices != wanted.devices:
+        raise OvertakenError(f"claim {key} got allocated elsewhere in the meantime")

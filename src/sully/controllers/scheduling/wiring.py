@@ -1,0 +1,75 @@
+"""Puts the scheduler together and adds it to a manager."""
+
+from __future__ import annotations
+
+from sully.client.events import EventRecorder
+from sully.client.transport import Transport
+from sully.controllers.manager import Manager
+from sully.controllers.scheduling.binder import BACKOFF, WORKERS, Binder
+from sully.controllers.scheduling.claims import ClaimWriter
+from sully.controllers.scheduling.cluster import Cluster
+from sully.controllers.scheduling.controller import Scheduler
+from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.kinds import COMPONENT, NODES, PODS
+from sully.controllers.scheduling.outbox import Outbox
+from sully.controllers.scheduling.queue import Queue
+from sully.controllers.scheduling.wishes import Options
+from sully.machinery.gates import Gates
+from sully.runtime.clock import Clock
+from sully.runtime.ids import Ids
+from sully.views.inventory import Inventory
+from sully.views.kinds import CLAIMS, CLASSES
+
+
+def options(gates: Gates, *, strict: bool) -> Options:
+    """Return what the gates switch on."""
+    return Options(
+        strict=strict,
+        taints=gates["DRADeviceTaints"],
+        prefer_no_schedule=gates["SullyPreferNoSchedule"],
+        binding_conditions=gates["DRADeviceBindingConditions"],
+    )
+
+
+def add_scheduler(
+    manager: Manager,
+    *,
+    transport: Transport,
+    inventory: Inventory,
+    clock: Clock,
+    ids: Ids,
+    settings: Options,
+) -> None:
+    """Run the scheduler with the other controllers of a manager."""
+    recorder = EventRecorder(transport, COMPONENT, clock=clock)
+    manager.alongside(recorder.run)
+    claims = manager.informer(CLAIMS)
+    devices, cluster, queue, outbox = Devices(inventory), Cluster(), Queue(), Outbox()
+    scheduler = Scheduler(
+        pods=manager.informer(PODS),
+        nodes=manager.informer(NODES),
+        claims=claims,
+        classes=manager.informer(CLASSES),
+        devices=devices,
+        cluster=cluster,
+        queue=queue,
+        outbox=outbox,
+        clock=clock,
+        ids=ids,
+        options=settings,
+    )
+    binder = Binder(
+        outbox=outbox,
+        queue=queue,
+        cluster=cluster,
+        devices=devices,
+        claims=claims,
+        writer=ClaimWriter(transport, clock, timestamps=settings.binding_conditions),
+        transport=transport,
+        recorder=recorder,
+        clock=clock,
+        strict=settings.strict,
+    )
+    # One looks, because what it decides must be seen by the next look; many write.
+    manager.add(scheduler, workers=1)
+    manager.add(binder, workers=WORKERS, backoff=BACKOFF)

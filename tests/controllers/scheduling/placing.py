@@ -1,0 +1,185 @@
+"""A world with nodes, devices and pods that want them, and the scheduler in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World
+from sully.client.calls import Call
+from sully.client.direct import DirectTransport, Reply
+from sully.client.events import EVENTS
+from sully.client.transport import Key, Kind
+from sully.controllers.manager import Manager
+from sully.controllers.scheduling import kinds as own
+from sully.controllers.scheduling.wiring import add_scheduler
+from sully.controllers.scheduling.wishes import Options
+from sully.machinery.errors import InternalError
+from sully.runtime.ids import Ids
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+from sully.views import kinds
+from sully.views.inventory import Inventory
+
+NODES: Kind[Obj] = own.NODES.read_as(dict)
+SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
+CLASSES: Kind[Obj] = kinds.CLASSES.read_as(dict)
+CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+RULES: Kind[Obj] = kinds.RULES.read_as(dict)
+DRIVER = "gpu.example.com"
+REFUSED = (
+    "0/1 nodes are available: 1 cannot allocate all claims. preemption: 0/1 nodes are available:"
+    " 1 Preemption is not helpful for scheduling."
+)
+
+
+class Noted(DirectTransport):
+    """A transport that keeps a list of writes, fails where a test wants it to, or is overtaken."""
+
+    def __init__(self, world: World) -> None:
+        user = User("system:kube-scheduler", ("system:masters",))
+        super().__init__(InProcess(world.api, user, agent=own.AGENT))
+        self.calls: list[str] = []
+        self.failures: dict[str, int] = {}
+        self.losses: dict[str, int] = {}
+        """As failures, but what was asked happens nevertheless."""
+        self.before: dict[str, Callable[[], Awaitable[Any]]] = {}
+
+    async def _call(self, call: Call) -> Reply:
+        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
+        what = f"{call.verb} {call.ref.plural}{part}"
+        if call.ref.plural != "events":
+            self.calls.append(what)
+        if what in self.before:
+            await self.before.pop(what)()
+        if self.failures.get(what, 0):
+            self.failures[what] -= 1
+            raise InternalError("it broke")
+        reply = await super()._call(call)
+        if self.losses.get(what, 0):
+            self.losses[what] -= 1
+            raise InternalError("the answer was lost")
+        return reply
+
+
+@dataclass
+class Scheduling:
+    """How the scheduler is made, and what it did."""
+
+    options: Options = field(default_factory=lambda: Options(binding_conditions=False))
+    transport: Noted | None = None
+
+    @asynccontextmanager
+    async def running(self, world: World) -> AsyncIterator[Noted]:
+        """Run the scheduler as long as the block lasts."""
+        manager = Manager(world.transport("informers"), clock=world.clock)
+        inventory = Inventory(
+            slices=manager.informer(kinds.SLICES),
+            classes=manager.informer(kinds.CLASSES),
+            rules=manager.informer(kinds.RULES),
+        )
+        self.transport = self.transport or Noted(world)
+        add_scheduler(
+            manager,
+            transport=self.transport,
+            inventory=inventory,
+            clock=world.clock,
+            ids=Ids(),
+            settings=self.options,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(manager.run())
+            try:
+                await world.settle()
+                yield self.transport
+            finally:
+                manager.stop()
+
+
+async def prepare(world: World, *nodes: str, devices: int = 1) -> None:
+    """Make a namespace, a class, and nodes with so many devices each."""
+    await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await world.create(ACCOUNTS, "a", "default")
+    await world.admin.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    for name in nodes or ("node-1",):
+        await node(world, name)
+        if devices:
+            await publish(world, name, devices)
+
+
+async def node(world: World, name: str = "node-1", cpu: str = "8", **spec: Any) -> Obj:
+    allocatable = {"cpu": cpu, "memory": "32Gi", "pods": "110"}
+    status = {"capacity": allocatable, "allocatable": allocatable}
+    body = {"metadata": {"name": name, "labels": {"on": name}}, "spec": spec, "status": status}
+    return await world.admin.create(NODES, body)
+
+
+async def publish(world: World, node: str, devices: int = 1, *taints: Obj) -> Obj:
+    found: list[Obj] = [{"name": f"gpu-{index}"} for index in range(devices)]
+    if taints:
+        found[0]["taints"] = list(taints)
+    spec = {
+        "driver": DRIVER,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "nodeName": node,
+        "devices": found,
+    }
+    return await world.admin.create(SLICES, {"metadata": {"name": f"s-{node}"}, "spec": spec})
+
+
+async def claim(world: World, name: str, *, class_name: str = "gpu", **request: Any) -> Obj:
+    wanted = {"name": "r", "exactly": {"deviceClassName": class_name, **request}}
+    return await world.create(CLAIMS, "a", name, spec={"devices": {"requests": [wanted]}})
+
+
+async def pod(world: World, name: str, *claims: str, cpu: str = "", **spec: Any) -> Obj:
+    resources = {"requests": {"cpu": cpu}} if cpu else {}
+    spec |= {"containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}]}
+    spec["resourceClaims"] = [{"name": each, "resourceClaimName": each} for each in claims]
+    return await world.create(PODS, "a", name, spec=spec)
+
+
+async def wanting(world: World, name: str, **request: Any) -> None:
+    """Make a pod with a claim of the same name."""
+    await claim(world, name, **request)
+    await pod(world, name, name)
+
+
+async def rule(world: World, effect: str = "NoSchedule", name: str = "rule") -> Obj:
+    taint = {"key": "example.com/broken", "effect": effect}
+    spec = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
+    return await world.admin.create(RULES, {"metadata": {"name": name}, "spec": spec})
+
+
+async def where(world: World, name: str) -> str:
+    """Return a pod's node, or why it has none."""
+    found = await world.admin.get(PODS, Key("a", name))
+    if found["spec"].get("nodeName"):
+        return str(found["spec"]["nodeName"])
+    conditions = {each["type"]: each for each in found["status"].get("conditions", ())}
+    return str(conditions.get("PodScheduled", {}).get("message", ""))
+
+
+async def held(world: World, name: str) -> list[str]:
+    """Return the devices that a claim has, as pool/device."""
+    found = await world.admin.get(CLAIMS, Key("a", name))
+    allocation = found.get("status", {}).get("allocation") or {"devices": {}}
+    return [f"{each['pool']}/{each['device']}" for each in allocation["devices"].get("results", ())]
+
+
+async def reserved(world: World, name: str) -> list[str]:
+    found = await world.admin.get(CLAIMS, Key("a", name))
+    return [each["name"] for each in found.get("status", {}).get("reservedFor", ())]
+
+
+async def said(world: World, reason: str) -> list[str]:
+    """Return the messages of events with a reason, by pod."""
+    page = await world.admin.list(EVENTS, "a")
+    return sorted(
+        f"{each['involvedObject']['name']}: {each['message']}"
+        for each in page.items
+        if each["reason"] == reason
+    )

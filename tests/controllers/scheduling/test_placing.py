@@ -1,0 +1,278 @@
+"""Pods that get a node, with and without devices."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+
+from controllers.scheduling.placing import (
+    CLAIMS,
+    REFUSED,
+    Scheduling,
+    claim,
+    held,
+    node,
+    pod,
+    prepare,
+    publish,
+    reserved,
+    rule,
+    said,
+    wanting,
+    where,
+)
+from controllers.world import PODS, SCHEME, World
+from sully.client.transport import Key
+from sully.controllers.scheduling.wishes import Options
+from sully.domain.claims import FINALIZER
+from sully.domain.rules import ALLOCATED_ATTRIBUTES
+from sully.machinery.gates import Gates
+from sully.runtime.ids import Ids
+from sully.server.api import Api, Chance
+
+
+async def test_a_pod_without_claims(world: World) -> None:
+    await prepare(world, devices=0)
+    await pod(world, "p")
+    async with Scheduling().running(world) as transport:
+        await world.settle()
+
+    assert await where(world, "p") == "node-1"
+    assert await said(world, "Scheduled") == ["p: Successfully assigned a/p to node-1"]
+    assert transport.calls == ["create pods/binding"]
+
+
+async def test_a_claim_is_allocated_protected_and_reserved(world: World) -> None:
+    await prepare(world)
+    await wanting(world, "p")
+    async with Scheduling().running(world) as transport:
+        await world.settle()
+
+    assert await where(world, "p") == "node-1"
+    assert await held(world, "p") == ["node-1/gpu-0"]
+    assert await reserved(world, "p") == ["p"]
+    found = await world.admin.get(CLAIMS, Key("a", "p"))
+    assert found["metadata"]["finalizers"] == [FINALIZER]
+    assert (
+        '"gpu.example.com/node-1/gpu-0"' in found["metadata"]["annotations"][ALLOCATED_ATTRIBUTES]
+    )
+    assert transport.calls == [
+        "update resourceclaims",
+        "update resourceclaims/status",
+        "create pods/binding",
+    ]
+
+
+async def test_the_reference_writes_no_annotation_but_the_time(world: World) -> None:
+    await prepare(world)
+    await wanting(world, "p")
+    async with Scheduling(Options(strict=True)).running(world):
+        await world.settle()
+
+    found = await world.admin.get(CLAIMS, Key("a", "p"))
+    assert "annotations" not in found["metadata"]
+    assert "allocationTimestamp" in found["status"]["allocation"]
+
+
+async def test_pods_spread_over_nodes(world: World) -> None:
+    await prepare(world, "node-1", "node-2", "node-3", devices=0)
+    for name in ("p", "q", "r"):
+        await pod(world, name)
+    async with Scheduling().running(world):
+        await world.settle()
+
+    assert sorted([await where(world, each) for each in "pqr"]) == ["node-1", "node-2", "node-3"]
+
+
+async def test_each_device_goes_to_one_claim(world: World) -> None:
+    await prepare(world, "node-1", "node-2", devices=3)
+    names = [f"p-{index}" for index in range(8)]
+    async with Scheduling().running(world):
+        for name in names:
+            await wanting(world, name)
+        await world.settle()
+
+    taken = [device for name in names for device in await held(world, name)]
+    assert len(taken) == len(set(taken)) == 6
+    told = [await where(world, name) for name in names]
+    assert sum(each.startswith("0/2 nodes") for each in told) == 2
+
+
+async def test_the_more_important_pod_comes_first(world: World) -> None:
+    await prepare(world)
+    await wanting(world, "low")
+    await claim(world, "high")
+    await pod(world, "high", "high", priorityClassName="system-cluster-critical")
+    async with Scheduling().running(world):
+        await world.settle()
+
+    assert await where(world, "high") == "node-1"
+    assert await where(world, "low") == REFUSED
+
+
+async def test_a_claim_that_two_pods_share(world: World) -> None:
+    await prepare(world)
+    await claim(world, "shared")
+    await pod(world, "p", "shared")
+    await pod(world, "q", "shared")
+    async with Scheduling().running(world):
+        await world.settle()
+
+    assert [await where(world, each) for each in "pq"] == ["node-1", "node-1"]
+    assert await reserved(world, "shared") == ["p", "q"]
+
+
+async def test_a_pod_follows_its_claim_to_the_node(world: World) -> None:
+    await prepare(world, "node-1")
+    await claim(world, "shared")
+    await pod(world, "p", "shared")
+    async with Scheduling().running(world):
+        await world.settle()
+        await node(world, "node-0")
+        await world.settle()
+        await pod(world, "q", "shared")
+        await world.settle()
+
+    assert await where(world, "q") == "node-1"
+
+
+async def test_a_claim_that_nobody_uses_is_moved(world: World) -> None:
+    await prepare(world, "node-1", "node-2")
+    await claim(world, "c")
+    result = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
+    fields = [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]
+    allocation = {
+        "devices": {"results": [result]},
+        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": fields}]},
+    }
+    patch = {"status": {"allocation": allocation}}
+    await world.admin.patch(CLAIMS, Key("a", "c"), patch, subresource="status")
+    await pod(world, "p", "c", nodeSelector={"on": "node-2"})
+    async with Scheduling().running(world):
+        await world.settle()
+
+    assert await where(world, "p") == "node-2"
+    assert await held(world, "c") == ["node-2/gpu-0"]
+
+
+REFUSALS: dict[str, tuple[dict[str, Any], str]] = {
+    "a constraint that is not evaluated": (
+        {
+            "topologySpreadConstraints": [
+                {
+                    "maxSkew": 1,
+                    "topologyKey": "zone",
+                    "whenUnsatisfiable": "DoNotSchedule",
+                    "labelSelector": {},
+                }
+            ]
+        },
+        "0/1 nodes are available: this scheduler does not evaluate"
+        " spec.topologySpreadConstraints[0]. preemption: 0/1 nodes are available: 1 Preemption is"
+        " not helpful for scheduling.",
+    ),
+    "a node that does not exist": (
+        {"nodeSelector": {"on": "mars"}},
+        "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption:"
+        " 0/1 nodes are available: 1 Preemption is not helpful for scheduling.",
+    ),
+    "somebody else's pod": ({"schedulerName": "another"}, ""),
+    "a gate": ({"schedulingGates": [{"name": "example.com/g"}]}, "Scheduling is blocked due to"),
+}
+
+
+@pytest.mark.parametrize(("spec", "want"), REFUSALS.values(), ids=REFUSALS.keys())
+async def test_pods_that_stay(world: World, spec: dict[str, Any], want: str) -> None:
+    await prepare(world, devices=0)
+    await pod(world, "p", **spec)
+    async with Scheduling().running(world) as transport:
+        await world.settle()
+
+    got = await where(world, "p")
+    assert got == want or (want and got.startswith(want))
+    assert "create pods/binding" not in transport.calls
+
+
+async def test_a_refusal_is_told_once(world: World) -> None:
+    await prepare(world, devices=0)
+    await wanting(world, "p")
+    async with Scheduling().running(world) as transport:
+        await world.settle()
+        await node(world, "node-2", unschedulable=True)
+        await world.settle()
+        calls = list(transport.calls)
+        await rule(world)
+        await world.settle()
+
+    assert calls == ["patch pods/status"] * 2
+    assert transport.calls == calls
+    assert len(await said(world, "FailedScheduling")) == 2
+
+
+async def test_who_joins_a_claim_would_be_evicted_at_once(world: World) -> None:
+    await prepare(world)
+    await claim(world, "shared")
+    await pod(world, "p", "shared")
+    async with Scheduling().running(world):
+        await world.settle()
+        await rule(world, "NoExecute")
+        await pod(world, "q", "shared")
+        await world.settle()
+
+    assert "holds a device with an untolerated NoExecute taint" in await where(world, "q")
+
+
+async def test_the_reference_lets_it_join(world: World) -> None:
+    await prepare(world)
+    await claim(world, "shared")
+    await pod(world, "p", "shared")
+    async with Scheduling(Options(strict=True)).running(world):
+        await world.settle()
+        await rule(world, "NoExecute")
+        await pod(world, "q", "shared")
+        await world.settle()
+
+    assert await where(world, "q") == "node-1"
+
+
+@pytest.fixture
+def advising(world: World) -> World:
+    """Return a world in which taints may advise against a device."""
+    chance = random.Random(1)
+    world.api = Api(
+        scheme=SCHEME,
+        store=world.store,
+        chance=Chance(world.clock, Ids(chance), chance),
+        gates=Gates({"SullyPreferNoSchedule": True}),
+    )
+    world.admin = world.transport("admin")
+    return world
+
+
+async def test_a_taint_that_advises_against(advising: World) -> None:
+    world, advice = advising, {"key": "example.com/old", "effect": "PreferNoSchedule"}
+    await prepare(world, devices=0)
+    await node(world, "node-2")
+    await publish(world, "node-1", 1, advice)
+    await publish(world, "node-2", 1)
+    async with Scheduling(Options(prefer_no_schedule=True)).running(world):
+        for name in "pq":
+            await wanting(world, name)
+            await world.settle()
+
+    assert [await where(world, each) for each in "pq"] == ["node-2", "node-1"]
+
+
+async def test_after_a_restart_what_is_taken_stays_taken(world: World) -> None:
+    await prepare(world)
+    await wanting(world, "p")
+    async with Scheduling().running(world):
+        await world.settle()
+    await wanting(world, "q")
+    async with Scheduling().running(world):
+        await world.settle()
+
+    assert await where(world, "q") == REFUSED
+    assert (await world.admin.get(PODS, Key("a", "p")))["spec"]["nodeName"] == "node-1"

@@ -1,0 +1,178 @@
+"""Which nodes take a pod, apart from devices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import pytest
+
+from sully.domain.allocation.nodes import Node as Spot
+from sully.domain.scheduling.filters import (
+    NOT_CHOSEN,
+    UNSCHEDULABLE,
+    UNTOLERATED,
+    NodeState,
+    Rejection,
+    not_evaluated,
+    rejects,
+)
+from sully.domain.scheduling.objects import Node, Pod
+from sully.domain.scheduling.resources import Room, amounts, requests_of
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+CORDON = "node.kubernetes.io/unschedulable"
+
+
+def pod(**spec: Any) -> Pod:
+    return msgspec.convert({"metadata": {"name": "p", "namespace": "a"}, "spec": spec}, Pod)
+
+
+def state(
+    room: dict[str, str] | None = None, used: dict[str, Any] | None = None, **spec: Any
+) -> NodeState:
+    labels = {"zone": "a", "cores": "8"}
+    allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"} if room is None else room
+    node = msgspec.convert({"metadata": {"name": "n", "labels": labels}, "spec": spec}, Node)
+    found = Room(amounts(allocatable))
+    if used is not None:
+        found.add(requests_of(asking(**used)))
+    return NodeState(node, Spot("n", labels), found)
+
+
+def asking(**requests: str) -> Pod:
+    return pod(containers=[{"name": "c", "resources": {"requests": requests}}])
+
+
+def affine(*terms: Any) -> Pod:
+    return pod(affinity={"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": list(terms)}}})
+
+
+def expression(key: str, operator: str, *values: str) -> Any:
+    return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
+
+
+def tainted(effect: str) -> NodeState:
+    return state(taints=[{"key": "dedicated", "value": "infra", "effect": effect}])
+
+
+def tolerating(**toleration: str) -> Pod:
+    return pod(tolerations=[toleration])
+
+
+@dataclass(frozen=True)
+class Case:
+    pod: Pod = field(default_factory=pod)
+    node: NodeState = field(default_factory=state)
+    want: Rejection | None = None
+
+
+CASES = {
+    "nothing asked": Case(),
+    "cordoned": Case(node=state(unschedulable=True), want=Rejection((UNSCHEDULABLE,))),
+    "cordoned, tolerated": Case(
+        tolerating(key=CORDON, operator="Exists"), state(unschedulable=True)
+    ),
+    "cordoned comes before taints": Case(
+        node=state(unschedulable=True, taints=[{"key": "k", "effect": "NoSchedule"}]),
+        want=Rejection((UNSCHEDULABLE,)),
+    ),
+    "taint": Case(node=tainted("NoSchedule"), want=Rejection((UNTOLERATED,))),
+    "taint that evicts": Case(node=tainted("NoExecute"), want=Rejection((UNTOLERATED,))),
+    "taint that only advises": Case(node=tainted("PreferNoSchedule")),
+    "tolerated by value": Case(tolerating(key="dedicated", value="infra"), tainted("NoSchedule")),
+    "tolerated by key": Case(tolerating(key="dedicated", operator="Exists"), tainted("NoExecute")),
+    "everything tolerated": Case(tolerating(operator="Exists"), tainted("NoExecute")),
+    "another value": Case(
+        tolerating(key="dedicated", value="x"), tainted("NoSchedule"), Rejection((UNTOLERATED,))
+    ),
+    "another effect": Case(
+        tolerating(key="dedicated", operator="Exists", effect="NoExecute"),
+        tainted("NoSchedule"),
+        Rejection((UNTOLERATED,)),
+    ),
+    "an operator nobody knows": Case(
+        tolerating(key="dedicated", operator="Gt", value="infra"),
+        tainted("NoSchedule"),
+        Rejection((UNTOLERATED,)),
+    ),
+    "selector": Case(pod(nodeSelector={"zone": "a"})),
+    "selector, other value": Case(pod(nodeSelector={"zone": "b"}), want=Rejection((NOT_CHOSEN,))),
+    "selector, no label": Case(pod(nodeSelector={"x": ""}), want=Rejection((NOT_CHOSEN,))),
+    "affinity": Case(affine(expression("zone", "In", "b", "a"))),
+    "affinity by number": Case(affine(expression("cores", "Gt", "4"))),
+    "one of two terms": Case(affine(expression("x", "Exists"), expression("zone", "Exists"))),
+    "affinity elsewhere": Case(
+        affine(expression("zone", "NotIn", "a")), want=Rejection((NOT_CHOSEN,))
+    ),
+    "affinity with an empty term": Case(affine({}), want=Rejection((NOT_CHOSEN,))),
+    "affinity to the name": Case(
+        affine({"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]})
+    ),
+    "fits exactly": Case(asking(cpu="4", memory="8Gi")),
+    "more than there is": Case(asking(cpu="4001m"), want=Rejection(("Insufficient cpu",))),
+    "more than is left": Case(
+        asking(cpu="3", memory="1Gi"),
+        state(used={"cpu": "2"}),
+        Rejection(("Insufficient cpu",), helped_by_leaving=True),
+    ),
+    "several at once": Case(
+        asking(cpu="3", memory="9Gi"),
+        state(used={"cpu": "2"}),
+        Rejection(("Insufficient cpu", "Insufficient memory")),
+    ),
+    "a resource the node does not know": Case(
+        asking(**{"example.com/x": "1"}), want=Rejection(("Insufficient example.com/x",))
+    ),
+    "no place for another pod": Case(
+        node=state({"pods": "1"}, used={}),
+        want=Rejection(("Too many pods",), helped_by_leaving=True),
+    ),
+    "a node that says nothing": Case(node=state({}), want=Rejection(("Too many pods",))),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_rejects(case: Case) -> None:
+    assert rejects(case.node, case.pod, requests_of(case.pod)) == case.want
+
+
+FIELDS: dict[str, tuple[Pod, str]] = {
+    "nothing special": (pod(containers=[{"name": "c", "ports": [{"containerPort": 1}]}]), ""),
+    "pods near": (
+        pod(affinity={"podAffinity": {REQUIRED: [{"topologyKey": "z"}]}}),
+        f"spec.affinity.podAffinity.{REQUIRED}",
+    ),
+    "pods far": (
+        pod(affinity={"podAntiAffinity": {REQUIRED: [{"topologyKey": "z"}]}}),
+        f"spec.affinity.podAntiAffinity.{REQUIRED}",
+    ),
+    "a preference": (
+        pod(affinity={"podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}),
+        "",
+    ),
+    "spread": (
+        pod(
+            topologySpreadConstraints=[
+                {"whenUnsatisfiable": "ScheduleAnyway"},
+                {"whenUnsatisfiable": "DoNotSchedule"},
+            ]
+        ),
+        "spec.topologySpreadConstraints[1]",
+    ),
+    "a volume that has a place": (
+        pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]),
+        "spec.volumes[0].persistentVolumeClaim",
+    ),
+    "a port of the node": (
+        pod(containers=[{"name": "c", "ports": [{"containerPort": 1, "hostPort": 1}]}]),
+        "spec.containers[0].ports[0].hostPort",
+    ),
+    "a group": (pod(schedulingGroup={"podGroupName": "g"}), "spec.schedulingGroup"),
+}
+
+
+@pytest.mark.parametrize(("asking", "want"), FIELDS.values(), ids=FIELDS.keys())
+def test_fields_that_are_not_evaluated(asking: Pod, want: str) -> None:
+    assert not_evaluated(asking) == want
