@@ -58,3 +58,25 @@ def test_one_user_has_so_many_watches(tmp_path: Path) -> None:
         # The admin is never refused, whatever the limits are.
         with admin.open("GET", watch) as first, admin.open("GET", watch) as second:
             assert (first.status, second.status) == (200, 200)
+
+
+REFUSED = {
+    "a store to come": (
+        ("--store", "etcd://a,b"),
+        "etcd is not supported yet; use sqlite or memory",
+    ),
+    "no such store": (("--store", "disk"), "there is no store 'disk'; use sqlite or memory"),
+    "no address": (("--listen", "here"), "--listen must be HOST:PORT, not 'here'"),
+    "no such gate": (("--feature-gates", "Nope=true"), "unknown feature gate 'Nope'; known: DRA"),
+}
+
+
+@pytest.mark.parametrize(("flags", "want"), REFUSED.values(), ids=REFUSED.keys())
+def test_wrong_flags(flags: tuple[str, ...], want: str, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        code = main(["up", *flags])
+    except SystemExit as end:
+        code = int(str(end.code))
+
+    assert code == 2
+    assert want in capsys.readouterr().err

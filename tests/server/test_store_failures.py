@@ -74,7 +74,7 @@ WRITES: dict[str, tuple[str, str, Any, str]] = {
     "delete": ("DELETE", f"{SECRETS}/a", None, ""),
     "delete many": ("DELETE", SECRETS, None, ""),
     "the last finalizer": ("PATCH", f"{SECRETS}/held", {"metadata": {"finalizers": None}}, MERGE),
-    "delete a namespace": ("DELETE", "/api/v1/namespaces/kube-public", None, ""),
+    "delete a namespace": ("DELETE", "/api/v1/namespaces/kube-node-lease", None, ""),
 }
 
 

@@ -42,7 +42,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         default="sqlite",
-        choices=("sqlite", "memory"),
+        type=_store,
+        metavar="sqlite|memory",
         help="sqlite keeps data in the data directory, memory forgets it (default: sqlite)",
     )
     parser.add_argument(
@@ -114,6 +115,14 @@ def _add_access_flags(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="watches that one user may have open; 0: no limit (default: 1000)",
     )
+
+
+def _store(text: str) -> str:
+    if text.startswith("etcd://"):
+        raise argparse.ArgumentTypeError("etcd is not supported yet; use sqlite or memory")
+    if text not in ("sqlite", "memory"):
+        raise argparse.ArgumentTypeError(f"there is no store {text!r}; use sqlite or memory")
+    return text
 
 
 def run(options: argparse.Namespace) -> int:
