@@ -8,8 +8,12 @@ import signal
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sully.machinery.gates import GateError, Gates, parse_gates
+
+if TYPE_CHECKING:
+    from sully.app import Config
 
 _STARTED = time.perf_counter()
 _EPILOG = """\
@@ -179,7 +183,7 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
     return 0
 
 
-async def _serve(config: "Config") -> None:  # type: ignore[name-defined]  # noqa: F821 - imported late
+async def _serve(config: "Config") -> None:
     from sully.app import running
 
     stop = asyncio.Event()
