@@ -2,6 +2,7 @@
 
 PYTHON ?= python3
 ARGS ?=
+DEVICES ?=
 DIR ?=
 JOBS ?= auto
 
@@ -15,6 +16,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 
 # Old and new kubectl, for the tests that drive the server with a real client.
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
+ETCD := .cache/etcd/etcd
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up fmt lint quick test clients bench robust conformance generate verify demo clean
@@ -45,10 +47,14 @@ test: $(DEV_STAMP) clients ## all tests, real clients included
 
 clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
+	@tools/fetch-etcd $(ETCD)
 
-bench: $(DEV_STAMP) ## measure the API server on this machine; ARGS="--store memory --seconds 1"
+bench: $(DEV_STAMP) ## measure on this machine, minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
 	$(BIN)/python bench/cel.py
+	$(BIN)/python bench/devices.py $(DEVICES)
+	$(BIN)/python bench/placement.py
+	$(BIN)/python bench/placing.py --large
 
 robust: $(DEV_STAMP) ## hundreds of kills, and hostile input for minutes; ARGS="crashes --seed 7"
 	$(BIN)/python tools/robust.py $(ARGS)
@@ -59,14 +65,15 @@ conformance: $(DEV_STAMP) ## replay recorded answers of a real server: DIR=folde
 
 generate: $(DEV_STAMP) ## rewrite everything that is generated
 	$(BIN)/python tools/generate_reference.py
+	$(BIN)/python tools/generate_deploy.py
 
 verify: generate lint test ## what a merge must pass: generate, lint, test, and a clean tree
 	@dirt=$$(git status --porcelain); test -z "$$dirt" || { \
 	  echo "the tree is not clean: commit what was generated or changed" >&2; \
 	  echo "$$dirt" >&2; exit 1; }
 
-demo: $(RUN_STAMP) ## a control plane with the examples in it, in a folder of its own
-	@$(BIN)/python tools/demo.py $(ARGS)
+demo: $(RUN_STAMP) ## a control plane with a fleet of GPUs in use, in a folder of its own
+	@$(BIN)/sully up --demo --data-dir data/demo $(ARGS)
 
 clean: ## remove the virtual environment, caches and build outputs; data stays
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \

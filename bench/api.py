@@ -1,24 +1,27 @@
 """Measures the API server: time to ready, memory, GET, LIST, CREATE, WATCH over TLS.
 
-    python bench/api.py [--store sqlite|memory] [--seconds 3]
+    python bench/api.py [--store sqlite|memory|etcd|etcd3] [--seconds 3]
 
 The load comes from one process beside the server, on the same machine: its own share of the
 processor is part of every figure. The shapes of the work are those of the baseline table in
-docs/performance.md.
+docs/performance.md. `etcd` starts a member of its own on the same disk, `etcd3` three of them.
 """
 
 import argparse
 import asyncio
+import itertools
 import json
-import ssl
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
-import yaml
+from harness import Connection, Server
+
+sys.path.append(str(Path(__file__).parent.parent / "tests"))
+from etcds import Etcd
 
 POD = {
     "apiVersion": "v1",
@@ -39,110 +42,6 @@ RULE = {
         "taint": {"key": "example.com/bench", "effect": "NoSchedule"},
     },
 }
-
-
-class Connection:
-    """A small HTTP/1.1 client: keep-alive, JSON, as little work as possible."""
-
-    def __init__(self, host: str, port: int, context: ssl.SSLContext) -> None:
-        self.place = (host, port, context)
-
-    async def __aenter__(self) -> "Connection":
-        host, port, context = self.place
-        self.reader, self.writer = await asyncio.open_connection(
-            host, port, ssl=context, server_hostname="127.0.0.1", limit=2**25
-        )
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        self.writer.close()
-
-    def send(self, method: str, path: str, body: bytes = b"") -> None:
-        """Write one request."""
-        head = (
-            f"{method} {path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
-            f"user-agent: bench\r\ncontent-length: {len(body)}\r\n\r\n"
-        )
-        self.writer.write(head.encode() + body)
-
-    async def head(self) -> tuple[int, bytes]:
-        """Read the head of an answer."""
-        raw = await self.reader.readuntil(b"\r\n\r\n")
-        return int(raw[9:12]), raw.lower()
-
-    async def call(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-        """Send a request and read its whole answer."""
-        self.send(method, path, body)
-        code, head = await self.head()
-        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-        return code, await self.reader.readexactly(length)
-
-
-class Server:
-    """A `sully up` of its own."""
-
-    def __init__(self, store: str) -> None:
-        self.folder = tempfile.TemporaryDirectory(prefix="sully-bench-")
-        began = time.perf_counter()
-        self.child = subprocess.Popen(
-            [
-                sys.executable,
-                "-m",
-                "sully.cli.main",
-                "up",
-                "--listen",
-                "127.0.0.1:0",
-                "--data-dir",
-                self.folder.name,
-                "--store",
-                store,
-            ],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        assert self.child.stdout
-        for line in self.child.stdout:
-            if line.startswith("ready"):
-                break
-        self.ready = time.perf_counter() - began
-        config = yaml.safe_load((Path(self.folder.name) / "kubeconfig").read_text())
-        address = config["clusters"][0]["cluster"]["server"].removeprefix("https://")
-        self.host, port = address.rsplit(":", 1)
-        self.port = int(port)
-        self.context = self._context(config)
-
-    def _context(self, config: dict) -> ssl.SSLContext:
-        import base64
-
-        context = ssl.create_default_context(
-            cadata=base64.b64decode(
-                config["clusters"][0]["cluster"]["certificate-authority-data"]
-            ).decode()
-        )
-        user = config["users"][0]["user"]
-        pem = Path(self.folder.name) / "bench.pem"
-        pem.write_bytes(
-            base64.b64decode(user["client-certificate-data"])
-            + base64.b64decode(user["client-key-data"])
-        )
-        context.load_cert_chain(pem)
-        return context
-
-    def connect(self) -> Connection:
-        return Connection(self.host, self.port, self.context)
-
-    def memory(self) -> float:
-        status = Path(f"/proc/{self.child.pid}/status").read_text()
-        return int(status.split("VmRSS:")[1].split()[0]) / 1024
-
-    def cpu(self) -> float:
-        fields = Path(f"/proc/{self.child.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / 100
-
-    def stop(self) -> None:
-        self.child.terminate()
-        self.child.wait()
-        self.folder.cleanup()
 
 
 def quantiles(times: list[float]) -> str:
@@ -248,14 +147,14 @@ def config_map(name: str) -> bytes:
     ).encode()
 
 
-async def measure(store: str, seconds: float) -> None:
+async def measure(store: str, places: Iterator[str], seconds: float) -> None:
     """Run everything and print a table."""
     starts = []
     for _ in range(3):
-        probe = Server(store)
+        probe = Server(next(places))
         starts.append(probe.ready)
         probe.stop()
-    server = Server(store)
+    server = Server(next(places))
     await asyncio.sleep(1)
     print(f"store {store}")
     print(f"process start -> ready   {statistics.median(starts):.2f} s   (three runs)")
@@ -308,12 +207,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--store", default="sqlite", choices=("sqlite", "memory"))
+    stores = ("sqlite", "memory", "etcd", "etcd3")
+    parser.add_argument("--store", default="sqlite", choices=stores)
     parser.add_argument("--seconds", type=float, default=3.0)
     options = parser.parse_args()
     import uvloop
 
-    uvloop.run(measure(options.store, options.seconds))
+    with ExitStack() as stack:
+        places = itertools.repeat(options.store)
+        if options.store.startswith("etcd"):
+            etcd = stack.enter_context(Etcd(size=3 if options.store == "etcd3" else 1, folder=None))
+            # A prefix for each: every server here has certificates of its own.
+            places = (f"{etcd.address}-{number}" for number in itertools.count())
+        uvloop.run(measure(options.store, places, options.seconds))
 
 
 if __name__ == "__main__":

@@ -1,68 +1,90 @@
-"""Replays recorded answers of a real Kubernetes against a fresh control plane: `make conformance`.
+"""Replays recordings of real systems against fresh control planes: `make conformance`.
 
-The recording and the program that compares (`api.jsonl`, `compare.py`) lie in a folder of their
-own, which is not part of this project. This starts a control plane in reference mode, lets the
-program compare every answer, groups what differs by cause, and holds the result to a floor that
-only rises (`tests/conformance-floor.txt`).
+The recordings and the programs that compare lie in a folder of their own, which is not part of
+this project. This starts control planes in reference mode, with their controllers inside
+(`--transport inprocess`) or in processes of their own (`http`), lets the program compare, groups
+what differs by cause, and holds the result to a floor that only rises
+(`tests/conformance-floor.txt`).
 """
 
 import argparse
-import json
-import os
 import re
 import signal
-import subprocess
 import sys
 import tempfile
+import time
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sully.testing.cluster import Process, process
-
-REFERENCE = ("--store", "memory", "--compat", "reference", "--log-level", "warning")
+from replays import SUITES, TRANSPORTS, Suite, replay, serving, spread
 
 
 @dataclass(frozen=True, slots=True)
-class Suite:
-    """One recording, the program that replays it, and what that calls its results."""
+class Outcome:
+    """How many cases came out equal, of how many that were tried and that there are."""
 
-    program: str
-    recording: str
-    flags: tuple[str, ...]
-    counted: str
+    equal: int
+    tried: int
+    recorded: int
 
-
-SUITES = {
-    "api": Suite("compare.py", "api.jsonl", ("--jobs", "4"), "answers"),
-    "worlds": Suite("run_worlds.py", "worlds.jsonl", (), "worlds"),
-}
+    def below(self, floor: int) -> int:
+        """Return by how many this misses a floor; a part may miss what the whole may miss."""
+        return max(0, self.tried - self.equal - max(0, self.recorded - floor)) if floor else 0
 
 
 def main() -> int:
     """Run the chosen suites; 0 if each reaches its floor."""
     options = _parser().parse_args()
-    # Whoever ends this program ends its server too.
+    # Whoever ends this program ends its servers too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     floors = read_floors(options.floor) if options.floor else {}
-    failed = False
-    for name in options.suite or ["api"]:
-        equal, total = _run(SUITES[name], options)
-        floor = 0 if options.only else floors.get(name, 0)
-        print(f"{name}: {equal} of {total} {SUITES[name].counted} equal, floor {floor}")
-        if equal < floor:
-            print(f"{name}: BELOW THE FLOOR by {floor - equal}")
-            failed = True
-        elif floor and equal > floor:
-            print(f"{name}: {equal - floor} above the floor; raise it to {equal}")
-    return 1 if failed else 0
+    missed = [
+        _judge(f"{name} over {transport}", SUITES[name], options, transport, floors.get(name, 0))
+        for name in options.suite or ["api"]
+        for transport in options.transport or TRANSPORTS[:1]
+    ]
+    return 1 if any(missed) else 0
+
+
+def _judge(
+    title: str, suite: Suite, options: argparse.Namespace, transport: str, floor: int
+) -> bool:
+    """Run one suite over one transport; say whether it missed the floor."""
+    began = time.monotonic()
+    outcome = _run(suite, options, transport)
+    floor = 0 if options.only else floor
+    took = time.monotonic() - began
+    print(
+        f"{title}: {outcome.equal} of {outcome.tried} {suite.counted} equal,"
+        f" floor {floor} of {outcome.recorded}, {took:.0f} s",
+        flush=True,
+    )
+    missing = outcome.below(floor)
+    if missing:
+        print(f"{title}: BELOW THE FLOOR by {missing}")
+    elif floor and outcome.equal > floor:
+        print(f"{title}: {outcome.equal - floor} above the floor; raise it to {outcome.equal}")
+    return bool(missing)
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path, help="where the recordings and programs are")
     parser.add_argument("--suite", action="append", choices=sorted(SUITES), help="default: api")
+    parser.add_argument(
+        "--transport",
+        action="append",
+        choices=TRANSPORTS,
+        help="where the controllers run; may be repeated (default: inprocess)",
+    )
+    parser.add_argument(
+        "--servers", type=int, default=4, help="how many at once, where a suite can (default: 4)"
+    )
+    parser.add_argument(
+        "--part", type=int, default=0, help="only so many, evenly spread (default: all)"
+    )
     parser.add_argument("--floor", type=Path, help="file with the least equal answers per suite")
     parser.add_argument("--only", default="", help="only scenarios that match; no floor then")
     parser.add_argument("--verbose", action="store_true", help="show the whole table")
@@ -80,36 +102,29 @@ def read_floors(path: Path) -> dict[str, int]:
     return floors
 
 
-def _run(suite: Suite, options: argparse.Namespace) -> tuple[int, int]:
-    with tempfile.TemporaryDirectory(prefix="sully-") as scratch:
-        report = Path(scratch) / "report.json"
-        with process(*REFERENCE) as server:
-            output = _replay(suite, options, server, report)
-        print(output if options.verbose else _end_of_table(output))
-        results = json.loads(report.read_text()) if report.exists() else []
-    for line in causes(results, options.causes):
-        print(line)
-    return _count(output, suite)
-
-
-def _replay(suite: Suite, options: argparse.Namespace, server: Process, report: Path) -> str:
+def _run(suite: Suite, options: argparse.Namespace, transport: str) -> Outcome:
     folder = options.folder.resolve()
-    command = [sys.executable, str(folder / suite.program), str(folder / suite.recording)]
-    command += ["--kubeconfig", str(server.kubeconfig), "--report", str(report), *suite.flags]
-    if options.only:
-        command += ["--only", options.only]
-    # The folder belongs to someone else, so nothing is left behind in it.
-    environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environment, check=False)
-    return done.stdout
+    recording, total = folder / suite.recording, 0
+    with tempfile.TemporaryDirectory(prefix="sully-") as name:
+        scratch = Path(name)
+        if options.part and suite.lines:
+            total = spread(recording, options.part, scratch / suite.recording)
+            recording = scratch / suite.recording
+        with serving(transport, options.servers if suite.also else 1) as servers:
+            said, report = replay(suite, folder, recording, servers, options.only, scratch)
+    print(said if options.verbose else _end_of_table(said))
+    for line in causes(report, options.causes):
+        print(line)
+    equal, tried = _count(said, suite)
+    return Outcome(equal, tried, total or tried)
 
 
-def _end_of_table(output: str) -> str:
-    return output[output.rfind("\nTOPIC") :].strip() if "\nTOPIC" in output else output[-2000:]
+def _end_of_table(said: str) -> str:
+    return said[said.rfind("\nTOPIC") :].strip() if "\nTOPIC" in said else said[-2000:]
 
 
-def _count(output: str, suite: Suite) -> tuple[int, int]:
-    found = re.findall(rf"^(\d+) of (\d+) {suite.counted} equal$", output, re.MULTILINE)
+def _count(said: str, suite: Suite) -> tuple[int, int]:
+    found = re.findall(rf"^(\d+) of (\d+) {suite.counted} equal$", said, re.MULTILINE)
     if not found:
         raise SystemExit(f"{suite.program} did not say how many {suite.counted} are equal")
     return int(found[-1][0]), int(found[-1][1])
@@ -128,10 +143,16 @@ def causes(results: list[dict[str, Any]], most: int) -> list[str]:
     for cause, number in counts.most_common(most):
         first = example[cause]
         lines.append(f"  {number:>4}  {cause}")
-        lines.append(f"        e.g. {first.get('scenario')} step {first.get('step')}")
+        lines.append(f"        e.g. {_place(first)}")
     if len(counts) > most:
         lines.append(f"  and {len(counts) - most} more causes")
     return lines
+
+
+def _place(result: dict[str, Any]) -> str:
+    if "seed" in result:
+        return f"world {result['seed']}"
+    return f"{result.get('scenario')} step {result.get('step')}"
 
 
 _GENERAL = (

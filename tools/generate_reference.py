@@ -14,7 +14,11 @@ from typing import Any
 
 from sully.api import build_scheme
 from sully.cli.main import COMMANDS
-from sully.machinery.gates import DEFAULTS, LOCKED, OURS
+from sully.controllers.claims.metrics import ClaimMetrics
+from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.placement.metrics import PlacementMetrics
+from sully.controllers.scheduling.metrics import SchedulerMetrics
+from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
@@ -171,12 +175,16 @@ def cli_page() -> Iterator[str]:
     yield ""
     yield "For `--feature-gates`. Those marked *ours* are off with `--compat reference`."
     yield ""
-    rows = [(f"`{name}`", _on(name), "ours" if name in OURS else "") for name in sorted(DEFAULTS)]
+    rows = [(f"`{name}`", _on(name), _about(name)) for name in sorted(DEFAULTS)]
     yield from table(("gate", "default", ""), rows)
 
 
 def _on(gate: str) -> str:
     return ("on" if DEFAULTS[gate] else "off") + (", locked" if gate in LOCKED else "")
+
+
+def _about(gate: str) -> str:
+    return f"needs `{NEEDS[gate]}`" if gate in NEEDS else "ours" if gate in OURS else ""
 
 
 def _command(name: str, module: str, summary: str) -> Iterator[str]:
@@ -237,9 +245,12 @@ def metrics_page() -> Iterator[str]:
     yield ""
     yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses."
     yield ""
+    recorder = _Recorder()
+    for counted in (ClaimMetrics, EvictionMetrics, PlacementMetrics, SchedulerMetrics):
+        counted(recorder)
     rows = [
         (f"`{name}`", kind, code(labels), text)
-        for name, kind, labels, text in sorted(_Recorder().seen)
+        for name, kind, labels, text in sorted(recorder.seen)
     ]
     yield from table(("metric", "type", "labels", "what it counts"), rows)
 

@@ -1,6 +1,7 @@
 """The long runs: hundreds of kills, and hostile input for minutes. `make robust` runs it.
 
-    python tools/robust.py [crashes|inputs|all] [--kills 300] [--examples 30] [--seed N]
+    python tools/robust.py [crashes|controllers|inputs|all] [--kills 300] [--pods 1000]
+        [--examples 30] [--seed N]
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -23,12 +24,12 @@ def main() -> int:
     """Run what was chosen; 0 if nothing was wrong."""
     options = _parser().parse_args()
     seed = options.seed if options.seed is not None else random.SystemRandom().randrange(10**9)
-    chosen = ("crashes", "inputs") if options.what == "all" else (options.what,)
+    chosen = tuple(PARTS) if options.what == "all" else (options.what,)
     code = 0
     try:
         for name in chosen:
             print(f"{name}: seed {seed}", flush=True)
-            code |= _crashes(options, seed) if name == "crashes" else _inputs(options, seed)
+            code |= PARTS[name](options, seed)
     except KeyboardInterrupt:
         print("\nstopped", flush=True)
         return 130
@@ -37,8 +38,9 @@ def main() -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("what", nargs="?", default="all", choices=("crashes", "inputs", "all"))
+    parser.add_argument("what", nargs="?", default="all", choices=(*PARTS, "all"))
     parser.add_argument("--kills", type=int, default=300, help="how many (default: 300)")
+    parser.add_argument("--pods", type=int, default=1000, help="how many (default: 1000)")
     parser.add_argument("--examples", type=int, default=30, help="per operation (default: 30)")
     parser.add_argument("--seed", type=int, help="repeat a run (default: a new one)")
     return parser
@@ -102,6 +104,33 @@ async def _open_time(directory: Path) -> float:
         return time.perf_counter() - began
 
 
+def _controllers(options: argparse.Namespace, seed: int) -> int:
+    from kills.rounds import Figures, Rounds
+
+    began = time.monotonic()
+    latest = ""
+
+    def progress(figures: Figures) -> None:
+        nonlocal latest
+        took = f"{time.monotonic() - began:.0f} s"
+        line = f"  {figures.kills} kills, {figures.bound} bound, {figures.evicted} evicted, {took}"
+        if took != latest and sys.stdout.isatty():
+            print(f"\r{line}", end="", flush=True)
+        latest = took
+
+    figures = asyncio.run(Rounds(options.pods, seed).run(progress))
+    print(f"\r  controllers killed              {figures.kills}")
+    print(
+        f"  pods bound, evicted, recorded   {figures.bound}, {figures.evicted}, {figures.records}"
+    )
+    print(f"  took                            {time.monotonic() - began:.0f} s")
+    for problem in figures.problems:
+        print(f"  PROBLEM {problem}")
+    if figures.problems:
+        print(f"  again: python tools/robust.py controllers --pods {options.pods} --seed {seed}")
+    return 1 if figures.problems else 0
+
+
 def _inputs(options: argparse.Namespace, seed: int) -> int:
     """Run the tests of hostile input with more examples; pytest shows the progress."""
     environment = os.environ | {
@@ -115,6 +144,8 @@ def _inputs(options: argparse.Namespace, seed: int) -> int:
         print(f"  again: python tools/robust.py inputs --seed {seed}")
     return 1 if done.returncode else 0
 
+
+PARTS = {"crashes": _crashes, "controllers": _controllers, "inputs": _inputs}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,17 +5,35 @@ in a process of its own; tests run them beside each other in one process.
 """
 
 import asyncio
+import hashlib
+import os
 import random
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from sully.api import build_scheme
+from sully.client.calls import Guard
+from sully.client.direct import DirectTransport
+from sully.client.discovery import of_scheme
 from sully.client.kubeconfig_file import Login, kubeconfig, write_kubeconfig
-from sully.controlling import Given, build_manager
+from sully.client.leases import Elector
+from sully.client.transport import Transport
+from sully.controllers.eviction.settings import EvictionSettings
+from sully.controllers.hollow.wiring import HollowSettings
+from sully.controllers.leading import Leading
+from sully.controllers.manager import Manager
+from sully.controllers.placement.settings import PlacementSettings, behaviour
+from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
+from sully.controlling import build_manager
+from sully.domain.clusterrights import agent_user
+from sully.domain.hollow.clusters import Members
 from sully.machinery.gates import Gates
+from sully.parts import HISTORY_KEPT, LEASE, MANAGER, Given
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
@@ -29,9 +47,11 @@ from sully.server.authentication.groups import MASTERS
 from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
+from sully.server.fleet import StoredFleet
 from sully.server.http.app import HttpApp
 from sully.server.http.door import Door
 from sully.server.http.metrics import RequestCounter
+from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
 from sully.server.limits import Allowance, Limits
 from sully.server.listen import Listener, bind, own_names, tls_context
@@ -40,11 +60,19 @@ from sully.server.requests import User
 from sully.server.tls import Authority, Pair, expires_soon
 from sully.store.base import Store
 from sully.store.compaction import Compactor
+from sully.store.directory import DataDirectory
+from sully.store.errors import OpenError
+from sully.store.etcd.address import SCHEME, Address, Tls, parse_address
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
 _log = get_logger("app")
 ADMIN = User("kubernetes-admin", ("system:masters", "system:authenticated"))
+CONTROLLER_GROUPS = (
+    "system:serviceaccounts",
+    "system:serviceaccounts:kube-system",
+    "system:authenticated",
+)
 LONGEST_TOKEN = 365 * 24 * 3600
 """Seconds a service-account token may be good for."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
@@ -57,14 +85,21 @@ class Config:
     data_dir: Path
     host: str = "127.0.0.1"
     port: int = 8443
-    store: str = "sqlite"  # or memory
+    store: str = "sqlite"  # or memory, or etcd://HOST:PORT,…[/PREFIX]
+    etcd_tls: Tls = field(default_factory=Tls)
     gates: Gates = field(default_factory=Gates)
     strict_compat: bool = False
     names: tuple[str, ...] = ()  # further names and addresses under which clients find the server
     anonymous: bool = False  # whether roles decide what those without credentials may do
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
     allowance: Allowance = field(default_factory=Allowance)
-    scheduler: bool = True
+    controllers: frozenset[str] | None = None  # which of them run here; None: all
+    hollow: HollowSettings | None = None  # nodes of our own
+    hollow_clusters: Members | None = None  # members of our own, where this is a hub
+    history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
+    eviction: EvictionSettings = field(default_factory=EvictionSettings)
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
+    leader_elect: bool = False  # whether they wait for a lease: for a store that others share
 
 
 class ControlPlane:
@@ -102,6 +137,9 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
     listening = bind(config.host, config.port)
     async with AsyncExitStack() as stack:
         stack.callback(listening.close)
+        if config.store.startswith(SCHEME):
+            # The objects may be shared, the keys and the kubeconfig beside them are not.
+            stack.callback(DataDirectory(config.data_dir).release)
         store = await stack.enter_async_context(await _open_store(config))
         chance = Chance(clock, Ids(), random.Random())
         api = Api(
@@ -112,8 +150,9 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
             strict_compat=config.strict_compat,
         )
         await api.authorizer.start()
+        await api.devices.start()
         await ensure_namespaces(InProcess(api, ADMIN))
-        await ensure_policy(InProcess(api, ADMIN))
+        await ensure_policy(InProcess(api, ADMIN), config.gates)
         api.audit = _audit_log(config)
         if api.audit is not None:
             stack.callback(api.audit.close)
@@ -125,7 +164,30 @@ async def _open_store(config: Config) -> Store:
     if config.store == "memory":
         config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         return MemoryStore()
+    if config.store.startswith(SCHEME):
+        return await _open_etcd(parse_address(config.store, config.etcd_tls))
     return await SqliteStore.open(config.data_dir)
+
+
+async def _open_etcd(address: Address) -> Store:
+    try:
+        # Late: it needs packages that others need not install.
+        from sully.store.etcd.store import EtcdStore
+    except ImportError as error:
+        raise OpenError(f"{error}: a store in etcd needs `pip install 'sully[etcd]'`") from error
+    return await EtcdStore.open(address)
+
+
+async def _check_identity(
+    store: Store, folder: Path, authority: Authority, key: SigningKey
+) -> None:
+    """Refuse to serve beside replicas whose certificates and tokens we would not accept."""
+    own = hashlib.sha256(authority.pair.certificate.strip() + key.id.encode()).hexdigest().encode()
+    if await store.agree("identity", own) != own:
+        raise OpenError(
+            f"other replicas of this store have another identity: copy ca.crt, ca.key and sa.key"
+            f" of one of them into {folder}, so that every client is accepted by each"
+        )
 
 
 @asynccontextmanager
@@ -138,43 +200,85 @@ async def _serving(
     context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
     metrics = Metrics()
     key = SigningKey.open(config.data_dir)
-    app = HttpApp(api, clock, RequestCounter(metrics), _door(config, api, key, clock))
-    app.checks["store"] = lambda: ""
+    await _check_identity(api.store, config.data_dir, authority, key)
+    door = _door(config, api, key, clock)
+    app = HttpApp(api, clock, RequestCounter(metrics), door)
+    placing = behaviour(config.placement, strict=config.strict_compat)
+    app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
+    app.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context)
     await listener.start()
     plane = ControlPlane(config, api, listener, authority)
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
     renewal = Renewal(serving, context, clock, login.ensure)
-    given = Given(
-        api,
-        authority.pair.certificate.decode(),
-        config.gates,
-        config.strict_compat,
-        config.scheduler,
-    )
-    manager = build_manager(given, clock, metrics)
+    crew = _crew(config, api, authority.pair.certificate.decode(), clock, metrics)
     async with asyncio.TaskGroup() as tasks:
         serving_requests = tasks.create_task(listener.serve())
         compacting = tasks.create_task(Compactor(api.store, clock).run())
         following = tasks.create_task(api.authorizer.keep(clock))
+        guarding = tasks.create_task(api.devices.keep(clock))
         renewing = tasks.create_task(renewal.run())
-        controlling = tasks.create_task(manager.run())
+        controlling = tasks.create_task(crew.run())
         try:
             # Whoever is told that we are ready may at once create pods in `default`.
-            await manager.settled()
+            await crew.settled()
             yield plane
         finally:
             # First those who use the API; their watches must not be cut off under them.
-            manager.stop()
+            crew.stop()
             await asyncio.wait([controlling])
             # Watches end by themselves, then the listener has nothing left to wait for.
             api.watcher.stop()
             listener.stop()
             compacting.cancel()
             following.cancel()
+            guarding.cancel()
             renewing.cancel()
             await serving_requests
+
+
+def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics) -> Leading:
+    """Build what runs the controllers of this process."""
+    ids = api.writer.ids
+    elector = None
+    if config.leader_elect:
+        name = f"{socket.gethostname()}_{os.getpid()}_{ids.suffix()}"
+        elector = Elector(controller_access(api, MANAGER), LEASE, name, clock=clock)
+    given = Given(
+        transport=partial(controller_access, api, guard=elector.left if elector else None),
+        served=of_scheme(api.scheme),
+        gates=config.gates,
+        ids=ids,
+        certificate=certificate,
+        strict=config.strict_compat,
+        hollow=config.hollow,
+        hollow_clusters=config.hollow_clusters,
+        agent=partial(agent_access, api, guard=elector.left if elector else None),
+        history=config.history,
+        eviction=config.eviction,
+        placement=config.placement,
+        chosen=config.controllers,
+    )
+
+    async def build() -> Manager:
+        return build_manager(given, clock, metrics)
+
+    return Leading(build, clock=clock, elector=elector)
+
+
+def controller_access(api: Api, name: str, guard: Guard | None = None) -> Transport:
+    """Return a controller's own access, so that the API can tell who did what."""
+    user = User(f"system:serviceaccount:kube-system:{name}", CONTROLLER_GROUPS)
+    if name in (MANAGER, SCHEDULER):
+        user = User(f"system:{name}", ("system:authenticated",))
+    return DirectTransport(InProcess(api, user, agent=name), guard=guard)
+
+
+def agent_access(api: Api, cluster: str, guard: Guard | None = None) -> Transport:
+    """Return the access of a hollow cluster's agent, so that it may no more than a real one."""
+    name, groups = agent_user(cluster, "hollow")
+    return DirectTransport(InProcess(api, User(name, groups), agent="hollow"), guard=guard)
 
 
 def _door(config: Config, api: Api, key: SigningKey, clock: Clock) -> Door:

@@ -61,11 +61,25 @@ def test_one_user_has_so_many_watches(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "a store to come": (
-        ("--store", "etcd://a,b"),
-        "etcd is not supported yet; use sqlite or memory",
+    "no such store": (("--store", "disk"), "there is no store 'disk'; use sqlite, memory or etcd:"),
+    "no member": (
+        ("--store", "etcd:///prefix"),
+        "names no etcd; for example etcd://127.0.0.1:2379",
     ),
-    "no such store": (("--store", "disk"), "there is no store 'disk'; use sqlite or memory"),
+    "no port": (("--store", "etcd://a:b"), "'a:b' is no HOST:PORT of an etcd member"),
+    "a certificate without a key": (
+        ("--store", "etcd://a", "--etcd-cafile", "x", "--etcd-certfile", "y"),
+        "--etcd-certfile and --etcd-keyfile only work together",
+    ),
+    "a certificate without an authority": (
+        ("--store", "etcd://a", "--etcd-certfile", "x", "--etcd-keyfile", "y"),
+        "--etcd-certfile needs --etcd-cafile",
+    ),
+    "no such file": (
+        ("--store", "etcd://a", "--etcd-cafile", "/nowhere/ca.pem"),
+        "there is no file /nowhere/ca.pem",
+    ),
+    "files without etcd": (("--etcd-cafile", "x"), "the --etcd- flags only work with --store etcd"),
     "no address": (("--listen", "here"), "--listen must be HOST:PORT, not 'here'"),
     "no such gate": (("--feature-gates", "Nope=true"), "unknown feature gate 'Nope'; known: DRA"),
 }

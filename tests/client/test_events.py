@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from sully.client.events import TRIES, WAITING, EventRecorder, Reference
 from sully.client.options import PLAIN, PatchType, WriteOptions
@@ -168,10 +169,13 @@ async def test_refusal_is_not_repeated(clock: FakeClock) -> None:
 async def test_the_oldest_are_dropped(clock: FakeClock) -> None:
     ledger = Ledger()
     made = recorder(ledger, clock)
-    for number in range(WAITING + 2):
-        made.event(POD, "Normal", "A", f"{number}")
-    await made.flush()
+    with capture_logs() as lines:
+        for number in range(WAITING + 2):
+            made.event(POD, "Normal", "A", f"{number}")
+        await made.flush()
 
     messages = [event["message"] for event in ledger.events.values()]
     assert len(messages) == WAITING
     assert messages[0] == "2"
+    told = [(line["event"], line.get("count")) for line in lines]
+    assert told == [("event dropped", None), ("events dropped in all", 2)]

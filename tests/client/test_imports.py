@@ -16,6 +16,8 @@ MODULES = (
     "sully.client.direct",
     "sully.client.informer",
     "sully.client.events",
+    "sully.client.discovery",
+    "sully.client.leases",
 )
 
 

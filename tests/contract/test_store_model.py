@@ -8,6 +8,7 @@ import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -19,6 +20,7 @@ from hypothesis.stateful import (
     rule,
 )
 
+from etcds import Etcd
 from sully.store.base import (
     FIRST_REVISION,
     Check,
@@ -39,6 +41,7 @@ from sully.store.errors import (
     FutureRevisionError,
     StoreError,
 )
+from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
@@ -169,6 +172,9 @@ class StoreMachine(RuleBasedStateMachine):
     async def make(self) -> Store:
         return MemoryStore()
 
+    async def commit_all(self, planned: list[list[Op]]) -> list[Commit | BaseException]:
+        return await asyncio.gather(*map(self.store.commit, planned), return_exceptions=True)
+
     def teardown(self) -> None:
         self.runner.run(self.store.close())
         self.runner.close()
@@ -179,7 +185,7 @@ class StoreMachine(RuleBasedStateMachine):
         """Commit transactions at the same time; they are judged in the order they came."""
 
         async def run() -> list[Commit | BaseException]:
-            return await asyncio.gather(*map(self.store.commit, planned), return_exceptions=True)
+            return await self.commit_all(planned)
 
         planned, want = [], []
         for transaction in batch:
@@ -294,11 +300,8 @@ class StoreMachine(RuleBasedStateMachine):
             assert (record and shape(record)) == self.model.now.get(key)
 
 
-class SqliteMachine(StoreMachine):
+class ReopenedMachine(StoreMachine):
     """Also closes and opens the store; those who watch resume where they were."""
-
-    async def make(self) -> Store:
-        return await SqliteStore.open(self.directory)
 
     @rule()
     def reopen(self) -> None:
@@ -311,11 +314,45 @@ class SqliteMachine(StoreMachine):
         self.runner.run(run())
 
 
+class SqliteMachine(ReopenedMachine):
+    async def make(self) -> Store:
+        return await SqliteStore.open(self.directory)
+
+
+class EtcdMachine(ReopenedMachine):
+    """One after the other: etcd numbers what comes at the same time as it likes."""
+
+    def __init__(self) -> None:
+        self.etcd = Etcd()
+        self.etcd.__enter__()
+        super().__init__()
+
+    async def make(self) -> Store:
+        return await EtcdStore.open(self.etcd.address)
+
+    async def commit_all(self, planned: list[list[Op]]) -> list[Commit | BaseException]:
+        return [
+            (await asyncio.gather(self.store.commit(ops), return_exceptions=True))[0]
+            for ops in planned
+        ]
+
+    def teardown(self) -> None:
+        super().teardown()
+        self.etcd.__exit__(None, None, None)
+
+
 TestMemory = StoreMachine.TestCase
 TestMemory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestSqlite = SqliteMachine.TestCase
 TestSqlite.settings = settings(
     max_examples=25,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+TestEtcd = pytest.mark.slow(EtcdMachine.TestCase)
+TestEtcd.settings = settings(
+    max_examples=10,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.world import CONFIG_MAPS, Obj, World
+from sully.client.discovery import of_scheme
 from sully.client.events import EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -20,7 +21,7 @@ BACKGROUND = DeleteOptions(propagation_policy="Background")
 
 
 def collector(world: World, manager: Manager, without: str = "") -> GarbageCollector:
-    graph, kinds = Graph(), collected_kinds(world.api.scheme)
+    graph, kinds = Graph(), collected_kinds(of_scheme(world.api.scheme))
     for kind in kinds.all:
         if kind.plural != without:
             graph.follow(manager.informer(kind))

@@ -13,7 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from sully.client.transport import Key, UnreachableError
-from sully.controllers.framework import AGAIN, DONE, Result, Runner, Watch
+from sully.controllers.framework import AGAIN, DONE, TURN, Result, Runner, Watch
 from sully.machinery.errors import Conflict, Forbidden, InternalError, NotFound
 from sully.runtime.backoff import Backoff
 from sully.testing.clock import FakeClock
@@ -185,6 +185,49 @@ async def test_stopping_ends_what_is_under_way_and_begins_nothing() -> None:
 
     assert controller.asked == [("a", 0)]
     assert controller.inside == 0
+
+
+@dataclass
+class Busy:
+    """A controller that never waits: whatever it does takes time and gives none away."""
+
+    clock: FakeClock
+    name: str
+    log: list[str]
+    takes: float
+    bell: Bell = field(default_factory=Bell)
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        yield Watch(self.bell, lambda name: (Key("", name),))
+
+    async def reconcile(self, key: Key) -> Result:
+        self.clock.advance(self.takes)
+        self.log.append(f"{self.name}{key}")
+        return DONE
+
+
+FAIR: dict[str, tuple[float, list[str]]] = {
+    "long work is shared": (TURN, ["1a", "2a", "1b", "2b", "1c", "2c"]),
+    "short work is done in one go": (TURN / 10, ["1a", "1b", "1c", "2a", "2b", "2c"]),
+}
+
+
+@pytest.mark.parametrize(("takes", "want"), FAIR.values(), ids=FAIR.keys())
+async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> None:
+    clock, log = FakeClock(), []
+    both = [Busy(clock, name, log, takes) for name in "12"]
+    runners = [Runner(each, clock=clock, workers=1, backoff=CALM) for each in both]
+    for each in both:
+        for name in "abc":
+            each.bell.ring(name)
+    async with asyncio.TaskGroup() as tasks:
+        for runner in runners:
+            tasks.create_task(runner.run())
+        await turn()
+        for runner in runners:
+            runner.stop()
+
+    assert log == want
 
 
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}

@@ -18,6 +18,7 @@ from controllers.world import (
     orders,
     play,
 )
+from sully.client.discovery import of_scheme
 from sully.client.informer import Informer
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -39,7 +40,7 @@ def cleaner(world: World, manager: Manager, *more: Kind[Any]) -> NamespacesContr
     transport = world.transport(NamespacesController.name)
     return NamespacesController(
         namespaces=manager.informer(kinds.NAMESPACES),
-        content=Content(transport, [*more, *namespaced_kinds(SCHEME)]),
+        content=Content(transport, [*more, *namespaced_kinds(of_scheme(SCHEME))]),
         transport=transport,
         clock=world.clock,
     )
@@ -293,7 +294,7 @@ async def test_every_order_ends_the_same(
 
 
 def test_every_namespaced_kind_is_emptied_once() -> None:
-    found = [(kind.group, kind.plural) for kind in namespaced_kinds(SCHEME)]
+    found = [(kind.group, kind.plural) for kind in namespaced_kinds(of_scheme(SCHEME))]
 
     stored = {r.storage_key for r in SCHEME.resources() if r.namespaced and not r.virtual}
     assert sorted(f"{group}/{plural}".lstrip("/") for group, plural in found) == sorted(stored)

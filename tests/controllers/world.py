@@ -17,6 +17,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Kind
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
+from sully.machinery.gates import Gates
 from sully.runtime.backoff import Backoff
 from sully.runtime.ids import Ids
 from sully.server.api import Api, Chance
@@ -52,12 +53,15 @@ QUIET_TURNS = 40
 class World:
     """A server with nothing on it but what the test and the controllers put there."""
 
-    def __init__(self) -> None:
+    def __init__(self, gates: Gates | None = None) -> None:
         self.clock = FakeClock()
         self.store = MemoryStore()
         chance = random.Random(1)
         self.api = Api(
-            scheme=SCHEME, store=self.store, chance=Chance(self.clock, Ids(chance), chance)
+            scheme=SCHEME,
+            store=self.store,
+            chance=Chance(self.clock, Ids(chance), chance),
+            gates=gates or Gates(),
         )
         self.admin = self.transport("admin")
 

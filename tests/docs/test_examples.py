@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from demo import EXAMPLES
+from house.project import ROOT
 from sully.testing.cluster import process
 
-FILES = sorted(EXAMPLES.glob("*.yaml"))
+FILES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
 @pytest.mark.e2e

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from random import Random
@@ -13,13 +14,26 @@ from hypothesis import strategies as st
 from devices import GPU, equal, exists, rule, select, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
-from sully.domain.eviction import Evict, Exposure, Keep, Reason, Wait, judge, leaves_at
+from sully.domain.eviction import (
+    EVICTING_WITH_BUDGETS,
+    Evict,
+    Exposure,
+    Hold,
+    Keep,
+    Reason,
+    Terms,
+    Wait,
+    judge,
+    leaves_at,
+    needs_budget,
+)
 from sully.domain.pools import DeviceId
 from sully.domain.rules import sourced
 from sully.domain.taints import Origin, SourcedTaint
 from sully.testing.clock import NOON
 
 NEVER = None
+WITH_BUDGET = "NoExecuteWithPodDisruptionBudget"
 
 
 def from_slice(marks: DeviceTaint, index: int = 0) -> SourcedTaint:
@@ -70,6 +84,7 @@ CASES = {
     "NoSchedule does not evict": Case((taint("NoSchedule"),), want=NEVER),
     "None does not evict": Case((taint("None"),), want=NEVER),
     "an unknown effect does not evict": Case((taint("Sparkle"),), want=NEVER),
+    "with budgets, but the gate is off": Case((taint(WITH_BUDGET),), want=NEVER),
 }
 
 
@@ -79,10 +94,10 @@ def test_judge(case: Case, strict: bool) -> None:
     marks = tuple(from_slice(each, index) for index, each in enumerate(case.taints))
     want = case.strict if strict and case.strict != -1 else case.want
 
-    got = judge((Exposure(GPU, marks, case.tolerations),), now=NOON, strict=strict)
+    got = judge((Exposure(GPU, marks, case.tolerations),), now=NOON, terms=Terms(strict=strict))
 
     match got:
-        case Keep():
+        case Keep() | Hold():
             assert want is NEVER
         case Wait(until):
             assert want is not NEVER
@@ -95,8 +110,8 @@ def test_judge(case: Case, strict: bool) -> None:
 
 def test_waiting_ends_when_the_time_has_come() -> None:
     exposure = Exposure(GPU, (from_slice(taint()),), (exists(seconds=60),))
-    because = (Reason(GPU, exposure.taints[0]),)
     end = NOON + timedelta(seconds=60)
+    because = (Reason(GPU, exposure.taints[0], end),)
 
     assert judge((exposure,), now=end - timedelta(seconds=1)) == Wait(end, because)
     assert judge((exposure,), now=end) == Evict(end, because)
@@ -137,7 +152,7 @@ def test_a_toleration_holds_only_for_the_device_of_its_result() -> None:
 
     got = judge((tolerated, bare), now=NOON)
 
-    assert got == Evict(NOON, (Reason(bare.device, bare.taints[0]),))
+    assert got == Evict(NOON, (Reason(bare.device, bare.taints[0], NOON),))
 
 
 def test_a_taint_with_data_can_be_a_reason() -> None:
@@ -192,7 +207,7 @@ def test_the_strict_reading_never_keeps_longer_than_no_end(
     marks: DeviceTaint, tolerations: list[DeviceToleration]
 ) -> None:
     lenient = leaves_at(marks, tolerations, now=NOON)
-    strict = leaves_at(marks, tolerations, now=NOON, strict=True)
+    strict = leaves_at(marks, tolerations, now=NOON, terms=Terms(strict=True))
 
     assert strict is not None or lenient is None
 
@@ -217,3 +232,66 @@ def test_the_order_of_exposures_never_matters(exposures: list[Exposure], chance:
     chance.shuffle(mixed)
 
     assert judge(mixed, now=NOON) == judge(exposures, now=NOON)
+
+
+BUDGETS = {
+    "nothing tolerated": ((), 0),
+    "tolerated by its own name": ((exists(effect=WITH_BUDGET),), NEVER),
+    "tolerated by its own name for a while": ((exists(effect=WITH_BUDGET, seconds=60),), 60),
+    "tolerated by an empty effect": ((exists(effect=""),), NEVER),
+    "not by the name of another": ((exists(effect="NoExecute"),), 0),
+}
+
+
+@pytest.mark.parametrize(("tolerations", "want"), BUDGETS.values(), ids=BUDGETS.keys())
+def test_an_effect_that_asks_budgets(
+    tolerations: tuple[DeviceToleration, ...], want: float | None
+) -> None:
+    terms = Terms(effects=EVICTING_WITH_BUDGETS)
+
+    got = leaves_at(taint(WITH_BUDGET), tolerations, now=NOON, terms=terms)
+
+    assert got == (None if want is NEVER else NOON + timedelta(seconds=want))
+
+
+def test_budgets_have_a_say_only_if_nothing_else_evicts() -> None:
+    soft, hard = from_slice(taint(WITH_BUDGET)), from_slice(taint(), 1)
+
+    assert needs_budget((Reason(GPU, soft),))
+    assert not needs_budget((Reason(GPU, soft), Reason(GPU, hard)))
+
+
+def is_named(*names: str) -> Callable[[Origin], bool]:
+    return lambda origin: origin.name in names
+
+
+def test_what_is_paused_evicts_nobody() -> None:
+    exposure = Exposure(GPU, (from_rule("a", taint()),))
+
+    got = judge((exposure,), now=NOON, paused=is_named("a"))
+
+    assert got == Hold((Reason(GPU, exposure.taints[0], NOON),))
+
+
+def test_what_is_paused_leaves_the_others_their_time_and_their_credit() -> None:
+    exposure = Exposure(GPU, (from_rule("a", taint()), from_rule("b", taint(after=60))))
+    held, acting = (
+        Reason(GPU, each, NOON + timedelta(seconds=after))
+        for each, after in zip(exposure.taints, (0, 60), strict=True)
+    )
+
+    early = judge((exposure,), now=NOON, paused=is_named("a"))
+    late = judge((exposure,), now=NOON + timedelta(seconds=60), paused=is_named("a"))
+
+    assert early == Wait(NOON + timedelta(seconds=60), (acting,), (held,))
+    assert late == Evict(NOON + timedelta(seconds=60), (acting,), (held,))
+
+
+def test_only_what_is_due_counts_for_the_pace() -> None:
+    exposure = Exposure(GPU, (from_rule("a", taint()), from_rule("b", taint(after=60))))
+
+    got = judge((exposure,), now=NOON)
+
+    assert isinstance(got, Evict)
+    assert [each.taint.origin.name for each in got.because] == ["a", "b"]
+    assert [each.taint.origin.name for each in got.due(NOON)] == ["a"]

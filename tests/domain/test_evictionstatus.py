@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.evictionstatus import Counts, Report, count_pods, report
+from sully.domain.eviction import EVICTING_WITH_BUDGETS
+from sully.domain.evictionstatus import (
+    Counts,
+    Report,
+    count_pods,
+    evicted,
+    evicted_before,
+    paused,
+    report,
+)
 
 ONCE = (
     "if the effect was NoExecute. This information will not be updated again."
@@ -109,3 +118,33 @@ def test_report(effect: str, counts: Counts, want: Report) -> None:
 
 def test_a_pod_counts_once_however_often_it_is_hit() -> None:
     assert count_pods([("a", "x"), ("a", "x"), ("a", "y"), ("b", "x")]) == (3, 2)
+
+
+def test_an_effect_with_budgets_is_reported_like_any_that_evicts() -> None:
+    effect, counts = "NoExecuteWithPodDisruptionBudget", Counts(pods=1, namespaces=1)
+
+    assert report(effect, counts).reason == "OtherEffect"
+    assert report(effect, counts, EVICTING_WITH_BUDGETS) == report("NoExecute", counts)
+
+
+LASTING = {0: None, 1: "1 pod evicted.", 1000: "1000 pods evicted."}
+
+
+@pytest.mark.parametrize(("number", "text"), LASTING.items())
+def test_the_lasting_count_can_be_read_again(number: int, text: str | None) -> None:
+    said = evicted(number)
+
+    assert said == (Report("True", "PodsEvicted", text) if text else None)
+    assert evicted_before(said.message if said else "") == number
+
+
+def test_somebody_elses_text_counts_for_nothing() -> None:
+    assert evicted_before("some pods left") == 0
+
+
+def test_a_pause_gives_its_reason() -> None:
+    assert paused(None) is None
+    assert paused("waiting for the vendor") == Report("True", "Paused", "waiting for the vendor")
+    assert paused("true") == Report(
+        "True", "Paused", "Nobody is evicted while the annotation sully.dev/paused is there."
+    )

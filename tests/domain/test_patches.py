@@ -11,15 +11,16 @@ from hypothesis import strategies as st
 
 from devices import DRIVER, NULL, cel, class_, device, patch, select, set_to, slice_, taint, text
 from sully.api.resource.types import Device, DeviceCapacity, DeviceTaintSelector, ResourceSlicePatch
-from sully.domain.devices import Published, publish
+from sully.domain.devices import Published
 from sully.domain.patches import applies, overlay, precedence
+from sully.domain.selectors import SelectorError, matches
 
 MODEL = f"{DRIVER}/model"
 PLAIN = device("gpu-0", model=text("A100"))
 
 
 def published(found: Device = PLAIN) -> Published:
-    return publish(slice_("slice-1", found), 0)
+    return Published(slice_("slice-1", found), 0)
 
 
 def says(name: str, value: str, **more: object) -> ResourceSlicePatch:
@@ -168,12 +169,38 @@ def test_gates_leave_out_what_they_turn_off() -> None:
     assert without_taints.taints == ()
 
 
+@pytest.mark.parametrize("given_", [PLAIN, FULL], ids=["bare", "qualified"])
+def test_an_expression_sees_a_removed_attribute_as_missing(given_: Device) -> None:
+    there = cel(f'has(device.attributes["{DRIVER}"].model)')
+    found = published(given_)
+    removed = overlay(found, (patch(attributes={MODEL: NULL}),))
+
+    assert matches(there, found.content)
+    assert not matches(there, removed.content)
+    with pytest.raises(SelectorError, match="no such key: model"):
+        matches(cel(f'device.attributes["{DRIVER}"].model == "A100"'), removed.content)
+
+
+def test_an_expression_sees_what_a_patch_adds_and_sets() -> None:
+    given_ = patch(attributes={"acme/zone": set_to("z")}, capacity={f"{DRIVER}/memory": "0"})
+    content = overlay(published(), (given_,)).content
+
+    assert matches(cel('device.attributes["acme"].zone == "z"'), content)
+    amount = f'device.capacity["{DRIVER}"].memory'
+    assert matches(cel(f'{amount}.compareTo(quantity("0")) == 0'), content)
+
+
 CLASSES = {"a100": class_("a100", f'device.attributes["{DRIVER}"].model == "A100"')}
 FILTERS = {
     "absent": (None, True),
     "empty": (select(), True),
     "driver": (select(driver=DRIVER), True),
+    "other driver": (select(driver="other"), False),
+    "pool": (select(pool="pool-1"), True),
     "other pool": (select(pool="pool-2"), False),
+    "device": (select(device="gpu-0"), True),
+    "other device": (select(device="gpu-1"), False),
+    "all names": (select(driver=DRIVER, pool="pool-1", device="gpu-0"), True),
     "class": (select(device_class_name="a100"), True),
     "expression": (select(selectors=cel("false")), False),
     "a failing expression": (select(selectors=cel(f'device.attributes["{DRIVER}"].x')), False),
@@ -220,3 +247,11 @@ def test_laying_the_same_patches_over_again_changes_nothing(
     again = overlay(published(Device(name="gpu-0", attributes=dict(once.attributes))), patches)
 
     assert again.attributes == once.attributes
+
+
+def test_a_taint_without_a_time_counts_from_its_patch() -> None:
+    undated, dated = taint(time=None), taint("NoSchedule", after=1)
+
+    got = overlay(published(), (patch("p", after=30, taints=(undated, dated)),))
+
+    assert [each.taint for each in got.taints] == [taint(after=30), dated]

@@ -8,7 +8,7 @@ import pytest
 
 from devices import DRIVER, GPU, cel, class_, device, rule, select, slice_, taint, text
 from sully.api.resource.types import DeviceCapacity, DeviceTaintSelector
-from sully.domain.devices import EffectiveDevice, publish
+from sully.domain.devices import EffectiveDevice, Published
 from sully.domain.rules import (
     ALLOCATED_ATTRIBUTES,
     Choice,
@@ -17,6 +17,7 @@ from sully.domain.rules import (
     record,
     recorded,
     sourced,
+    stacked,
     with_taints,
 )
 from sully.domain.selectors import Content
@@ -72,7 +73,9 @@ CASES = {
     "names decide first": Case(select(driver="other", selectors=cel("device.x")), False),
     "a class": Case(select(device_class_name="a100"), True),
     "another class": Case(select(device_class_name="h100"), False),
-    "a class that does not exist": Case(select(device_class_name="none"), False),
+    "a class that does not exist": Case(
+        select(device_class_name="none"), False, "there is no class none"
+    ),
     "class and expression": Case(select(device_class_name="a100", selectors=cel("false")), False),
     "an error in the expression": Case(
         select(selectors=cel("true", f'device.attributes["{DRIVER}"].size > 1')),
@@ -112,21 +115,20 @@ def test_an_expression_that_cannot_be_compiled_selects_nothing() -> None:
 
 
 def _published(*taints: str) -> EffectiveDevice:
-    published = publish(slice_("s", device("gpu-0", *map(taint, taints))), 0)
-    return EffectiveDevice(published, published.content, ())
+    return EffectiveDevice(Published(slice_("s", device("gpu-0", *map(taint, taints))), 0))
 
 
 def test_taints_of_rules_are_added_by_the_name_of_the_rule() -> None:
     rules = [rule(name, select(), taint(key=name)) for name in ("b", "a", "c")]
 
-    got = with_taints(_published(), [sourced(each) for each in rules])
+    got = with_taints(_published(), stacked(map(sourced, rules)))
 
     assert [str(each.origin) for each in got.taints] == [f"DeviceTaintRule/{x}" for x in "abc"]
     assert [each.taint.key for each in got.taints] == ["a", "b", "c"]
 
 
 def test_the_same_taint_from_two_rules_counts_twice() -> None:
-    got = with_taints(_published(), [sourced(rule(name, select())) for name in "ab"])
+    got = with_taints(_published(), stacked(sourced(rule(name, select())) for name in "ab"))
 
     assert [each.taint for each in got.taints] == [taint(), taint()]
 
@@ -134,7 +136,7 @@ def test_the_same_taint_from_two_rules_counts_twice() -> None:
 def test_a_device_that_no_rule_selects_stays_the_same_object() -> None:
     plain = _published()
 
-    assert with_taints(plain, []) is plain
+    assert with_taints(plain, ()) is plain
 
 
 def test_what_was_recorded_can_be_read_again() -> None:

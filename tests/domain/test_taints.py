@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from devices import KEY, equal, exists, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
-from sully.domain.taints import Origin, SourcedTaint, tolerates, tolerates_eviction, untolerated
+from sully.domain.taints import (
+    BLOCKING,
+    BLOCKING_WITH_BUDGETS,
+    Origin,
+    SourcedTaint,
+    tolerates,
+    tolerates_eviction,
+    untolerated,
+)
 
 ECC = taint(value="ecc")
 
@@ -98,6 +106,14 @@ def test_untolerated(
     got = untolerated(_marked(*effects), tolerations)
 
     assert tuple(each.origin.index for each in got) == want
+
+
+def test_a_taint_that_waits_for_budgets_blocks_where_it_evicts() -> None:
+    marks = _marked("NoExecuteWithPodDisruptionBudget", "NoSchedule")
+
+    assert untolerated(marks, (), BLOCKING_WITH_BUDGETS) == marks
+    assert untolerated(marks, (), BLOCKING) == marks[1:]
+    assert untolerated(marks, (), frozenset()) == ()
 
 
 WORDS = st.sampled_from(("", "a", "b"))

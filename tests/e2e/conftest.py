@@ -22,6 +22,8 @@ _CLUSTER_WIDE = (
     "/apis/resource.k8s.io/v1/devicetaintrules",
     "/apis/resource.k8s.io/v1/resourceslices",
     "/apis/resource.k8s.io/v1alpha3/resourceslicepatches",
+    "/apis/cluster.open-cluster-management.io/v1/managedclusters",
+    "/apis/sully.dev/v1alpha1/clustertaintpolicies",
 )
 
 

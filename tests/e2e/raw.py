@@ -65,6 +65,19 @@ class Raw:
         finally:
             connection.close()
 
+    def announce(self, verb: str, path: str, headers: dict[str, str]) -> Answer:
+        """Promise a body, never send it, and return the answer that comes all the same."""
+        connection = http.client.HTTPSConnection(self._host, context=self._context, timeout=30)
+        try:
+            connection.putrequest(verb, path)
+            for name, value in {"Content-Length": "1000", **headers}.items():
+                connection.putheader(name, value)
+            connection.endheaders()
+            answer = connection.getresponse()
+            return Answer(answer.status, answer.read())
+        finally:
+            connection.close()
+
 
 def authority(kubeconfig: Path) -> bytes:
     """Return the certificate of the authority that a kubeconfig trusts."""

@@ -61,6 +61,18 @@ def test_nothing_is_written_without_credentials(verb: str, nobody: Raw, raw: Raw
     assert raw.request("GET", "/api/v1/namespaces/intruder").code == 404
 
 
+@pytest.mark.parametrize("verb", ["POST", "PUT", "PATCH"])
+def test_who_shows_nothing_is_refused_before_the_body_comes(verb: str, nobody: Raw) -> None:
+    assert nobody.announce(verb, "/api/v1/namespaces/default", {}).code == 401
+
+
+@pytest.mark.parametrize("verb", ["POST", "PUT", "PATCH"])
+def test_who_may_not_is_refused_before_the_body_comes(verb: str, raw: Raw) -> None:
+    someone = {"Impersonate-User": "nobody-in-particular"}
+
+    assert raw.announce(verb, "/api/v1/namespaces/default", someone).code == 403
+
+
 def test_a_certificate_of_another_authority_is_refused(plane: Process, tmp_path: Path) -> None:
     stranger = Authority.open(tmp_path, datetime.now(UTC))
     pair = stranger.client("kubernetes-admin", ["system:masters"], datetime.now(UTC))

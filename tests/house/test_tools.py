@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from conformance import causes, generalised, read_floors
+from conformance import Outcome, causes, generalised, read_floors
 from house.project import ROOT
+from replays import spread
 
 GENERAL = {
     "an object's place in a list": ("items[3].x: 1, recorded 2", "items[*].x: 1, recorded 2"),
@@ -50,3 +51,30 @@ def test_floors_are_read_without_comments(tmp_path: Path) -> None:
 
 def test_the_committed_floor_can_be_read() -> None:
     assert "api" in read_floors(ROOT / "tests/conformance-floor.txt")
+
+
+BELOW = {
+    "no floor": ((3, 10, 10), 0, 0),
+    "on the floor": ((84, 85, 85), 84, 0),
+    "above it": ((85, 85, 85), 84, 0),
+    "below it": ((82, 85, 85), 84, 2),
+    "a part may miss what the whole may miss": ((15, 16, 85), 84, 0),
+    "and no more": ((14, 16, 85), 84, 1),
+}
+
+
+@pytest.mark.parametrize(("counts", "floor", "missing"), BELOW.values(), ids=BELOW)
+def test_what_is_below_the_floor(counts: tuple[int, int, int], floor: int, missing: int) -> None:
+    assert Outcome(*counts).below(floor) == missing
+
+
+@pytest.mark.parametrize(
+    ("number", "chosen"),
+    [(1, "a"), (2, "ak"), (3, "afk"), (11, "abcdefghijk"), (99, "abcdefghijk")],
+)
+def test_a_part_is_spread_over_the_whole(number: int, chosen: str, tmp_path: Path) -> None:
+    whole, part = tmp_path / "whole", tmp_path / "part"
+    whole.write_text("".join(f"{letter}\n" for letter in "abcdefghijk"))
+
+    assert spread(whole, number, part) == 11
+    assert part.read_text().split() == list(chosen)

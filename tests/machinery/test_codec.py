@@ -44,6 +44,9 @@ JSON_CASES = {
     ),
     "an integer beyond 64 bits": Case(b"[100000000000000000000]", [1e20]),
     "the last of two": Case(b'{"a":1,"a":2}', {"a": 2}, ["a"]),
+    "the last of two, with spaces": Case(b'{"a": 1, "a": 2}', {"a": 2}, ["a"]),
+    "spaces in texts": Case(b'{"a": "x, y\\": z", "b": 1}', {"a": 'x, y": z', "b": 1}),
+    "spaces in texts only": Case(b'{"a, b":"c\\": d"}', {"a, b": 'c": d'}),
     "three times, told once": Case(b'{"a":1,"a":2,"a":3}', {"a": 3}, ["a"]),
     "deep down": Case(
         b'{"a":[{"b":1},{"b":1,"b":2}],"c":{"d":1,"d":1}}',

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sully.api import build_scheme
 from sully.machinery.codec import copy
-from sully.machinery.decode import DecodeError, decode, describe_unknown, empty_object
+from sully.machinery.decode import DecodeError, decode, describe_unknown, empty_object, walk
 from sully.machinery.schema import Tables
 
 TABLE = """
@@ -110,6 +110,31 @@ def test_decode(case: Case) -> None:
 
     assert decode(case.given, THING, unknown) == BARE | case.want
     assert unknown == case.unknown
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_the_close_look_sees_what_the_quick_one_sees(case: Case) -> None:
+    unknown: list[str] = []
+
+    assert walk(case.given, THING, unknown) == decode(case.given, THING, [])
+    assert unknown == case.unknown
+
+
+def test_what_was_sent_is_not_shared() -> None:
+    given = {"words": ["a"], "labels": {"a": "b"}, "extra": {"deep": [{}]}, "parts": [{"id": "x"}]}
+
+    found = decode(given, THING, [])
+    found["words"].append("b")
+    found["labels"]["c"] = "d"
+    found["extra"]["deep"][0]["new"] = 1
+    found["parts"][0]["id"] = "y"
+
+    assert given == {
+        "words": ["a"],
+        "labels": {"a": "b"},
+        "extra": {"deep": [{}]},
+        "parts": [{"id": "x"}],
+    }
 
 
 REFUSALS = {

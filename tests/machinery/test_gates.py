@@ -2,7 +2,7 @@
 
 import pytest
 
-from sully.machinery.gates import DEFAULTS, LOCKED, OURS, GateError, Gates, parse_gates
+from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, GateError, Gates, parse_gates
 
 
 def test_defaults() -> None:
@@ -11,10 +11,10 @@ def test_defaults() -> None:
 
 
 def test_overrides() -> None:
-    gates = parse_gates(" DRAListTypeAttributes=true, DRADeviceTaints=False,,")
+    gates = parse_gates(" DRAListTypeAttributes=true, DRAConsumableCapacity=False,,")
 
     assert gates["DRAListTypeAttributes"]
-    assert not gates["DRADeviceTaints"]
+    assert not gates["DRAConsumableCapacity"]
     assert gates["DRADeviceTaintRules"] == DEFAULTS["DRADeviceTaintRules"]
 
 
@@ -28,6 +28,16 @@ def test_the_reference_has_nothing_of_ours() -> None:
     assert {name for name in OURS if gates[name]} == set()
     assert all(gates[name] == DEFAULTS[name] for name in DEFAULTS if name not in OURS)
     assert parse_gates("SullyTaintSlices=true", reference=True)["SullyTaintSlices"]
+
+
+@pytest.mark.parametrize(("name", "needed"), NEEDS.items())
+def test_what_needs_another_goes_off_with_it(name: str, needed: str) -> None:
+    assert not parse_gates(f"{needed}=false")[name]
+    assert parse_gates(f"{needed}=true")[name] is DEFAULTS[name]
+    assert not parse_gates(f"{needed}=false,{name}=false")[name]
+    for text in (f"{name}=true,{needed}=false", f"{needed}=false,{name}=true"):
+        with pytest.raises(GateError, match=f"{name} needs {needed}, which is switched off"):
+            parse_gates(text)
 
 
 @pytest.mark.parametrize("name", sorted(LOCKED))

@@ -68,7 +68,10 @@ def test_every_stored_kind_can_be_sent() -> None:
         f"{version.package}.{resource.kind}"
         for resource in scheme.resources()
         for version in resource.versions
-        if not {"metadata"} <= _names(scheme.tables, numbers, version.package, resource.kind)
+        # Custom resources travel as JSON only, whoever sends them.
+        if not version.structural
+        and not version.package.startswith("dev.sully.")
+        and not {"metadata"} <= _names(scheme.tables, numbers, version.package, resource.kind)
     }
 
     # Our own kind: no Go client has it.

@@ -2,7 +2,16 @@
 
 import pytest
 
-from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, TableError, Tables
+from sully.machinery.schema import (
+    Field,
+    Limits,
+    ListOf,
+    MapOf,
+    ObjectType,
+    Scalar,
+    TableError,
+    Tables,
+)
 
 TABLE = """
 # A comment.
@@ -54,6 +63,23 @@ def test_types_and_flags() -> None:
     )
 
 
+def test_limits() -> None:
+    text = """
+pattern word: ^[a-z]
+      [0-9:]*$
+Rule: A rule.
+  name string minLength(1) maxLength(8) pattern(word): Name.
+  size int32 min(-1) max(10) nullable: Size.
+  parts []string maxItems(3): Parts.
+"""
+    fields = rule_of(text).fields
+
+    assert fields["name"].limits == Limits(pattern="^[a-z][0-9:]*$", min_length=1, max_length=8)
+    assert fields["size"].limits == Limits(minimum=-1, maximum=10)
+    assert fields["size"].nullable
+    assert fields["parts"].limits == Limits(max_items=3)
+
+
 def test_lists_of_objects_know_their_keys() -> None:
     parts = tables().get("io.rules", "Rule").fields["parts"]
 
@@ -100,6 +126,7 @@ def rule_of(text: str) -> ObjectType:
 REFUSALS = {
     "a line that is nothing": ("Rule: R.\n   x y z\n", "line 2 is neither a type nor a field"),
     "an unknown flag": ("Rule: R.\n  a string loud: A.\n", "unknown flag 'loud'"),
+    "an unknown pattern": ("Rule: R.\n  a string pattern(x): A.\n", "no pattern x"),
     "an unknown type": ("Rule: R.\n  a Nothing: A.\n", "no type Nothing in package io.x"),
 }
 

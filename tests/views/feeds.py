@@ -11,6 +11,7 @@ import pytest
 
 from sully.client.informer import Informer
 from sully.client.transport import Kind, WatchEvent
+from sully.domain.eviction import Terms
 from sully.testing.clock import FakeClock
 from sully.views.changes import Change, Features
 from sully.views.exposures import Exposures
@@ -63,7 +64,8 @@ class Scene:
         self.usage = Usage(
             pods=self.pods.informer, claims=self.claims.informer, extended_resources=not strict
         )
-        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, strict=strict)
+        terms = Terms(strict=strict)
+        self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, terms=terms)
 
     def changes(self) -> list[Change]:
         """Return a list that grows with every change of the inventory from now on."""

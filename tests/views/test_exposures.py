@@ -24,7 +24,9 @@ from devices import (
 )
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.transport import Key
+from sully.domain.eviction import Evict, Hold
 from sully.domain.evictionstatus import Counts
+from sully.domain.preview import Leaver
 from sully.domain.rules import ALLOCATED_ATTRIBUTES, record
 from sully.domain.selectors import Content
 from sully.views.changes import Change, RuleChange
@@ -195,3 +197,63 @@ def test_which_pods_a_change_may_matter_to() -> None:
     assert touched(Change({}, (RuleChange(named, quiet),))) == {a, b}
     # A rule that evicts nobody, and did not before, wakes nobody.
     assert touched(Change({GPU.pool_id: None}, (RuleChange(quiet, quiet),))) == set()
+
+
+def owned(name: str, *claims: str, **more: Any) -> Any:
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u"}
+    return pod(name, *claims, metadata={"ownerReferences": [owner | {"controller": True}]}, **more)
+
+
+def test_a_preview_names_owners_and_times() -> None:
+    scene = Scene()
+    scene.slices.put(PUBLISHED)
+    scene.claims.put(
+        claim("a", (GPU, (exists(seconds=60),)), pods=("a",)),
+        # A second device without a toleration: the pod leaves at once.
+        claim("a2", GPU._replace(device="gpu-9"), pods=("a",)),
+        claim("b", (GPU1, (exists(seconds=30),)), pods=("b",)),
+        claim("c", (GPU2, (exists(),)), pods=("c",)),
+    )
+    scene.pods.put(owned("a", "a", "a2"), pod("b", "b"), pod("c", "c"))
+
+    got = scene.exposures.preview(rule("r", select(), taint("None", after=-3600)))
+
+    assert (got.published, got.allocated) == (3, 4)
+    assert sorted(got.leavers) == [
+        Leaver("default", "a", "ReplicaSet/web", 0),
+        Leaver("default", "b", "Pod/b", 30),
+    ]
+
+
+PAUSES = {
+    "not paused": ({}, Evict),
+    "paused": ({"sully.dev/paused": "true"}, Hold),
+    "paused with a reason": ({"sully.dev/paused": "not yet"}, Hold),
+    "not paused, in words": ({"sully.dev/paused": "false"}, Evict),
+}
+
+
+@pytest.mark.parametrize(("annotations", "want"), PAUSES.values(), ids=PAUSES.keys())
+def test_a_paused_rule_holds(annotations: dict[str, str], want: type) -> None:
+    scene = Scene()
+    scene.claims.put(claim("claim", GPU))
+    mine = pod("pod", "claim")
+    scene.pods.put(mine)
+    scene.rules.put(rule("r", select(), annotations=annotations))
+
+    assert isinstance(scene.exposures.judge(mine), want)
+
+
+def test_a_change_of_the_pause_is_told_and_other_annotations_are_not() -> None:
+    scene = Scene()
+    scene.claims.put(claim("claim", GPU))
+    scene.pods.put(pod("pod", "claim"))
+    scene.rules.put(rule("r", select()))
+    heard = scene.changes()
+
+    scene.rules.put(rule("r", select(), annotations={"example.com/note": "x"}))
+    assert heard == []
+    scene.rules.put(rule("r", select(), annotations={"sully.dev/paused": "true"}))
+
+    (change,) = heard
+    assert set(scene.exposures.touched_by(change)) == {Key("default", "pod")}

@@ -18,6 +18,7 @@ from devices import (
     taint,
     text,
 )
+from sully.api.resource.types import DeviceTaint
 from sully.domain.pools import DeviceId, PoolId
 from sully.views.changes import Features
 from views.feeds import Scene, Step, orders
@@ -312,15 +313,32 @@ def test_a_device_that_is_not_published_can_still_be_under_rules() -> None:
     assert [each.metadata.name for each in scene.inventory.rules_for(GPU)] == ["r"]
 
 
-def test_a_device_is_merged_once_until_something_about_it_changes() -> None:
+def test_a_device_is_merged_once_until_its_slice_changes() -> None:
     scene = Scene()
-    scene.slices.put(ONE)
-    other = DeviceId(DRIVER, "pool-1", "gpu-1")
-    before, beside = scene.inventory.device(GPU), scene.inventory.device(other)
-    scene.slices.put(slice_("one", device("gpu-0", HOT), device("gpu-1")))
+    beside = slice_("beside", device("gpu-9"), count=2)
+    scene.slices.put(slice_("one", device("gpu-0"), count=2), beside)
+    other = DeviceId(DRIVER, "pool-1", "gpu-9")
+    before, there = scene.inventory.device(GPU), scene.inventory.device(other)
+    assert scene.inventory.device(GPU) is before
+    scene.slices.put(slice_("one", device("gpu-0", HOT), count=2))
 
     assert scene.inventory.device(GPU) is not before
-    assert scene.inventory.device(other) is beside
+    assert scene.inventory.device(other) is there
+
+
+@pytest.mark.parametrize("marks", [(), (HOT,)], ids=["nothing changed", "the other one changed"])
+def test_a_device_does_not_hold_on_to_an_old_state_of_its_slice(
+    marks: tuple[DeviceTaint, ...],
+) -> None:
+    scene = Scene()
+    scene.slices.put(ONE)
+    scene.inventory.device(GPU)
+    scene.slices.put(slice_("one", device("gpu-0"), device("gpu-1", *marks)))
+
+    found = scene.inventory.device(GPU)
+
+    assert found is not None
+    assert found.published.slice is next(iter(scene.slices.informer.values()))
 
 
 def test_verdicts_on_a_patched_device_last_while_its_attributes_do() -> None:

@@ -116,6 +116,20 @@ def test_slices_of_taints_can_be_switched_off() -> None:
     assert pool.marks("gpu-0") == ()
 
 
+def test_what_the_driver_marked_is_known_by_name() -> None:
+    hot = slice_("hot", device("gpu-0", taint()), device("gpu-1"))
+    for slices in permutations((hot, slice_("a", device("gpu-0")), slice_("z", device("gpu-2")))):
+        pool = filled(*slices, MARKS)
+
+        # The one in `a` has none, but the other one may come to count.
+        assert pool.tainted() == {"gpu-0"}
+        pool.remove("marks")
+        pool.remove("a")
+        assert pool.tainted() == {"gpu-0"}
+        pool.remove("hot")
+        assert pool.tainted() == set()
+
+
 SLICES = st.builds(
     lambda name, generation, devices: slice_(name, *map(device, devices), generation=generation),
     st.sampled_from("abc"),

@@ -12,6 +12,7 @@ from sully.client.transport import Key
 from sully.domain.pools import PoolId
 from sully.views.kinds import Pod
 from sully.views.nameindex import ANY, Names
+from sully.views.usage import Usage
 from views.feeds import Scene, Step, orders
 
 GPU1 = GPU._replace(device="gpu-1")
@@ -93,6 +94,15 @@ def test_the_reference_does_not_look_at_extended_resources() -> None:
     scene.claims.put(claim("claim", GPU, owner="uid-pod"))
 
     assert list(scene.usage.claims_of(pod("pod", status=EXTENDED))) == []
+
+
+def test_groups_of_pods_can_be_switched_off() -> None:
+    scene, case = Scene(), CASES["a claim of a group, named by a member"]
+    usage = Usage(pods=scene.pods.informer, claims=scene.claims.informer, pod_groups=False)
+    scene.pods.put(case.pod)
+    scene.claims.put(case.claim)
+
+    assert list(usage.claims_of(case.pod)) == []
 
 
 def _put_pods(scene: Scene) -> None:

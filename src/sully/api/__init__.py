@@ -7,14 +7,18 @@ Start at: build_scheme() below, then resource/ (the heart), then core/.
 
 import importlib
 import pkgutil
+from collections.abc import Collection
+from dataclasses import replace
 
 from sully.machinery.scheme import Scheme
+from sully.machinery.strategy import ResourceType
 
 
 def build_scheme(*, reference: bool = False) -> Scheme:
     """Let every group folder register its tables and resources.
 
-    With `reference` what a group adds to the reference's API (its SUPERSET) is left out.
+    With `reference` what a group adds to the reference's API (its SUPERSET, SUPERSET_KINDS and
+    SUPERSET_VERSIONS) is left out.
     """
     scheme = Scheme()
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
@@ -26,7 +30,13 @@ def build_scheme(*, reference: bool = False) -> Scheme:
             scheme.tables.leave_out(getattr(group, "SUPERSET", {}))
     for group in groups:
         ours = getattr(group, "SUPERSET_KINDS", ()) if reference else ()
+        versions = getattr(group, "SUPERSET_VERSIONS", {}) if reference else {}
         for resource in group.resources():
             if resource.kind not in ours:
-                scheme.add(resource)
+                scheme.add(_without(resource, versions.get(resource.kind, ())))
     return scheme
+
+
+def _without(resource: ResourceType, names: Collection[str]) -> ResourceType:
+    kept = tuple(version for version in resource.versions if version.name not in names)
+    return replace(resource, versions=kept) if names else resource

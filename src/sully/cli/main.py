@@ -4,14 +4,29 @@ import argparse
 import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 from sully import __version__
 
 # name → (module, one line for the overview)
 COMMANDS = {
     "backup": ("sully.cli.backup", "save everything into one file, also while it runs"),
+    "capabilities": ("sully.cli.capabilities", "show what a server offers, and what runs there"),
+    "completion": ("sully.cli.completion", "print what lets a shell complete commands and flags"),
+    "controllers": ("sully.cli.controllers", "run controllers beside an API server"),
+    "devices": ("sully.cli.devices", "show devices, their taints and their users"),
+    "evictions": ("sully.cli.evictions", "follow, pause and resume evictions by taint rules"),
+    "explain": ("sully.cli.explain", "say why something is as it is, and what would help"),
+    "history": ("sully.cli.history", "tell what was tainted, by whom, and what left"),
+    "install": ("sully.cli.install", "bring kinds, rights and controllers to a Kubernetes cluster"),
     "kubeconfig": ("sully.cli.kubeconfig", "let a user in: issue a client certificate"),
+    "migrate": ("sully.cli.migrate", "copy everything from one kind of store into another"),
+    "plan": ("sully.cli.plan", "show what a change would do, before it happens"),
     "restore": ("sully.cli.restore", "bring a data directory back from a backup"),
+    "snapshot": ("sully.cli.snapshot", "save what other commands need into a file"),
+    "taint": ("sully.cli.taint", "mark devices or clusters, after showing what that would do"),
+    "untaint": ("sully.cli.untaint", "take taints off devices or clusters"),
     "up": ("sully.cli.up", "run a control plane in this process"),
     "version": ("sully.cli.version", "show the versions of this program and of a server"),
 }
@@ -19,7 +34,9 @@ _EPILOG = """\
 examples:
   sully up                          a control plane on https://127.0.0.1:8443
   sully up --data-dir ./d --listen 127.0.0.1:0
-  kubectl --kubeconfig ./d/kubeconfig get devicetaintrules
+  export KUBECONFIG=$PWD/d/kubeconfig
+  sully devices --tainted           which devices have taints, from whom, and who uses them
+  sully evictions --watch           which pods have to leave, and how far that is
 
 'sully COMMAND --help' tells more about one command.
 """
@@ -29,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     name = given[0] if given and given[0] in COMMANDS else ""
-    parser = _parser(name)
+    parser = build_parser(name)
     options = parser.parse_args(given)
     if not getattr(options, "run", None):
         parser.print_help()
@@ -37,15 +54,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(options.run(options))
 
 
-def _parser(chosen: str) -> argparse.ArgumentParser:
+class _Command(argparse.ArgumentParser):
+    """One command; flags may stand anywhere, also between `pod` and its name."""
+
+    _mixing = False
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Take flags and names in any order, which argparse alone does not."""
+        if self._mixing or self._takes_the_rest():
+            return super().parse_known_args(args, namespace)
+        self._mixing = True
+        try:
+            return self.parse_known_intermixed_args(args, namespace)
+        finally:
+            self._mixing = False
+
+    def _takes_the_rest(self) -> bool:
+        return any(each.nargs == argparse.REMAINDER for each in self._actions)
+
+
+def build_parser(chosen: str) -> argparse.ArgumentParser:
+    """Return the parser of everything, with the flags of one command."""
     parser = argparse.ArgumentParser(
-        prog="sully",
+        prog=_name(),
         description="Taints and tolerations for devices and clusters.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sully {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands")
+    commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=_Command)
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(
             name, help=text, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -55,6 +92,12 @@ def _parser(chosen: str) -> argparse.ArgumentParser:
             loaded.configure(command)
             command.set_defaults(run=loaded.run)
     return parser
+
+
+def _name() -> str:
+    """Return how the user calls us: kubectl runs what is called kubectl-sully as its own."""
+    called = Path(sys.argv[0]).name if sys.argv else ""
+    return "kubectl sully" if called.startswith("kubectl-sully") else "sully"
 
 
 if __name__ == "__main__":

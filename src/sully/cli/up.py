@@ -10,10 +10,21 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from sully.cli import hollow
+from sully.cli.etcdflags import add_etcd_flags, check_etcd, etcd_tls
+from sully.cli.evictionflags import add_eviction_flags, eviction_settings
+from sully.cli.historyflags import add_history_flags, history_kept
+from sully.cli.hollowclusterflags import (
+    add_hollow_cluster_flags,
+    check_hollow_clusters,
+    hollow_clusters,
+)
+from sully.cli.placementflags import add_placement_flags, placement_settings
 from sully.machinery.gates import GateError, Gates, parse_gates
+from sully.store.etcd.address import SCHEME
 
 if TYPE_CHECKING:
-    from sully.app import Config
+    from sully.app import Config, ControlPlane
 
 _STARTED = time.perf_counter()
 _EPILOG = """\
@@ -21,6 +32,10 @@ examples:
   sully up                                  data in ./data, API on https://127.0.0.1:8443
   sully up --data-dir /var/lib/sully --listen 0.0.0.0:6443 --log-format json
   sully up --store memory --listen 127.0.0.1:0      nothing survives, any free port
+  sully up --store etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379     one of several replicas
+  sully up --hollow-nodes 10 --devices-per-node 4   with nodes that only look like nodes
+  sully up --hollow-clusters 20                     a hub with clusters that only look like it
+  sully up --demo                                   with a fleet of GPUs in use
 
 Ctrl-C stops it: watches are told to end, what was acknowledged is on disk.
 """
@@ -47,9 +62,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--store",
         default="sqlite",
         type=_store,
-        metavar="sqlite|memory",
-        help="sqlite keeps data in the data directory, memory forgets it (default: sqlite)",
+        metavar="sqlite|memory|etcd://…",
+        help="sqlite keeps data in the data directory, memory forgets it, etcd://HOST:PORT,…[/PREFIX]"
+        " shares it with other replicas (default: sqlite)",
     )
+    add_etcd_flags(parser)
     parser.add_argument(
         "--feature-gates",
         default="",
@@ -62,6 +79,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("sully", "reference"),
         help="reference: behave as Kubernetes does, quirks included, and nothing of ours",
     )
+    _add_controller_flags(parser)
+    add_eviction_flags(parser)
+    add_history_flags(parser)
+    add_placement_flags(parser)
+    hollow.add_flags(parser)
+    add_hollow_cluster_flags(parser)
     _add_access_flags(parser)
     parser.add_argument(
         "--log-format",
@@ -74,6 +97,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="info",
         choices=("debug", "info", "warning", "error"),
         help="how much to log (default: info)",
+    )
+
+
+def _add_controller_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--disable-controllers",
+        action="store_true",
+        help="serve the API alone; 'sully controllers' runs them in a process of their own",
+    )
+    parser.add_argument(
+        "--disable-scheduler",
+        action="store_true",
+        help="leave pods to a scheduler of your own",
     )
 
 
@@ -122,10 +158,10 @@ def _add_access_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def _store(text: str) -> str:
-    if text.startswith("etcd://"):
-        raise argparse.ArgumentTypeError("etcd is not supported yet; use sqlite or memory")
-    if text not in ("sqlite", "memory"):
-        raise argparse.ArgumentTypeError(f"there is no store {text!r}; use sqlite or memory")
+    if text not in ("sqlite", "memory") and not text.startswith(SCHEME):
+        raise argparse.ArgumentTypeError(
+            f"there is no store {text!r}; use sqlite, memory or etcd://HOST:PORT,…"
+        )
     return text
 
 
@@ -133,6 +169,9 @@ def run(options: argparse.Namespace) -> int:
     """Run until SIGINT or SIGTERM."""
     try:
         host, port = _address(options.listen)
+        hollow.check(options)
+        check_hollow_clusters(options)
+        check_etcd(options.store, etcd_tls(options))
         gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
     except (GateError, ValueError) as error:
         print(f"sully up: {error}", file=sys.stderr)
@@ -164,40 +203,71 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
         host=host,
         port=port,
         store=options.store,
+        etcd_tls=etcd_tls(options),
+        leader_elect=options.store.startswith(SCHEME),
         gates=gates,
         strict_compat=options.compat == "reference",
         names=tuple(options.tls_san),
         anonymous=options.anonymous_auth == "true",
         audit_log=options.audit_log,
+        eviction=eviction_settings(options),
+        placement=placement_settings(options),
         allowance=Allowance(
             reads=options.max_requests_inflight,
             writes=options.max_mutating_requests_inflight,
             watches=options.max_watches_per_user,
         ),
+        controllers=_controllers(options),
+        history=history_kept(options),
+        hollow=hollow.settings(options),
+        hollow_clusters=hollow_clusters(options),
     )
     try:
-        uvloop.run(_serve(config))
+        uvloop.run(_serve(config, demo=options.demo))
     except (StoreError, OSError) as error:
         print(f"sully up: {_explain(error, host, port)}", file=sys.stderr)
         return 1
     return 0
 
 
-async def _serve(config: "Config") -> None:
+def _controllers(options: argparse.Namespace) -> frozenset[str] | None:
+    from sully.controlling import CONTROLLERS
+
+    if options.disable_controllers:
+        return frozenset()
+    return frozenset(CONTROLLERS) - {"scheduling"} if options.disable_scheduler else None
+
+
+async def _serve(config: "Config", *, demo: bool) -> None:
     from sully.app import running
+    from sully.runtime.garbage import Keeper
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(config) as plane:
-        gc.freeze()
+        Keeper().start()
         took = time.perf_counter() - _STARTED
         print(f"API server:  {plane.url}")
         print(f"kubeconfig:  {plane.kubeconfig}")
         print(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)", flush=True)
-        await stop.wait()
+        async with asyncio.TaskGroup() as tasks:
+            filling = tasks.create_task(_fill(plane)) if demo else None
+            await stop.wait()
+            if filling is not None:
+                filling.cancel()
         print("stopping: ending watches, finishing writes", flush=True)
+
+
+async def _fill(plane: "ControlPlane") -> None:
+    """Let the demo come in, as an admin with kubectl would bring it."""
+    from sully.client.direct import DirectTransport
+    from sully.client.discovery import of_scheme
+    from sully.demo.filling import Filler
+
+    print(hollow.hints(plane.kubeconfig), flush=True)
+    await Filler(DirectTransport(plane.direct()), of_scheme(plane.api.scheme)).fill()
 
 
 def _explain(error: Exception, host: str, port: int) -> str:

@@ -7,9 +7,10 @@ says how a call is made and how its answer is read.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from typing import Any, TypeVar
+
+import msgspec
 
 from sully.client.objects import key_of, to_body
 from sully.client.options import (
@@ -29,14 +30,17 @@ from sully.machinery.errors import BadRequest
 
 T = TypeVar("T")
 
+READS = frozenset(("get", "list", "watch"))
+Guard = Callable[[], float]
+"""Returns the seconds in which a write must be over, or raises because none may begin."""
 
-@dataclass(frozen=True, slots=True)
-class Call:
+
+class Call(msgspec.Struct, frozen=True):
     """One call of a verb."""
 
     verb: str
     ref: Ref
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: Any = None
     patch_type: str = ""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from sully.client.calls import Call, Calls
+from sully.client.calls import READS, Call, Calls, Guard
 from sully.client.objects import from_body
 from sully.client.transport import EventType, Kind, Page, Ref, UnreachableError, WatchEvent
 
@@ -61,8 +61,9 @@ class Verbs(Protocol):
 class DirectTransport(Calls):
     """A `Transport` over an embedded server."""
 
-    def __init__(self, verbs: Verbs) -> None:
+    def __init__(self, verbs: Verbs, *, guard: Guard | None = None) -> None:
         self._verbs: Verbs | None = verbs
+        self._guard = guard
 
     async def __aenter__(self) -> DirectTransport:
         """Return the transport."""
@@ -83,6 +84,8 @@ class DirectTransport(Calls):
         return self._verbs
 
     async def _call(self, call: Call) -> Reply:
+        if self._guard is not None and call.verb not in READS:
+            self._guard()
         return await self._server.call(
             call.verb,
             call.ref,

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from sully.client.objects import key_of, uid_of, version_of
 from sully.client.transport import Key, Kind, Transport, UnreachableError
 from sully.machinery.errors import (
+    AlreadyExists,
     ApiError,
     InternalError,
     NotFound,
@@ -75,12 +76,16 @@ class _Said:
     reason: str
     message: str
     at: datetime
+    action: str = ""
+    related: Reference | None = None
 
     @property
     def sameness(self) -> tuple[object, ...]:
         # Not the version: an object that changes in between had the same happen to it twice.
         about = self.about
-        return about.kind, about.key, about.uid, self.type, self.reason, self.message
+        same = about.kind, about.key, about.uid, self.type, self.reason, self.message
+        # Done to another object because of this one: told anew for each state of this one.
+        return same if self.related is None else (*same, self.related, about.resource_version)
 
     @property
     def namespace(self) -> str:
@@ -114,15 +119,23 @@ class EventRecorder:
         self._news = asyncio.Event()
         self._written: OrderedDict[tuple[object, ...], _Written] = OrderedDict()
         self._last_name = 0
+        self._lost = 0
 
     def event(
-        self, about: Reference, type_: Literal["Normal", "Warning"], reason: str, message: str
+        self,
+        about: Reference,
+        type_: Literal["Normal", "Warning"],
+        reason: str,
+        message: str,
+        *,
+        action: str = "",
+        related: Reference | None = None,
     ) -> None:
-        """Say what happened to an object."""
+        """Say what happened to an object, and where readers expect it, what was done to which."""
         if len(self._waiting) >= WAITING:
-            lost = self._waiting.popleft()
-            log.warning("event dropped", about=str(lost.about.key), reason=lost.reason)
-        said = _Said(about, type_, reason, message[:MAX_MESSAGE], self._clock.now())
+            self._drop(self._waiting.popleft())
+        text, now = message[:MAX_MESSAGE], self._clock.now()
+        said = _Said(about, type_, reason, text, now, action, related)
         self._waiting.append(said)
         self._news.set()
 
@@ -137,6 +150,15 @@ class EventRecorder:
         """Write all events that wait."""
         while self._waiting:
             await self._write_patiently(self._waiting.popleft())
+        if self._lost:
+            log.warning("events dropped in all", count=self._lost)
+            self._lost = 0
+
+    def _drop(self, said: _Said) -> None:
+        # Of a storm the first and the sum are told: a line for each would be a storm of its own.
+        if not self._lost:
+            log.warning("event dropped", about=str(said.about.key), reason=said.reason)
+        self._lost += 1
 
     async def _write_patiently(self, said: _Said) -> None:
         for tries in range(1, TRIES + 1):
@@ -167,9 +189,17 @@ class EventRecorder:
             except NotFound:
                 # It expired, or someone cleaned up: the story begins anew.
                 del self._written[said.sameness]
-        name = self._new_name(said)
-        await self._transport.create(EVENTS, self._body(said, name))
-        self._remember(said, _Written(name, 1))
+        self._remember(said, _Written(await self._create(said), 1))
+
+    async def _create(self, said: _Said) -> str:
+        while True:
+            name = self._new_name(said)
+            try:
+                await self._transport.create(EVENTS, self._body(said, name))
+            except AlreadyExists:
+                # Another component said something about the object in the same moment.
+                continue
+            return name
 
     async def _count_on(self, said: _Said, written: _Written) -> None:
         count = written.count + 1
@@ -189,7 +219,7 @@ class EventRecorder:
         return f"{said.about.key.name}.{self._last_name:x}"
 
     def _body(self, said: _Said, name: str) -> dict[str, Any]:
-        return {
+        body: dict[str, Any] = {
             "metadata": {"name": name, "namespace": said.namespace},
             "involvedObject": said.about.to_wire(),
             "reason": said.reason,
@@ -202,3 +232,5 @@ class EventRecorder:
             "reportingComponent": self._source["component"],
             "reportingInstance": self._source.get("host", ""),
         }
+        body |= {"action": said.action} if said.action else {}
+        return body | ({"related": said.related.to_wire()} if said.related else {})

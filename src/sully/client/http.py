@@ -1,20 +1,21 @@
 """The HTTP transport: any Kubernetes API server, over aiohttp.
 
 aiohttp is imported when the first request is made: it takes longer to load than most commands
-take to run. What comes back is read by json_answers.py; who asks is said by the `Access`.
+take to run. What comes back is read by json_answers.py; who asks is said by the `Access`. The
+connections are in connections.py, because several transports may share them.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
 from sully import __version__
-from sully.client.access import Access, tls_context
-from sully.client.calls import Call, Calls
+from sully.client.access import Access
+from sully.client.calls import READS, Call, Calls, Guard
+from sully.client.connections import Connections
 from sully.client.credentials import AccessError, Credential
 from sully.client.json_answers import (
     Lines,
@@ -24,12 +25,17 @@ from sully.client.json_answers import (
     read_part,
 )
 from sully.client.status import to_error
-from sully.client.transport import Kind, Page, Ref, UnreachableError, WatchEvent
+from sully.client.transport import (
+    Kind,
+    Page,
+    Ref,
+    UnreachableError,
+    UnreadableError,
+    WatchEvent,
+)
 from sully.machinery.codec import from_json, to_json
 
 if TYPE_CHECKING:
-    import ssl
-
     import aiohttp
 
     from sully.machinery.errors import ApiError
@@ -37,11 +43,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 USER_AGENT = f"sully/{__version__}"
+JSON = "application/json"
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
 WATCH_SLACK_SECONDS = 30.0
 """How much longer than it promised a server may take to end a watch."""
-PARALLEL_REQUESTS = 64
 
 METHODS = {
     "get": "GET",
@@ -59,14 +65,20 @@ METHODS = {
 class HttpTransport(Calls):
     """A `Transport` to the server that an `Access` names."""
 
-    def __init__(self, access: Access, *, request_seconds: float = REQUEST_SECONDS) -> None:
+    def __init__(
+        self,
+        access: Access,
+        *,
+        request_seconds: float = REQUEST_SECONDS,
+        agent: str = USER_AGENT,
+        guard: Guard | None = None,
+        connections: Connections | None = None,
+    ) -> None:
         self._access = access
         self._request_seconds = request_seconds
-        self._session: aiohttp.ClientSession | None = None
-        self._closed = False
-        # Watches stay open, so they do not count: else they could starve the requests.
-        self._slots = asyncio.Semaphore(PARALLEL_REQUESTS)
-        self._tls: tuple[Credential, ssl.SSLContext] | None = None
+        self._agent = agent
+        self._guard = guard
+        self._connections = connections or Connections(access)
 
     async def __aenter__(self) -> HttpTransport:
         """Return the transport; it connects when it is used."""
@@ -77,11 +89,34 @@ class HttpTransport(Calls):
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections, also those of watches."""
-        self._closed = True
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        """Close all connections, also those of watches and of those who share them."""
+        await self._connections.close()
+
+    def named(self, name: str, guard: Guard | None = None) -> HttpTransport:
+        """Return a transport over the same connections that gives another name as its agent.
+
+        A server takes the name of the agent for that of the field manager.
+        """
+        return HttpTransport(
+            self._access,
+            request_seconds=self._request_seconds,
+            agent=f"{name}/{__version__}",
+            guard=guard,
+            connections=self._connections,
+        )
+
+    async def document(self, path: str, accept: str = JSON) -> Any:
+        """Return something a server has besides objects, such as what it offers."""
+        call = Call("get", Ref("", "", ""))
+        async with (
+            self._connections.slots,
+            self._open(call, self._request_timeout(call), path=path, accept=accept) as response,
+        ):
+            data = await response.read()
+        try:
+            return from_json(data)
+        except ValueError as error:
+            raise UnreadableError(f"{path}: the answer is no JSON: {error}") from error
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         data = await self._answer(call)
@@ -94,7 +129,11 @@ class HttpTransport(Calls):
         await self._answer(call)
 
     async def _answer(self, call: Call) -> bytes:
-        async with self._slots, self._open(call, self._request_timeout()) as response:
+        # The guard is asked last: who waited for its turn may have lost the right to write.
+        async with (
+            self._connections.slots,
+            self._open(call, self._request_timeout(call)) as response,
+        ):
             return await response.read()
 
     async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
@@ -107,10 +146,13 @@ class HttpTransport(Calls):
             for line in lines.end():
                 yield read_event(kind, line)
 
-    def _request_timeout(self) -> aiohttp.ClientTimeout:
+    def _request_timeout(self, call: Call) -> aiohttp.ClientTimeout:
         from aiohttp import ClientTimeout
 
-        return ClientTimeout(total=self._request_seconds, sock_connect=CONNECT_SECONDS)
+        total = self._request_seconds
+        if self._guard is not None and call.verb not in READS:
+            total = min(total, self._guard())
+        return ClientTimeout(total=total, sock_connect=CONNECT_SECONDS)
 
     def _watch_timeout(self, call: Call) -> aiohttp.ClientTimeout:
         from aiohttp import ClientTimeout
@@ -121,14 +163,14 @@ class HttpTransport(Calls):
 
     @asynccontextmanager
     async def _open(
-        self, call: Call, limits: aiohttp.ClientTimeout
+        self, call: Call, limits: aiohttp.ClientTimeout, *, path: str = "", accept: str = JSON
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         """Send a request and yield its answer if it is a success; else raise."""
         import aiohttp
 
-        url = self._access.server + url_path(call.ref) + _query(call.options)
+        url = self._access.server + (path or url_path(call.ref)) + _query(call.options)
         try:
-            response = await self._send(call, url, limits)
+            response = await self._send(call, url, limits, accept)
             try:
                 if response.status >= 400:
                     raise _refusal(response, await response.read())
@@ -144,52 +186,41 @@ class HttpTransport(Calls):
             raise UnreachableError(str(error)) from error
 
     async def _send(
-        self, call: Call, url: str, limits: aiohttp.ClientTimeout
+        self, call: Call, url: str, limits: aiohttp.ClientTimeout, accept: str
     ) -> aiohttp.ClientResponse:
         credentials = self._access.credentials
         credential = await credentials.current()
-        response = await self._request(call, url, limits, credential)
+        headers = [("User-Agent", self._agent), ("Accept", accept)]
+        response = await self._request(call, url, limits, credential, headers)
         if response.status == 401 and credentials.reject(credential):
             response.release()
-            response = await self._request(call, url, limits, await credentials.current())
+            credential = await credentials.current()
+            response = await self._request(call, url, limits, credential, headers)
         return response
 
     async def _request(
-        self, call: Call, url: str, limits: aiohttp.ClientTimeout, credential: Credential
+        self,
+        call: Call,
+        url: str,
+        limits: aiohttp.ClientTimeout,
+        credential: Credential,
+        headers: list[tuple[str, str]],
     ) -> aiohttp.ClientResponse:
         import yarl
 
         secure = url.startswith("https:")
-        return await self._open_session().request(
+        return await self._connections.session().request(
             METHODS[call.verb],
             # We have quoted it already.
             yarl.URL(url, encoded=True),
             data=None if call.body is None else to_json(call.body),
-            headers=_headers(self._access, call, credential),
-            ssl=self._tls_for(credential) if secure else True,
+            headers=headers + _headers(self._access, call, credential),
+            ssl=self._connections.tls(credential) if secure else True,
             server_hostname=(self._access.tls_server_name or None) if secure else None,
             proxy=self._access.proxy_url or _proxy_of(url),
             timeout=limits,
             allow_redirects=False,
         )
-
-    def _open_session(self) -> aiohttp.ClientSession:
-        import aiohttp
-
-        if self._closed:
-            raise UnreachableError("the transport is closed")
-        if self._session is None:
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
-            )
-        return self._session
-
-    def _tls_for(self, credential: Credential) -> ssl.SSLContext:
-        # A new context only for a new certificate: connections are pooled by context.
-        shown = Credential(certificate=credential.certificate, key=credential.key)
-        if self._tls is None or self._tls[0] != shown:
-            self._tls = (shown, tls_context(self._access, credential))
-        return self._tls[1]
 
 
 def url_path(ref: Ref) -> str:
@@ -206,13 +237,13 @@ def _query(options: Mapping[str, str]) -> str:
 
 
 def _headers(access: Access, call: Call, credential: Credential) -> list[tuple[str, str]]:
-    headers = [("User-Agent", USER_AGENT), ("Accept", "application/json")]
+    headers: list[tuple[str, str]] = []
     if not access.compression:
         headers.append(("Accept-Encoding", "identity"))
     if credential.authorization:
         headers.append(("Authorization", credential.authorization))
     if call.body is not None:
-        headers.append(("Content-Type", call.patch_type or "application/json"))
+        headers.append(("Content-Type", call.patch_type or JSON))
     for name, value in access.headers.items():
         headers += [(name, item) for item in ((value,) if isinstance(value, str) else value)]
     return headers

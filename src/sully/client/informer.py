@@ -2,30 +2,28 @@
 
 Handlers run in the loop, at once and in the order of the changes, so none can miss one; a handler
 must not wait, and what it learns it turns into keys for a work queue. A controller then takes a
-key and reads the cache: how many events a key had in between does not matter.
+key and reads the cache: how many events a key had in between does not matter. The copy itself is
+collection.py's; what keeps it up to date is reflector.py's.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
-from sully.client.cache import Cache, IndexFunction
-from sully.client.objects import key_of, uid_of, version_of
+from sully.client.cache import IndexFunction
+from sully.client.collection import Copy
+from sully.client.objects import key_of
 from sully.client.reflector import EVERYTHING, Reflector, Selection
-from sully.client.transport import Key, Kind, Transport, WatchEvent
+from sully.client.transport import Key, Kind, Transport
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 
 T = TypeVar("T")
-K = TypeVar("K")
-
-Handler = Callable[[T | None, T | None], None]
-"""Takes the old and the new state: (None, new) is an addition, (old, None) a removal."""
 
 
-class Informer(Generic[T]):
+class Informer(Copy[T]):
     """Follows a collection and keeps it in memory.
 
     Whoever makes an informer starts `run` in a TaskGroup and waits for `wait_synced` before
@@ -42,9 +40,7 @@ class Informer(Generic[T]):
         indexes: Mapping[str, IndexFunction[T]] | None = None,
         backoff: Backoff | None = None,
     ) -> None:
-        self.kind = kind
-        self._cache: Cache[T] = Cache(indexes)
-        self._handlers: list[Handler[T]] = []
+        super().__init__(kind, indexes=indexes)
         self._synced = asyncio.Event()
         self._reflector = Reflector(
             transport, kind, self, clock=clock, selection=selection, backoff=backoff
@@ -68,97 +64,10 @@ class Informer(Generic[T]):
         """Return what keeps the cache from being up to date, or None if nothing does."""
         return self._reflector.problem
 
-    def __len__(self) -> int:
-        """Return how many objects there are."""
-        return len(self._cache)
-
-    def get(self, key: Key) -> T | None:
-        """Return an object, or None."""
-        return self._cache.get(key)
-
-    def keys(self) -> Collection[Key]:
-        """Return the keys of all objects, in no order that matters."""
-        return self._cache.keys()
-
-    def values(self) -> Collection[T]:
-        """Return all objects, in no order that matters."""
-        return self._cache.values()
-
-    def by_index(self, index: str, value: str) -> list[T]:
-        """Return the objects that an index files under a value, in order of their keys."""
-        return self._cache.by_index(index, value)
-
-    def index_values(self, index: str) -> Collection[str]:
-        """Return the values under which an index has anything."""
-        return self._cache.index_values(index)
-
-    def add_index(self, name: str, function: IndexFunction[T]) -> None:
-        """Index all objects, those that are there and those to come."""
-        self._cache.add_index(name, function)
-
-    def on_change(self, handler: Handler[T]) -> Callable[[], None]:
-        """Call a handler for all that is here and for every change; return how to stop that."""
-        self._handlers.append(handler)
-        for obj in list(self._cache.values()):
-            handler(None, obj)
-        return lambda: self._handlers.remove(handler)
-
-    def enqueue(
-        self, add: Callable[[K], None], to_keys: Callable[[T], Iterable[K]]
-    ) -> Callable[[], None]:
-        """Add the keys that a change touches to a queue, those of the old state and of the new.
-
-        `add` is usually the `add` of a `sully.runtime.workqueue.WorkQueue`.
-        """
-
-        def handle(old: T | None, new: T | None) -> None:
-            touched: dict[K, None] = {}
-            for obj in (old, new):
-                if obj is not None:
-                    touched.update(dict.fromkeys(to_keys(obj)))
-            for key in touched:
-                add(key)
-
-        return self.on_change(handle)
-
     def replace(self, items: Sequence[T]) -> None:
         """Take the whole collection as it is now, and tell of every difference."""
-        present = {key_of(obj): obj for obj in items}
-        gone = self._cache.keys() - present.keys()
-        changes: list[tuple[T | None, T | None]] = [
-            (self._cache.remove(key), None) for key in sorted(gone)
-        ]
-        for key, obj in present.items():
-            changes += self._put(key, obj)
-        # Handlers see the cache as it is after the list, never halfway.
-        self._tell(changes)
+        super().replace(items)
         self._synced.set()
-
-    def change(self, event: WatchEvent[T]) -> None:
-        """Take one event of the watch."""
-        obj = event.object
-        if obj is None:
-            return
-        key = key_of(obj)
-        if event.type == "DELETED":
-            old = self._cache.remove(key)
-            self._tell([(old, None)] if old is not None else [])
-        else:
-            self._tell(self._put(key, obj))
-
-    def _put(self, key: Key, obj: T) -> list[tuple[T | None, T | None]]:
-        old = self._cache.put(key, obj)
-        if old is None:
-            return [(None, obj)]
-        if uid_of(old) != uid_of(obj):
-            # Another object took the name, and we did not see the first one go.
-            return [(old, None), (None, obj)]
-        return [] if version_of(old) == version_of(obj) else [(old, obj)]
-
-    def _tell(self, changes: Sequence[tuple[T | None, T | None]]) -> None:
-        for old, new in changes:
-            for handler in list(self._handlers):
-                handler(old, new)
 
 
 def own_key(obj: object) -> tuple[Key]:

@@ -8,9 +8,12 @@ this process. Nothing above can tell which it has. Failures are the tree of
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, get_origin
+
+import msgspec
 
 from sully.client.options import (
     ALL,
@@ -53,8 +56,7 @@ COLLECTION = Key("", "")
 """Names no object: all of a kind in all namespaces."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ref:
+class Ref(msgspec.Struct, frozen=True):
     """Names what a call is about: a collection, an object, or a part of one."""
 
     group: str
@@ -63,6 +65,9 @@ class Ref:
     namespace: str = ""
     name: str = ""
     subresource: str = ""
+
+
+_origin: Callable[[Any], Any] = cache(get_origin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class Kind(Generic[T]):
     @property
     def untyped(self) -> bool:
         """Say whether objects are plain dicts."""
-        return self.type is dict or get_origin(self.type) is dict
+        return self.type is dict or _origin(self.type) is dict
 
     def read_as(self, type_: builtins.type[U]) -> Kind[U]:
         """Return the same resource, read as another type.
@@ -116,8 +121,7 @@ class Page(Generic[T]):
     """How many items follow, where the server knows."""
 
 
-@dataclass(frozen=True, slots=True)
-class WatchEvent(Generic[T]):
+class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
     """One change, or a BOOKMARK: the promise that nothing is missing up to this version."""
 
     type: EventType

@@ -25,6 +25,9 @@ T_co = TypeVar("T_co", covariant=True)
 
 log = get_logger("controllers")
 
+TURN = 0.001
+"""Seconds that a worker may go on without a pause while others wait for the loop."""
+
 
 class Source(Protocol[T_co]):
     """Tells of changes: an informer, or a view that joins several."""
@@ -85,6 +88,7 @@ class Runner:
     ) -> None:
         self.controller = controller
         self.queue: WorkQueue[Key] = WorkQueue(clock, backoff=backoff, observer=observer)
+        self._clock = clock
         self._workers = workers
         self._stopping = False
         for watch in controller.watches():
@@ -105,6 +109,7 @@ class Runner:
         self.queue.shut_down()
 
     async def _work(self) -> None:
+        began = self._clock.monotonic()
         while True:
             try:
                 key = await self.queue.get()
@@ -116,6 +121,11 @@ class Runner:
                     await self._reconcile(key)
             finally:
                 self.queue.done(key)
+            # A store in memory answers without a pause, so a long queue would be worked off in one
+            # go, with the server and all other controllers standing still.
+            if self._clock.monotonic() - began >= TURN:
+                await self._clock.sleep(0)
+                began = self._clock.monotonic()
 
     async def _reconcile(self, key: Key) -> None:
         try:

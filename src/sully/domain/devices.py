@@ -7,15 +7,17 @@ the second. Every value knows the object it comes from.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from operator import attrgetter
 from types import MappingProxyType
+
+import msgspec
 
 from sully.api.resource.types import Device, DeviceAttribute, DeviceCapacity, ResourceSlice
 from sully.domain.pools import DeviceId
 from sully.domain.selectors import Content, content_of
 from sully.domain.taints import Origin, SourcedTaint
 
-_OF_ALL_DEVICES = (
+_OF_ALL_DEVICES = attrgetter(
     "node_name",
     "node_selector",
     "all_nodes",
@@ -25,21 +27,28 @@ _OF_ALL_DEVICES = (
 )
 """What a slice says about each of its devices."""
 _NO_ORIGINS: Mapping[str, Origin] = MappingProxyType({})
+"""One for all: there may be a hundred thousand devices, and few are patched."""
 
 
-def _no_origins() -> Mapping[str, Origin]:
-    # One for all: there may be a hundred thousand devices, and few are patched.
-    return _NO_ORIGINS
+class Published(msgspec.Struct, eq=False, gc=False):
+    """A device in a slice of the newest generation of its pool.
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Published:
-    """A device in a slice of the newest generation of its pool."""
+    A Struct, as EffectiveDevice is: whole fleets are made of these in one go, and nothing in them
+    can lead back to them, so the garbage collector need not look.
+    """
 
     slice: ResourceSlice
     index: int
     """Its place in the slice; devices are offered in published order."""
-    content: Content
+    _content: Content | None = None
+    """No part of the value: made when someone asks, and then remembered."""
+
+    @property
+    def content(self) -> Content:
+        """Return what expressions see of it."""
+        if self._content is None:
+            self._content = content_of(self.slice.spec.driver, self.device)
+        return self._content
 
     @property
     def device(self) -> Device:
@@ -57,17 +66,9 @@ class Published:
         if self.index != other.index or self.device != other.device:
             return False
         mine, theirs = self.slice, other.slice
-        return mine.metadata.name == theirs.metadata.name and all(
-            getattr(mine.spec, name) == getattr(theirs.spec, name) for name in _OF_ALL_DEVICES
+        return mine.metadata.name == theirs.metadata.name and bool(
+            _OF_ALL_DEVICES(mine.spec) == _OF_ALL_DEVICES(theirs.spec)
         )
-
-
-def publish(slice_: ResourceSlice, index: int, before: Published | None = None) -> Published:
-    """Return a device of a slice; verdicts on it last while expressions see the same."""
-    content = content_of(slice_.spec.driver, slice_.spec.devices[index])
-    if before is not None and before.content.same_as(content):
-        content = before.content
-    return Published(slice_, index, content)
 
 
 def slice_origin(slice_: ResourceSlice, index: int = 0) -> Origin:
@@ -85,18 +86,22 @@ def driver_taints(published: Published) -> tuple[SourcedTaint, ...]:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class EffectiveDevice:
+class EffectiveDevice(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A device as the scheduler, eviction and people see it."""
 
     published: Published
-    content: Content
-    """Its attributes and capacity with patches applied."""
-    taints: tuple[SourcedTaint, ...]
+    taints: tuple[SourcedTaint, ...] = ()
     """The driver's first, then those of patches, then one per rule, by the name of the rule."""
-    attribute_origins: Mapping[str, Origin] = field(default_factory=_no_origins)
+    patched: Content | None = None
+    """Its attributes and capacity if a patch changed them."""
+    attribute_origins: Mapping[str, Origin] = _NO_ORIGINS
     """Which attributes a patch set or removed; all others are the driver's."""
-    capacity_origins: Mapping[str, Origin] = field(default_factory=_no_origins)
+    capacity_origins: Mapping[str, Origin] = _NO_ORIGINS
+
+    @property
+    def content(self) -> Content:
+        """Return what expressions see of it, with patches applied."""
+        return self.published.content if self.patched is None else self.patched
 
     @property
     def id(self) -> DeviceId:

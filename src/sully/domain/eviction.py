@@ -1,23 +1,32 @@
 """When must a pod leave its devices: Keep, Wait or Evict, with the taints that say so.
 
 A pod is judged by its exposures: one per allocated device, with the taints of that device and the
-tolerations that were copied into *its* allocation result. What a rule's status says about all this
-is in evictionstatus.py; who fetches and acts is `controllers/eviction`.
+tolerations that were copied into *its* allocation result. How fast pods may leave is in pacing.py,
+what a rule's status says about all this in evictionstatus.py and preview.py; who fetches and acts
+is `controllers/eviction`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
 from sully.domain.pools import DeviceId
-from sully.domain.taints import NO_EXECUTE, Origin, SourcedTaint, tolerates_eviction
+from sully.domain.taints import (
+    NO_EXECUTE,
+    NO_EXECUTE_WITH_BUDGET,
+    Origin,
+    SourcedTaint,
+    tolerates_eviction,
+)
 
 EVICTING = frozenset((NO_EXECUTE,))
 """Effects that make pods leave."""
+EVICTING_WITH_BUDGETS = EVICTING | {NO_EXECUTE_WITH_BUDGET}
+"""The same where budgets may have a say, which is behind a gate."""
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
@@ -37,6 +46,8 @@ class Reason:
 
     device: DeviceId
     taint: SourcedTaint
+    due: datetime | None = None
+    """When this taint alone would make it leave."""
 
     @property
     def rule(self) -> str | None:
@@ -52,9 +63,28 @@ class Reason:
         return 1, *self.device, origin.kind, origin.name, origin.index
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How eviction works in a control plane."""
+
+    strict: bool = False
+    """As Kubernetes 1.37 does, also where its documentation says otherwise."""
+    effects: frozenset[str] = EVICTING
+
+
+USUAL = Terms()
+
+
 @dataclass(frozen=True, slots=True)
 class Keep:
     """Nothing makes the pod leave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """The pod must leave, but all that say so are paused."""
+
+    because: tuple[Reason, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +93,8 @@ class Wait:
 
     until: datetime
     because: tuple[Reason, ...]
+    paused: tuple[Reason, ...] = ()
+    """What also says so, but has no effect now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,30 +103,48 @@ class Evict:
 
     since: datetime
     because: tuple[Reason, ...]
+    paused: tuple[Reason, ...] = ()
+
+    def due(self, now: datetime) -> tuple[Reason, ...]:
+        """Return the reasons whose time has come."""
+        return tuple(each for each in self.because if each.due is None or each.due <= now)
 
 
-Verdict = Keep | Wait | Evict
+Verdict = Keep | Hold | Wait | Evict
 KEEP = Keep()
 
 
-def judge(exposures: Iterable[Exposure], *, now: datetime, strict: bool = False) -> Verdict:
+def _none_paused(_: Origin) -> bool:
+    return False
+
+
+def judge(
+    exposures: Iterable[Exposure],
+    *,
+    now: datetime,
+    terms: Terms = USUAL,
+    paused: Callable[[Origin], bool] = _none_paused,
+) -> Verdict:
     """Decide whether and when a pod must leave its devices.
 
     The earliest taint decides when. All taints that would make it leave are reasons, also those
-    whose time has not come.
+    whose time has not come. Taints that are paused decide nothing.
     """
-    at = _END_OF_TIME
-    because: dict[tuple[DeviceId, Origin], Reason] = {}
+    found: dict[tuple[DeviceId, Origin], Reason] = {}
     for exposure in exposures:
         for taint in exposure.taints:
-            due = leaves_at(taint.taint, exposure.tolerations, now=now, strict=strict)
+            due = leaves_at(taint.taint, exposure.tolerations, now=now, terms=terms)
             if due is not None:
-                at = min(at, due)
-                because[exposure.device, taint.origin] = Reason(exposure.device, taint)
-    if not because:
+                found[exposure.device, taint.origin] = Reason(exposure.device, taint, due)
+    if not found:
         return KEEP
-    reasons = tuple(sorted(because.values(), key=Reason._order))
-    return Evict(at, reasons) if at <= now else Wait(at, reasons)
+    reasons = sorted(found.values(), key=Reason._order)
+    held = tuple(each for each in reasons if paused(each.taint.origin))
+    because = tuple(reasons) if not held else tuple(each for each in reasons if each not in held)
+    if not because:
+        return Hold(held)
+    at = min(each.due or now for each in because)
+    return Evict(at, because, held) if at <= now else Wait(at, because, held)
 
 
 def leaves_at(
@@ -102,23 +152,30 @@ def leaves_at(
     tolerations: Sequence[DeviceToleration],
     *,
     now: datetime,
-    strict: bool = False,
+    terms: Terms = USUAL,
 ) -> datetime | None:
     """Return when one taint makes the holder of a device leave, or None for never.
 
     The shortest of the tolerations that match counts, unless one of them has no end.
     """
-    if taint.effect not in EVICTING:
+    if taint.effect not in terms.effects:
         return None
     # The server always stamps a taint; one without a time is new.
     added = taint.time_added or now
     matching = [
-        _seconds(each) for each in tolerations if tolerates_eviction(each, taint, strict=strict)
+        _seconds(each)
+        for each in tolerations
+        if tolerates_eviction(each, taint, strict=terms.strict)
     ]
     if None in matching:
         return None
     shortest = min((seconds for seconds in matching if seconds is not None), default=0)
     return _later(added, max(0, shortest))
+
+
+def needs_budget(reasons: Iterable[Reason]) -> bool:
+    """Say whether a pod that is due for these reasons may leave only as its budgets allow."""
+    return all(each.taint.taint.effect == NO_EXECUTE_WITH_BUDGET for each in reasons)
 
 
 def _seconds(toleration: DeviceToleration) -> int | None:

@@ -1,17 +1,28 @@
 """What the status of a rule says about eviction: counts, and their texts.
 
-The texts are Kubernetes' own, because people and programs wait for them; whatever else there is to
-say belongs into conditions of other types. The decision itself is in eviction.py.
+The texts of `EvictionInProgress` are Kubernetes' own, because people and programs wait for them;
+whatever else there is to say stands in conditions of our own, here and in preview.py. The decision
+itself is in eviction.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
-from sully.domain.taints import NO_EXECUTE, NONE
+from sully.domain.eviction import EVICTING
+from sully.domain.taints import NONE
 
 CONDITION = "EvictionInProgress"
+EVICTED = "sully.dev/Evicted"
+PAUSED = "sully.dev/Paused"
+PREVIEW = "sully.dev/Preview"
+SELECTOR_PROBLEM = "sully.dev/SelectorProblem"
+OURS = (EVICTED, PAUSED, SELECTOR_PROBLEM, PREVIEW)
+"""The conditions that Kubernetes does not have, the more important ones first."""
+
+REASON_MAX = 1024
+"""An annotation may be longer than a condition."""
 
 _ONCE = (
     "This information will not be updated again. Recreate the DeviceTaintRule to trigger an update."
@@ -47,14 +58,35 @@ def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:
     return len(different), len({namespace for namespace, _ in different})
 
 
-def report(effect: str, counts: Counts) -> Report:
-    """Say how far the eviction is that a rule with this effect asks for."""
-    if effect == NO_EXECUTE:
+def report(effect: str, counts: Counts, effects: Container[str] = EVICTING) -> Report:
+    """Say how far the eviction is that a rule with this effect asks for, if it is one of those."""
+    if effect in effects:
         return _evicting(counts)
     if effect == NONE:
         return Report("False", "NoEffect", _joined(_preview(counts), counts))
     text = "Eviction only happens for the NoExecute effect."
     return Report("False", "OtherEffect", _joined(text, counts))
+
+
+def evicted(number: int) -> Report | None:
+    """Say how many pods ever left because of a rule."""
+    if not number:
+        return None
+    return Report("True", "PodsEvicted", f"{plural(number, 'pod')} evicted.")
+
+
+def evicted_before(message: str) -> int:
+    """Read how many pods had left, from what `evicted` said."""
+    number = message.partition(" ")[0]
+    return int(number) if number.isdecimal() else 0
+
+
+def paused(reason: str | None) -> Report | None:
+    """Say that a rule evicts nobody for now, and why, as its author put it."""
+    if reason is None:
+        return None
+    text = "Nobody is evicted while the annotation sully.dev/paused is there."
+    return Report("True", "Paused", text if reason == "true" else reason[:REASON_MAX])
 
 
 def _evicting(counts: Counts) -> Report:
@@ -68,9 +100,9 @@ def _evicting(counts: Counts) -> Report:
 
 def _preview(counts: Counts) -> str:
     return (
-        f"{_plural(counts.published, 'published device')} selected."
-        f" {_plural(counts.allocated, 'allocated device')} selected."
-        f" {_plural(counts.pods, 'pod')} would be evicted in {_namespaces(counts.namespaces)}"
+        f"{plural(counts.published, 'published device')} selected."
+        f" {plural(counts.allocated, 'allocated device')} selected."
+        f" {plural(counts.pods, 'pod')} would be evicted in {_namespaces(counts.namespaces)}"
         f" if the effect was NoExecute. {_ONCE}"
     )
 
@@ -78,11 +110,12 @@ def _preview(counts: Counts) -> str:
 def _joined(text: str, counts: Counts) -> str:
     if not counts.evicted:
         return text
-    evicted = f"{_plural(counts.evicted, 'pod')} evicted since starting the controller."
+    evicted = f"{plural(counts.evicted, 'pod')} evicted since starting the controller."
     return f"{text} {evicted}" if text else evicted
 
 
-def _plural(number: int, noun: str) -> str:
+def plural(number: int, noun: str) -> str:
+    """Write a number of things."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -7,19 +7,22 @@ other patches and over the driver; a losing patch still contributes its other na
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TypeVar
 
+import msgspec
+
 from sully.api.resource.types import (
     DeviceAttribute,
+    DeviceTaint,
     DeviceTaintSelector,
     NullableDeviceAttribute,
     ResourceSlicePatch,
 )
 from sully.domain.devices import EffectiveDevice, Published, driver_taints
 from sully.domain.rules import YES, Choice, Classes, choose
-from sully.domain.selectors import Content
+from sully.domain.selectors import shared
 from sully.domain.taints import Origin, SourcedTaint
 
 T = TypeVar("T")
@@ -40,7 +43,7 @@ def applies(filter_: DeviceTaintSelector | None, published: Published, classes: 
 
 def overlay(
     published: Published,
-    patches: Iterable[ResourceSlicePatch],
+    patches: Sequence[ResourceSlicePatch],
     marks: Sequence[SourcedTaint] = (),
     *,
     attributes: bool = True,
@@ -51,11 +54,11 @@ def overlay(
     `marks` are the driver's taints from slices of taints. The switches leave out what a feature
     gate turns off.
     """
-    ordered = sorted(patches, key=precedence)
+    ordered = sorted(patches, key=precedence) if patches else ()
     driver = (*driver_taints(published), *marks) if taints else ()
     marked = _tainted(driver, ordered) if taints and ordered else driver
     if not attributes or not ordered:
-        return EffectiveDevice(published, published.content, marked)
+        return EffectiveDevice(published, marked)
     return _patched(published, ordered, marked)
 
 
@@ -74,9 +77,9 @@ def _patched(
             if _first(capacity_origins, name, patch):
                 _put(amounts, before.driver, name, amount)
     if not attribute_origins and not capacity_origins:
-        return EffectiveDevice(published, before, taints)
-    content = Content(before.driver, known, amounts, before.allow_multiple_allocations)
-    return EffectiveDevice(published, content, taints, attribute_origins, capacity_origins)
+        return EffectiveDevice(published, taints)
+    content = shared(before.driver, known, amounts, before.allow_multiple_allocations)
+    return EffectiveDevice(published, taints, content, attribute_origins, capacity_origins)
 
 
 def _first(origins: dict[str, Origin], name: str, patch: ResourceSlicePatch) -> bool:
@@ -110,6 +113,18 @@ def _put(known: dict[str, T], driver: str, name: str, value: T | None) -> None:
         known[name] = value
 
 
+def _dated(taint: DeviceTaint, patch: ResourceSlicePatch) -> DeviceTaint:
+    """Return a taint with the time from which tolerations count.
+
+    Our own server stamps it. Where patches are custom resources nobody does, and a taint that is
+    always new would be tolerated for ever.
+    """
+    created = patch.metadata.creation_timestamp
+    if taint.time_added is not None or created is None:
+        return taint
+    return msgspec.structs.replace(taint, time_added=created)
+
+
 def _tainted(
     driver: tuple[SourcedTaint, ...], ordered: Sequence[ResourceSlicePatch]
 ) -> tuple[SourcedTaint, ...]:
@@ -120,7 +135,8 @@ def _tainted(
         for index, taint in enumerate(patch.spec.devices.taints):
             identity = (taint.key, taint.effect)
             if owner.setdefault(identity, patch.metadata.name) == patch.metadata.name:
-                mine.setdefault(identity, []).append(SourcedTaint(taint, _origin(patch, index)))
+                found = SourcedTaint(_dated(taint, patch), _origin(patch, index))
+                mine.setdefault(identity, []).append(found)
     if not mine:
         return driver
     kept = (each for each in driver if (each.taint.key, each.taint.effect) not in mine)

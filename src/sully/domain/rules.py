@@ -7,7 +7,7 @@ the claim when it was allocated (`record`, `recorded`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,7 +22,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.devices import EffectiveDevice
 from sully.domain.pools import DeviceId
-from sully.domain.selectors import Content, SelectorError, matches
+from sully.domain.selectors import Content, SelectorError, matches, shared
 from sully.domain.taints import Origin, SourcedTaint
 from sully.machinery.meta import Wire
 
@@ -76,14 +76,15 @@ def choose(
         return YES
     if content is None:
         return UNKNOWN
-    return _choose_by_content(selector, content, classes)
+    return choose_by_content(selector, content, classes)
 
 
-def _choose_by_content(selector: DeviceTaintSelector, content: Content, classes: Classes) -> Choice:
+def choose_by_content(selector: DeviceTaintSelector, content: Content, classes: Classes) -> Choice:
+    """Decide the same for a device whose names are known to fit."""
     if selector.device_class_name is not None:
         class_ = classes(selector.device_class_name)
         if class_ is None:
-            return NO
+            return Choice(selected=False, problem=f"there is no class {selector.device_class_name}")
         try:
             if not matches(class_.spec.selectors, content):
                 return NO
@@ -102,20 +103,26 @@ def sourced(rule: DeviceTaintRule) -> SourcedTaint:
     )
 
 
-def with_taints(device: EffectiveDevice, taints: Sequence[SourcedTaint]) -> EffectiveDevice:
-    """Add the taints of rules that select a device, each as `sourced` returns it.
+def stacked(taints: Iterable[SourcedTaint]) -> tuple[SourcedTaint, ...]:
+    """Put the taints of rules in order, each as `sourced` returns it.
 
-    Nothing is replaced and nothing is merged: each taint must be tolerated for itself. They come
-    in the order of the names of their rules, so that nobody depends on the order in which rules
-    were seen.
+    The names of the rules decide, so that nobody depends on the order in which rules were seen.
     """
-    if not taints:
+    return tuple(sorted(taints, key=lambda each: each.origin.name))
+
+
+def with_taints(device: EffectiveDevice, stack: tuple[SourcedTaint, ...]) -> EffectiveDevice:
+    """Add the taints of rules that select a device, as `stacked` returns them.
+
+    Nothing is replaced and nothing is merged: each taint must be tolerated for itself. Devices
+    without other taints share the stack.
+    """
+    if not stack:
         return device
-    added = sorted(taints, key=lambda each: each.origin.name) if len(taints) > 1 else taints
     return EffectiveDevice(
         device.published,
-        device.content,
-        (*device.taints, *added),
+        (*device.taints, *stack) if device.taints else stack,
+        device.patched,
         device.attribute_origins,
         device.capacity_origins,
     )
@@ -155,7 +162,7 @@ def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
     except msgspec.MsgspecError:
         return {}
     return {
-        name: Content(
+        name: shared(
             name.partition("/")[0], each.attributes, each.capacity, each.allow_multiple_allocations
         )
         for name, each in found.items()

@@ -21,6 +21,14 @@ from sully.machinery.cel import (
     device_environment,
     selects,
 )
+from sully.machinery.memo import Memo
+
+_MOST_CONTENTS = 8192
+"""Looks that are recognised; devices whose look was forgotten keep their content."""
+_MOST_VERDICTS = 1024
+"""Expressions remembered per content; a content may last as long as the process."""
+_MOST_INPUTS = 1024
+"""Contents that are ready for the next expression; each weighs a kilobyte."""
 
 
 class SelectorError(Exception):
@@ -34,6 +42,10 @@ class SelectorError(Exception):
         self.error = error
 
 
+def _no_verdicts() -> Memo[str, bool | str]:
+    return Memo(_MOST_VERDICTS)
+
+
 @dataclass(slots=True, eq=False)
 class Content:
     """What expressions see of one device, with the verdicts they came to.
@@ -45,8 +57,7 @@ class Content:
     attributes: Mapping[str, DeviceAttribute]
     capacity: Mapping[str, DeviceCapacity]
     allow_multiple_allocations: bool | None = None
-    _input: DeviceInput | None = field(default=None, repr=False)
-    _verdicts: dict[str, bool | str] = field(default_factory=dict, repr=False)
+    _verdicts: Memo[str, bool | str] = field(default_factory=_no_verdicts, repr=False)
 
     def same_as(self, other: Content) -> bool:
         """Say whether every expression must come to the same verdict on both."""
@@ -61,32 +72,61 @@ class Content:
         """Return whether an expression matches, or the text of its failure."""
         found = self._verdicts.get(program.expression)
         if found is None:
-            found = self._verdicts[program.expression] = self._judge(program)
+            found = self._verdicts.keep(program.expression, self._judge(program))
         return found
 
     def _judge(self, program: Program) -> bool | str:
         try:
-            if self._input is None:
-                self._input = DeviceInput(
-                    self.driver,
-                    self.attributes,
-                    self.capacity,
-                    allow_multiple_allocations=self.allow_multiple_allocations,
-                )
-            return selects(program, self._input)
+            return selects(program, _inputs.get(self) or _inputs.keep(self, self._input()))
         except EvaluationError as error:
             return str(error)
+
+    def _input(self) -> DeviceInput:
+        return DeviceInput(
+            self.driver,
+            self.attributes,
+            self.capacity,
+            allow_multiple_allocations=self.allow_multiple_allocations,
+        )
+
+
+_inputs: Memo[Content, DeviceInput] = Memo(_MOST_INPUTS)
+_contents: Memo[tuple[object, ...], Content] = Memo(_MOST_CONTENTS)
 
 
 def content_of(driver: str, device: Device) -> Content:
     """Return what expressions see of a device as it was published."""
-    return Content(driver, device.attributes, device.capacity, device.allow_multiple_allocations)
+    return shared(driver, device.attributes, device.capacity, device.allow_multiple_allocations)
+
+
+def shared(
+    driver: str,
+    attributes: Mapping[str, DeviceAttribute],
+    capacity: Mapping[str, DeviceCapacity],
+    allow_multiple_allocations: bool | None = None,
+) -> Content:
+    """Return the content that all devices have which look like this.
+
+    Most devices of a fleet look like many others, so an expression is asked once for all of them.
+    """
+    looks = tuple(attributes.items()), tuple(capacity.items())
+    key = driver, *looks, allow_multiple_allocations
+    found = _contents.get(key)
+    if found is None:
+        found = Content(driver, attributes, capacity, allow_multiple_allocations)
+        _contents.keep(key, found)
+    return found
 
 
 def matches(selectors: Iterable[DeviceSelector], content: Content) -> bool:
-    """Say whether all selectors match a device; raise SelectorError when one cannot tell.
+    """Say whether all selectors match a device; raise SelectorError when one cannot tell."""
+    return mismatch(selectors, content) is None
 
-    The first that does not match decides, so those after it are not asked.
+
+def mismatch(selectors: Iterable[DeviceSelector], content: Content) -> int | None:
+    """Return the place of the first selector that does not match a device; None if all do.
+
+    Those after it are not asked. Raises SelectorError when one cannot tell.
     """
     for index, selector in enumerate(selectors):
         expression = selector.cel.expression if selector.cel is not None else ""
@@ -97,8 +137,8 @@ def matches(selectors: Iterable[DeviceSelector], content: Content) -> bool:
         if isinstance(verdict, str):
             raise SelectorError(index, "runtime", verdict)
         if not verdict:
-            return False
-    return True
+            return index
+    return None
 
 
 @lru_cache(maxsize=4096)

@@ -18,9 +18,13 @@ NONE = "None"
 NO_SCHEDULE = "NoSchedule"
 NO_EXECUTE = "NoExecute"
 NO_EXECUTE_WITH_BUDGET = "NoExecuteWithPodDisruptionBudget"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+"""Advises against a device, and never refuses it."""
 
-BLOCKING = frozenset((NO_SCHEDULE, NO_EXECUTE, NO_EXECUTE_WITH_BUDGET))
+BLOCKING = frozenset((NO_SCHEDULE, NO_EXECUTE))
 """Effects that keep new pods off a device; any other, also one nobody knows, does not."""
+BLOCKING_WITH_BUDGETS = BLOCKING | {NO_EXECUTE_WITH_BUDGET}
+"""The same where budgets may have a say, which is behind a gate."""
 
 OriginKind = Literal["DeviceTaintRule", "ResourceSlice", "ResourceSlicePatch"]
 
@@ -80,16 +84,31 @@ def tolerates_eviction(
 
 
 def blocks(taint: DeviceTaint) -> bool:
-    """Say whether a taint keeps new pods off its device unless it is tolerated."""
-    return taint.effect in BLOCKING
+    """Say whether a taint keeps new pods off its device unless it is tolerated.
+
+    With the effects of all gates: for those who cannot see which are on.
+    """
+    return taint.effect in BLOCKING_WITH_BUDGETS
 
 
 def untolerated(
-    taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]
+    taints: Iterable[SourcedTaint],
+    tolerations: Sequence[DeviceToleration],
+    effects: frozenset[str] = BLOCKING_WITH_BUDGETS,
 ) -> tuple[SourcedTaint, ...]:
     """Return the taints that keep a request with these tolerations off the device, in order."""
     return tuple(
         each
         for each in taints
-        if blocks(each.taint) and not any(tolerates(one, each.taint) for one in tolerations)
+        if each.taint.effect in effects
+        and not any(tolerates(one, each.taint) for one in tolerations)
+    )
+
+
+def discouraging(taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]) -> int:
+    """Count the taints that advise a request with these tolerations against the device."""
+    return sum(
+        each.taint.effect == PREFER_NO_SCHEDULE
+        and not any(tolerates(one, each.taint) for one in tolerations)
+        for each in taints
     )

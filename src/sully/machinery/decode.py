@@ -4,6 +4,8 @@ What Go's typed decoding and encoding do together happens here in one walk: type
 unknown fields are noted and left out, nulls and empty optional values go, values that are always
 written appear, times and quantities take their canonical form. The result is exactly what the
 server stores and answers.
+
+Most bodies are well formed, and read by readers.py; the walk here is for those that are not.
 """
 
 import base64
@@ -14,6 +16,7 @@ from typing import Any
 from sully.machinery.codec import copy
 from sully.machinery.gotext import quote
 from sully.machinery.quantity import QuantityError, canonical
+from sully.machinery.readers import OddError, object_reader
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
 
@@ -42,6 +45,14 @@ class DecodeError(ValueError):
 
 def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
     """Return the object in its normal form; names of unknown fields go to `unknown`."""
+    try:
+        return object_reader(kind).read(value)
+    except OddError:
+        return walk(value, kind, unknown)
+
+
+def walk(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
+    """Do what `decode` does step by step, with an account of where each value sits."""
     return _object(value, kind, (), _Place(kind, None), unknown)
 
 

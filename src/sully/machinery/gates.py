@@ -37,6 +37,8 @@ DEFAULTS: dict[str, bool] = {
 LOCKED = frozenset(
     ("DRAAdminAccess", "DRAPrioritizedList", "DRAExtendedResource", "DRAResourceClaimDeviceStatus")
 )
+NEEDS = {"DRADeviceTaintRules": "DRADeviceTaints"}
+"""Switches that are nothing without another one."""
 OURS = frozenset(
     name
     for name in DEFAULTS
@@ -76,4 +78,14 @@ def parse_gates(text: str, *, reference: bool = False) -> Gates:
         if name in LOCKED and not on:
             raise GateError(f"feature gate {name} is locked to true")
         overrides[name] = on
-    return Gates(overrides)
+    return Gates(_settled(overrides))
+
+
+def _settled(overrides: dict[str, bool]) -> dict[str, bool]:
+    """Let what needs another switch go off with it, unless somebody asked for the impossible."""
+    given = Gates(overrides)
+    lacking = {name: needed for name, needed in NEEDS.items() if not given[needed]}
+    for name, needed in lacking.items():
+        if overrides.get(name):
+            raise GateError(f"feature gate {name} needs {needed}, which is switched off")
+    return overrides | dict.fromkeys(lacking, False)

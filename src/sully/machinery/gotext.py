@@ -1,7 +1,10 @@
 """How Go prints values: error texts on the wire quote and format the way Go does."""
 
 import json
+import re
 from typing import Any
+
+_PLAIN = re.compile(r"[ !#-\[\]-~]*")
 
 _SHORT = {
     "\a": "\\a",
@@ -18,6 +21,8 @@ _SHORT = {
 
 def quote(text: str) -> str:
     """Quote a string as Go's strconv.Quote does."""
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
     return '"' + "".join(_escape(char) for char in text) + '"'
 
 

@@ -7,6 +7,9 @@ table drives decoding and strict field checks (decode.py), strategic merge and s
     DeviceTaint: One mark on a device.
       key string required emit: Key of the mark.
       tolerations []DeviceToleration atomic: …
+
+Kinds that are custom resources in the reference also have limits in their tables, such as
+`maxLength(316)` and `pattern(name)`; structural.py reads those.
 """
 
 import re
@@ -94,6 +97,20 @@ class Field:
     default: str | None = None
     go_type: str = ""
     choices: tuple[str, ...] = ()  # of an enumeration, for documents; validation has its own say
+    nullable: bool = False  # null is a value of its own; only structural.py tells it from absent
+    limits: "Limits | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What a table itself says about values; only structural.py holds kinds to it."""
+
+    pattern: str = ""
+    min_length: int | None = None
+    max_length: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    max_items: int | None = None
 
 
 class TableError(ValueError):
@@ -120,6 +137,7 @@ class Tables:
     def __init__(self) -> None:
         self._raw: dict[str, dict[str, tuple[_Entry, list[_Entry]]]] = {}
         self._aliases: dict[str, str] = {}
+        self._patterns: dict[str, str] = {}
         self._built: dict[tuple[str, str], ObjectType] = {}
 
     def load(self, package: str, alias: str, text: str) -> None:
@@ -127,7 +145,11 @@ class Tables:
         self._aliases.setdefault(alias, package)
         types = self._raw.setdefault(package, {})
         for head, entries in _read(text):
-            types[head.name] = (head, entries)
+            if head.name == "pattern":
+                # A line `pattern name: expression`; fields refer to it as pattern(name).
+                self._patterns[head.flags[0]] = "".join(head.doc)
+            else:
+                types[head.name] = (head, entries)
 
     def leave_out(self, fields: Mapping[str, Iterable[str]]) -> None:
         """Forget fields of types, in every package; before anything was asked for."""
@@ -159,8 +181,14 @@ class Tables:
 
     def _field(self, package: str, entry: _Entry) -> Field:
         options: dict[str, object] = {}
+        limits: dict[str, object] = {}
         for flag in entry.flags:
-            options.update(_flag(flag))
+            if limit := _limit(flag, self._patterns):
+                limits.update(limit)
+            else:
+                options.update(_flag(flag))
+        if limits:
+            options["limits"] = Limits(**limits)  # type: ignore[arg-type]  # _limit yields only Limits' own names
         kind = self._type(package, entry.type)
         return Field(entry.name, kind, _prose(entry.doc), **options)  # type: ignore[arg-type]  # _flag yields only Field's own names
 
@@ -196,7 +224,7 @@ def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
 
 def _flag(flag: str) -> dict[str, object]:
     name, _, argument = flag.rstrip(")").partition("(")
-    if flag in ("required", "emit", "null", "ptr"):
+    if flag in ("required", "emit", "null", "nullable", "ptr"):
         return {flag: True}
     if flag in ("atomic", "set"):
         return {"list_type": flag}
@@ -213,6 +241,24 @@ def _flag(flag: str) -> dict[str, object]:
     if flag.startswith("default="):
         return {"default": flag.removeprefix("default=")}
     raise TableError(f"unknown flag {flag!r}")
+
+
+_NUMBERS = {
+    "min": "minimum",
+    "max": "maximum",
+    "minLength": "min_length",
+    "maxLength": "max_length",
+    "maxItems": "max_items",
+}
+
+
+def _limit(flag: str, patterns: Mapping[str, str]) -> dict[str, object]:
+    name, _, argument = flag.rstrip(")").partition("(")
+    if name == "pattern":
+        if argument not in patterns:
+            raise TableError(f"no pattern {argument}")
+        return {"pattern": patterns[argument]}
+    return {_NUMBERS[name]: int(argument)} if name in _NUMBERS else {}
 
 
 def _prose(lines: list[str]) -> str:

@@ -10,14 +10,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates
 
 Obj = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class WriteContext:
+class WriteContext(msgspec.Struct, frozen=True):
     """What a strategy may know about the request besides the objects."""
 
     now: datetime
@@ -55,6 +56,10 @@ class Strategy:
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
         """Fill in what the client left out; runs on every decoded body, also after a patch."""
+
+    def notices(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Yield texts for Warning headers about what `admit` is going to change."""
+        return ()
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Change or refuse (raise ApiError) as admission plugins do; before prepare."""
@@ -97,6 +102,9 @@ class Version:
     unconditional_update: bool = True  # may PUT leave out the resourceVersion
     delete_returns_object: bool = False
     enabled: bool = True
+    # A custom resource in the reference: values are pruned and kept as sent (structural.py), and
+    # there is no strategic merge patch.
+    structural: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,15 +143,22 @@ class ResourceType:
         "watch",
     )
 
-    def __post_init__(self) -> None:
-        if self.virtual:
-            # Frozen: the one way to set a field here.
-            object.__setattr__(self, "verbs", ("create",))
+    # The name under which the store keeps objects of this resource.
+    storage_key: str = field(init=False, repr=False, compare=False)
+    # Whether versions differ in more than their name.
+    has_shapes: bool = field(init=False, repr=False, compare=False)
+    _served: Mapping[str, Version] = field(init=False, repr=False, compare=False)
 
-    @property
-    def storage_key(self) -> str:
-        """Return the name under which the store keeps objects of this resource."""
-        return self.storage or (f"{self.group}/{self.plural}" if self.group else self.plural)
+    def __post_init__(self) -> None:
+        own = f"{self.group}/{self.plural}" if self.group else self.plural
+        # Each write asks for these a dozen times. Frozen: the one way to set a field here.
+        object.__setattr__(self, "storage_key", self.storage or own)
+        shapes = any(each.to_hub is not None for each in self.versions)
+        object.__setattr__(self, "has_shapes", shapes)
+        served = {each.name: each for each in reversed(self.versions) if each.enabled}
+        object.__setattr__(self, "_served", served)
+        if self.virtual:
+            object.__setattr__(self, "verbs", ("create",))
 
     @property
     def hub(self) -> Version:
@@ -152,7 +167,4 @@ class ResourceType:
 
     def version(self, name: str) -> Version | None:
         """Return a served version by name."""
-        for version in self.versions:
-            if version.name == name and version.enabled:
-                return version
-        return None
+        return self._served.get(name)

@@ -5,6 +5,7 @@ The clock itself is the shell's (runtime/clock.py); here are only values and the
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
+from functools import lru_cache
 
 from sully.machinery.gotext import quote
 
@@ -104,18 +105,21 @@ def _cannot_parse(text: str, layout: str, rest: str, name: str) -> str:
 
 def format_time(moment: datetime) -> str:
     """Write a time with whole seconds; anything finer is lost on the wire."""
-    at = moment.astimezone(UTC)
     # Every write formats a few times; strftime takes three times as long.
-    return (
-        f"{at.year:04d}-{at.month:02d}-{at.day:02d}T{at.hour:02d}:{at.minute:02d}:{at.second:02d}Z"
-    )
+    return f"{_utc(moment).isoformat(timespec='seconds')[:19]}Z"
 
 
 def format_micro_time(moment: datetime) -> str:
     """Write a time with microseconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return f"{_utc(moment).isoformat(timespec='microseconds')[:26]}Z"
 
 
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+
+
+# The times of an object come back with every write of it.
+@lru_cache(maxsize=8192)
 def canonical_time(text: str) -> str:
     """Bring a time into the form the server writes."""
     # Most times come back from where they were written: nothing to parse then.

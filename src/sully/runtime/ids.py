@@ -11,6 +11,9 @@ from uuid import UUID
 
 ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 """Kubernetes' letters for generated names: no vowels, so no words, and no 0/o or 1/l/i."""
+_EVEN = 256 // len(ALPHABET) * len(ALPHABET)
+_UNEVEN = bytes(range(_EVEN, 256))
+_LETTERS = bytes(ord(ALPHABET[byte % len(ALPHABET)]) for byte in range(256))
 
 
 class Ids:
@@ -29,10 +32,18 @@ class Ids:
         # The system is asked for many at a time: a call for each costs more than the rest of it.
         if not self._bytes:
             self._bytes += os.urandom(16 * 64)
-        raw = bytes(self._bytes[-16:])
+        raw = self._bytes[-16:]
         del self._bytes[-16:]
-        return str(UUID(bytes=raw, version=4))
+        raw[6], raw[8] = raw[6] & 0x0F | 0x40, raw[8] & 0x3F | 0x80  # the version, and the variant
+        text = raw.hex()
+        return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
     def suffix(self, length: int = 5) -> str:
         """Return what follows `metadata.generateName`."""
-        return "".join(self._chance.choices(ALPHABET, k=length))
+        if self._seeded:
+            return "".join(self._chance.choices(ALPHABET, k=length))
+        # Bytes that would make some letters likelier than others are thrown away.
+        found = os.urandom(length + 8).translate(_LETTERS, _UNEVEN)[:length]
+        while len(found) < length:
+            found += os.urandom(length).translate(_LETTERS, _UNEVEN)[: length - len(found)]
+        return found.decode()

@@ -9,12 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-if TYPE_CHECKING:
-    # Imported when the first `Metrics` is made: it brings a web server with it, which a command
-    # that prints a table should not pay for.
-    from prometheus_client import Counter, Gauge, Histogram
+from sully.runtime.series import Collector, Counter, Gauge, Histogram, Series
+
+S = TypeVar("S", bound=Series)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -42,30 +41,40 @@ class Metrics:
     """A registry, and the metrics that belong to no single room."""
 
     def __init__(self) -> None:
+        # Not before the first is made: it brings a web server with it, which a command that prints
+        # a table should not pay for.
         import prometheus_client
 
         self._library = prometheus_client
-        # A second series per counter, with the time of its birth, that upstream does not have.
-        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type here
         self.registry = prometheus_client.CollectorRegistry()
+        self._made: dict[str, Any] = {}
         self.requests = RequestMetrics(self)
         self._queues = _QueueFamilies(self)
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        """Return a new counter; its name ends in `_total`."""
-        return self._library.Counter(name, text, labels, registry=self.registry)
+        """Return a counter; its name ends in `_total`. Who asks again goes on with the same."""
+
+        return self._once(name, text, Counter(labels))
 
     def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        """Return a new gauge."""
-        return self._library.Gauge(name, text, labels, registry=self.registry)
+        """Return a gauge; who asks again goes on with the same."""
+
+        return self._once(name, text, Gauge(labels))
 
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float]
     ) -> Histogram:
-        """Return a new histogram."""
-        return self._library.Histogram(
-            name, text, labels, buckets=tuple(buckets), registry=self.registry
-        )
+        """Return a histogram; who asks again goes on with the same."""
+
+        return self._once(name, text, Histogram(labels, buckets=buckets))
+
+    def _once(self, name: str, text: str, series: S) -> S:
+        # Controllers are put together anew each time they get to lead.
+        known: Collector[S] | None = self._made.get(name)
+        if known is None:
+            known = self._made[name] = Collector(name, text, series)
+            self.registry.register(known)
+        return known.series
 
     def queue(self, name: str) -> QueueMetrics:
         """Return the observer of the work queue with this name."""

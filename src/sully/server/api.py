@@ -17,6 +17,7 @@ from sully.runtime.ids import Ids
 from sully.server.audit import AuditLog
 from sully.server.authorization.authorizer import RbacAuthorizer
 from sully.server.authorization.claim_guard import ClaimGuard
+from sully.server.authorization.cluster_guard import ClusterGuard
 from sully.server.authorization.enforce import CreationGuard
 from sully.server.authorization.escalation import EscalationGuard
 from sully.server.authorization.node_guard import NodeGuard
@@ -25,6 +26,7 @@ from sully.server.bodies import Body
 from sully.server.connect import Connector
 from sully.server.creates import Creator
 from sully.server.deletes import Deleter, delete_options
+from sully.server.device_guard import DeviceGuard
 from sully.server.guards import ImmortalNamespaces
 from sully.server.objects import Objects
 from sully.server.options import check_write_options
@@ -34,7 +36,7 @@ from sully.server.requests import Request
 from sully.server.updates import Updater
 from sully.server.virtual import Virtuals
 from sully.server.watching import Change, Random, Watcher
-from sully.server.writes import Result, Writer
+from sully.server.writes import Result, Writer, answering
 from sully.store.base import Record, Store
 
 
@@ -86,28 +88,34 @@ class Api:
         self.audit: AuditLog | None = None
         self.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
+        self.devices = DeviceGuard(store, self.objects, strict=strict_compat)
         self.writer.guards = (
             ImmortalNamespaces(),
             CreationGuard(self.authorizer),
             EscalationGuard(self.authorizer),
             NodeGuard(self.writer.lookup),
             ClaimGuard(self.authorizer, self.gates),
+            ClusterGuard(self.authorizer, self.writer.lookup),
+            self.devices,
         )
 
     async def get(self, request: Request) -> Record:
         """Read one object, or the status of one."""
         self._allow(request, "get")
-        return await self._reader.get(request)
+        with answering():
+            return await self._reader.get(request)
 
     async def list(self, request: Request) -> Listing:
         """Read a page of a list."""
         self._allow(request, "list")
-        return await self._reader.listing(request)
+        with answering():
+            return await self._reader.listing(request)
 
     async def watch(self, request: Request) -> AsyncGenerator[Sequence[Change], None]:
         """Follow a list."""
         self._allow(request, "watch")
-        return await self.watcher.watch(request)
+        with answering():
+            return await self.watcher.watch(request)
 
     async def create(self, request: Request, body: Body) -> Result:
         """Create an object."""
@@ -115,33 +123,38 @@ class Api:
         check_write_options(request, "CreateOptions")
         if request.target.resource.virtual:
             return self.virtual.create(request, body)
+        await self.writer.catch_up()
         return await self._creator.create(request, body)
 
     async def update(self, request: Request, body: Body) -> Result:
         """Replace an object or its status."""
         self._allow(request, "update")
         check_write_options(request, "UpdateOptions")
+        await self.writer.catch_up()
         return await self._updater.update(request, body)
 
     async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
         """Change an object by a patch, or apply a configuration."""
         self._allow(request, "patch")
         check_write_options(request, "PatchOptions", apply="apply-patch" in patch_type)
+        await self.writer.catch_up()
         return await self._patcher.patch(request, patch_type, body)
 
     async def delete(self, request: Request, body: Obj | None) -> Result:
         """Delete one object."""
         self._allow(request, "delete")
         options = delete_options(request, body, self._delete_schema)
+        await self.writer.catch_up()
         return await self._deleter.delete(with_dry_run(request, options), options)
 
     async def delete_collection(self, request: Request, body: Obj | None) -> Listing:
         """Delete every object that the request selects; return what there was."""
         self._allow(request, "deletecollection")
         options = delete_options(request, body, self._delete_schema)
-        return await self._deleter.delete_collection(
-            with_dry_run(request, options), options, self._reader
-        )
+        with answering():
+            return await self._deleter.delete_collection(
+                with_dry_run(request, options), options, self._reader
+            )
 
     def connects(self, request: Request) -> bool:
         """Say whether a request is for a subresource with verbs of its own."""

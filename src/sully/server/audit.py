@@ -10,11 +10,12 @@ import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import IO
+
+import msgspec
 
 from sully.machinery.codec import to_json
 from sully.machinery.errors import ApiError
@@ -36,8 +37,7 @@ _GATHER_SECONDS = 0.1
 _AT_ONCE = 16
 
 
-@dataclass(slots=True)
-class Entry:
+class Entry(msgspec.Struct):
     """One write, as it ended."""
 
     id: str
@@ -53,7 +53,7 @@ class Entry:
     name: str = ""  # of the object, where the path has none
     agent: str = ""
     source: str = ""
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 class AuditLog:
@@ -151,18 +151,23 @@ class Note:
         self.allowed = False
         self._code = 500
         self._name = ""
+        self._verb = ""
+        self._received = clock.now()
 
-    @contextlib.contextmanager
-    def taken(self, verb: str) -> Iterator[None]:
-        """Write down how the block ended."""
-        received, reason = self._clock.now(), ""
-        try:
-            yield
-        except ApiError as error:
+    def taken(self, verb: str) -> "Note":
+        """Return the note as a block that writes down how it ended."""
+        self._verb = verb
+        return self
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Write it down, whatever the end was."""
+        reason = ""
+        if isinstance(error, ApiError):
             self._code, reason = error.code, error.reason
-            raise
-        finally:
-            self._log.write(self._entry(verb, received, reason))
+        self._log.write(self._entry(self._verb, self._received, reason))
 
     def answered(self, verb: str, obj: Obj) -> None:
         """Note a success."""

@@ -1,6 +1,6 @@
 """From a request body to an object in the hub version: kind check, field check, conversion."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,6 +9,7 @@ from sully.machinery.errors import ApiError, BadRequest, invalid
 from sully.machinery.fields import Path
 from sully.machinery.gotext import quote
 from sully.machinery.strategy import Obj
+from sully.machinery.structural import read as read_structural
 from sully.server.objects import Objects
 from sully.server.requests import Request, Target
 
@@ -45,13 +46,15 @@ def field_validation(request: Request) -> str:
     return mode
 
 
-def decode_body(objects: Objects, request: Request, body: Body) -> Decoded:
+def decode_body(
+    objects: Objects, request: Request, body: Body, kept: Sequence[Obj] = ()
+) -> Decoded:
     """Check and convert a whole object that a client sent."""
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
         raise _unrecognised(request.target, value, body.raw)
     check_kind(objects, request.target, value)
-    return decode_object(objects, request, value, body.repeated)
+    return decode_object(objects, request, value, body.repeated, kept=kept)
 
 
 def decode_object(
@@ -60,18 +63,25 @@ def decode_object(
     value: Obj,
     repeated: list[str],
     patch: Callable[[], str] | None = None,
+    kept: Sequence[Obj] = (),
 ) -> Decoded:
     """Check the fields of an object of the target's version and bring it into the hub version.
 
-    `patch` shows the result of a patch, which error texts quote.
+    `patch` shows the result of a patch, which error texts quote. `kept` are the managedFields that
+    are stored: most objects bring them back as they are, and then they need no second look.
     """
     target = request.target
     schema = objects.scheme.schema(target.resource, target.version)
     unknown: list[str] = []
+    version = target.resource.version(target.version)
+    reader = read_structural if version is not None and version.structural else decode
+    rest = _without(kept, value) if kept else None
     try:
-        found = decode(value, schema, unknown)
+        found = reader(value if rest is None else rest, schema, unknown)
     except DecodeError as error:
         raise _undecodable(target, str(error), patch) from None
+    if rest is not None:
+        found["metadata"]["managedFields"] = kept
     problems = [f"duplicate field {quote(name)}" for name in repeated]
     problems += [f"unknown field {quote(name)}" for name in unknown]
     mode = field_validation(request)
@@ -81,6 +91,14 @@ def decode_object(
     found.pop("apiVersion", None)
     hub = objects.to_hub(found, target.resource, target.version)
     return Decoded(hub, problems if mode == "Warn" else [])
+
+
+def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
+    """Return an object without its managedFields if they are these; else None."""
+    metadata = value.get("metadata")
+    if not isinstance(metadata, dict) or metadata.get("managedFields") != kept:
+        return None
+    return {**value, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
 
 
 def _undecodable(target: Target, problem: str, patch: Callable[[], str] | None) -> ApiError:

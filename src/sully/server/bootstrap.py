@@ -2,10 +2,13 @@
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 
-from sully.machinery.errors import AlreadyExists, NotFound
+from sully.machinery.errors import AlreadyExists, Conflict, NotFound
+from sully.machinery.gates import Gates
 from sully.machinery.strategy import Obj
 from sully.server.authorization.policy.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
+from sully.server.authorization.policy.programs import GATED
 from sully.server.authorization.policy.reconcile import binding_lacks, role_lacks
 from sully.server.inprocess import InProcess
 from sully.server.requests import Ref
@@ -23,12 +26,14 @@ async def ensure_namespaces(api: InProcess) -> None:
             continue
 
 
-async def ensure_policy(api: InProcess) -> None:
+async def ensure_policy(api: InProcess, gates: Gates | None = None) -> None:
     """Create the default roles and bindings; give those that exist back what they lack."""
+    switched = gates or Gates()
+    gated = [pair for gate, pair in GATED.items() if switched[gate]]
     async with asyncio.TaskGroup() as tasks:
-        for role in CLUSTER_ROLES:
+        for role in (*CLUSTER_ROLES, *(role for role, _ in gated)):
             tasks.create_task(_ensure(api, "clusterroles", role, role_lacks))
-        for binding in CLUSTER_ROLE_BINDINGS:
+        for binding in (*CLUSTER_ROLE_BINDINGS, *(binding for _, binding in gated)):
             tasks.create_task(_ensure(api, "clusterrolebindings", binding, binding_lacks))
 
 
@@ -39,8 +44,11 @@ async def _ensure(
     try:
         found = (await api.call("get", ref)).obj
     except NotFound:
-        await api.call("create", Ref(ref.group, ref.version, plural), body=wanted)
+        # Another replica that starts at the same time does the same.
+        with suppress(AlreadyExists):
+            await api.call("create", Ref(ref.group, ref.version, plural), body=wanted)
         return
     changed = lacks(found, wanted)
     if changed is not None:
-        await api.call("update", ref, body=changed)
+        with suppress(Conflict):
+            await api.call("update", ref, body=changed)

@@ -69,6 +69,7 @@ class Connector:
         self, request: Request, method: str, patch_type: str, body: Body | None
     ) -> ConnectReply:
         """Run one request on a subresource."""
+        await self._writer.catch_up()
         # Scaling is an update of the whole object and is looked at as one.
         if method == "POST" and body is not None:
             posted = body.value if isinstance(body.value, dict) else None

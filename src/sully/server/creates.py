@@ -52,6 +52,7 @@ class Creator:
         if managed_fields is None:
             managed_fields = self._writer.track(request, None, obj, strategy, ctx)
         set_managed(obj, managed_fields)
+        told = list(strategy.notices(obj, None, ctx))
         strategy.admit(obj, None, ctx)
         self._writer.guard(request, "create", obj)
         for attempt in range(_NAME_TRIES):
@@ -60,7 +61,9 @@ class Creator:
                 obj["metadata"]["name"] = meta.generated_name(base, self._writer.ids.suffix())
             self._before_create(obj, strategy, target, ctx)
             try:
-                return await self._insert(request, obj, ctx)
+                result = await self._insert(request, obj, ctx)
+                result.warnings[:0] = told
+                return result
             except ConflictError:
                 if not generated or attempt == _NAME_TRIES - 1:
                     raise self._exists(target, obj["metadata"]["name"]) from None

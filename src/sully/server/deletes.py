@@ -140,8 +140,8 @@ class Deleter:
 
     def _marked(self, live: Obj, grace: int, finalizers: list[str] | None = None) -> Obj:
         """Return the object with the time of its end, and what it waits for if that is given."""
-        obj: Obj = copy(live)
-        metadata = obj["metadata"]
+        # Only metadata changes, and only its own entries.
+        metadata = dict(live["metadata"])
         if finalizers:
             metadata["finalizers"] = finalizers
         elif finalizers is not None:
@@ -150,7 +150,7 @@ class Deleter:
             metadata["generation"] += 1
         metadata["deletionTimestamp"] = format_time(self._end(metadata, grace))
         metadata["deletionGracePeriodSeconds"] = grace
-        return obj
+        return {**live, "metadata": metadata}
 
     def _end(self, metadata: Obj, grace: int) -> datetime:
         # A period may be longer than there are dates.

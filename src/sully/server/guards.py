@@ -4,16 +4,16 @@ A guard runs after a kind's own admission, before validation; it refuses by rais
 right to call an endpoint at all was decided before (authorization/).
 """
 
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from sully.machinery.errors import forbidden
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
+class Attempt(msgspec.Struct, frozen=True):
     """A write as it is about to happen, in hub form; nobody may change the objects."""
 
     request: Request

@@ -6,9 +6,10 @@ room importing the other; app.py brings them together.
 
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Protocol
+
+import msgspec
 
 from sully.machinery.errors import method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
@@ -48,12 +49,11 @@ class Ref(Protocol):
     def subresource(self) -> str: ...
 
 
-@dataclass(slots=True)
-class Reply:
+class Reply(msgspec.Struct):
     """An object as the caller's version shows it. Shared: nobody may change it."""
 
     obj: Obj
-    memo: dict[Hashable, Any] = field(default_factory=dict)
+    memo: dict[Hashable, Any] = msgspec.field(default_factory=dict)
     items: Sequence["Reply"] = ()
 
 

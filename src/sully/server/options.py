@@ -4,11 +4,14 @@ from sully.machinery.errors import invalid
 from sully.machinery.fields import FieldError, Path
 from sully.server.requests import Request
 
+_MANAGER = Path("fieldManager")
 _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
 def check_write_options(request: Request, kind: str, *, apply: bool = False) -> None:
     """Refuse options that a write does not have."""
+    if not request.options and not apply:
+        return
     problems = [*_dry_run(request), *_manager(request, apply=apply), *_validation(request)]
     if kind == "PatchOptions":
         problems = [*_force(request, apply=apply), *problems]
@@ -31,13 +34,12 @@ def _force(request: Request, *, apply: bool) -> list[FieldError]:
 
 def _manager(request: Request, *, apply: bool) -> list[FieldError]:
     given = request.option("fieldManager")
-    at = Path("fieldManager")
     if apply and not given:
-        return [at.required("is required for apply patch")]
+        return [_MANAGER.required("is required for apply patch")]
     if len(given) > 128:
-        return [at.too_long(128)]
+        return [_MANAGER.too_long(128)]
     if not given.isprintable():
-        return [at.invalid(given, "should only contain printable characters")]
+        return [_MANAGER.invalid(given, "should only contain printable characters")]
     return []
 
 

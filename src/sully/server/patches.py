@@ -1,12 +1,19 @@
 """PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sully.machinery.errors import ApiError, BadRequest, blunder, not_found
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    UnsupportedMediaType,
+    blunder,
+    not_found,
+)
 from sully.machinery.gotext import compact_json
 from sully.machinery.patch.apply import apply
+from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.gotext import plain
 from sully.machinery.patch.json_patch import apply_json_patch
@@ -39,6 +46,8 @@ class Patcher:
         """Change an object as a patch says."""
         if patch_type == APPLY:
             return await self._apply(request, body)
+        if patch_type == STRATEGIC:
+            self._check_strategic(request)
         if patch_type != JSON_PATCH:
             self._check_shape(body.value)
         warnings: list[str] = []
@@ -51,6 +60,16 @@ class Patcher:
             result = await self._updater.modify(request, change)
         result.warnings[:0] = list(dict.fromkeys(warnings))
         return result
+
+    def _check_strategic(self, request: Request) -> None:
+        """Refuse what the reference's custom resources have no rules for."""
+        target = request.target
+        version = target.resource.version(target.version)
+        if version is not None and version.structural:
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include:"
+                f" {JSON_PATCH}, {MERGE}, {APPLY}"
+            )
 
     def _check_shape(self, value: Any) -> None:
         try:
@@ -71,7 +90,7 @@ class Patcher:
             raise BadRequest("a patch must leave an object")
         strategic = patch_type == STRATEGIC
         shown = partial(plain, body.value) if strategic else partial(compact_json, changed)
-        return self._read(request, changed, body, warnings, shown)
+        return self._read(request, changed, body, warnings, shown, entries_of(old))
 
     def _run(self, request: Request, patch_type: str, document: Obj, patch: Any) -> Any:
         if patch_type == JSON_PATCH:
@@ -88,11 +107,12 @@ class Patcher:
         body: Body,
         warnings: list[str],
         shown: Callable[[], str] | None = None,
+        kept: Sequence[Obj] = (),
     ) -> Obj:
         """Check a patched object like one that was sent whole."""
         target = request.target
         check_kind(self._objects, target, changed)
-        decoded = decode_object(self._objects, request, changed, body.repeated, shown)
+        decoded = decode_object(self._objects, request, changed, body.repeated, shown, kept)
         warnings += decoded.warnings
         strategy = self._writer.strategy(target)
         strategy.default(decoded.obj, self._writer.context(request))
@@ -119,7 +139,7 @@ class Patcher:
             warnings.clear()
             live = self._objects.convert(old, target.resource, target.version)
             merged, entries = self._merge(request, live, value)
-            obj = self._read(request, merged, body, warnings)
+            obj = self._read(request, merged, body, warnings, kept=entries_of(old))
             if entries:
                 obj["metadata"]["managedFields"] = entries
             else:

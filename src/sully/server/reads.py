@@ -47,6 +47,7 @@ class Reader:
         """Return one object."""
         target = request.target
         version = parse_version(request.option("resourceVersion"))
+        await catch_up_to(self._store, version)
         if version > self._store.revision:
             raise too_large_version(version, self._store.revision)
         record = await self._store.get(self._objects.key(target))
@@ -59,7 +60,7 @@ class Reader:
         check_list_options(request)
         chosen = selection(request)
         limit = _limit(request)
-        start, at = self._position(request)
+        start, at = await self._position(request)
         try:
             return await self._page(request.target, chosen, start, at, limit)
         except CompactedError:
@@ -67,7 +68,7 @@ class Reader:
         except FutureRevisionError:
             raise too_large_version(at or 0, self._store.revision) from None
 
-    def _position(self, request: Request) -> tuple[tuple[str, str] | None, int | None]:
+    async def _position(self, request: Request) -> tuple[tuple[str, str] | None, int | None]:
         token = request.option("continue")
         version = request.option("resourceVersion")
         if token:
@@ -75,6 +76,7 @@ class Reader:
                 raise BadRequest("specifying resource version is not allowed when using continue")
             return _read_token(token)
         number = parse_version(version, wrapped=True)
+        await catch_up_to(self._store, number)
         if number > self._store.revision:
             raise too_large_version(number, self._store.revision)
         exact = request.option("resourceVersionMatch") == "Exact"
@@ -175,6 +177,12 @@ def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> 
     if wrapped:
         raise BadRequest(f"invalid resource version: {problem}")
     raise blunder(str(problem), strict=strict)
+
+
+async def catch_up_to(store: Store, version: int) -> None:
+    """Wait for a version that another replica may have told a client about."""
+    if version > store.revision:
+        await store.catch_up()
 
 
 def too_large_version(asked: int, current: int) -> Timeout:

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import unquote
 
+import msgspec
+
 from sully.machinery.errors import BadRequest, route_not_found
 from sully.machinery.gotext import quote
 from sully.machinery.names import path_segment_problems
@@ -37,8 +39,7 @@ class Ref:
     subresource: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """What a path names: a resource, perhaps one object, perhaps a part of it."""
 
     resource: ResourceType
@@ -55,13 +56,12 @@ class Target:
         return f"{group}/{self.version}" if group else self.version
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(msgspec.Struct, frozen=True):
     """One call of a verb."""
 
     user: User
     target: Target
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = msgspec.field(default_factory=dict)
     user_agent: str = ""
 
     def option(self, name: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 
-from sully.machinery.codec import copy
+from sully.machinery.codec import from_json
 from sully.machinery.errors import (
     BadRequest,
     blunder,
@@ -41,7 +41,9 @@ class Updater:
 
     async def update(self, request: Request, body: Body) -> Result:
         """Replace an object, or the part of it that the endpoint owns."""
-        decoded = decode_body(self._writer.objects, request, body)
+        live = self._writer.store.newest(self._writer.objects.key(request.target))
+        kept = () if live is None else entries.entries_of(self._writer.objects.bare(live))
+        decoded = decode_body(self._writer.objects, request, body, kept)
         with warned(decoded.warnings):
             result = await self._replace(request, decoded.obj)
         result.warnings[:0] = decoded.warnings
@@ -125,6 +127,7 @@ class Updater:
         if track:
             live = self._writer.objects.convert(old, target.resource, target.version)
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
+        told = list(strategy.notices(obj, old, ctx))
         strategy.admit(obj, old, ctx)
         self._writer.guard(request, "update", obj, old)
         generation = old["metadata"].get("generation")
@@ -137,7 +140,7 @@ class Updater:
             meta.validate_metadata_update(obj, old), strategy.validate_update(obj, old, ctx)
         )
         self._writer.refuse(target, target.name, problems)
-        return _Step(obj, old, list(strategy.warnings(obj, old, ctx)))
+        return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)])
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
         given = obj["metadata"].get("resourceVersion", "")
@@ -168,7 +171,9 @@ class Updater:
             if record is None:
                 raise not_found(target.resource.plural, target.resource.group, target.name)
             old = self._writer.objects.live(record)
-            step = _Step(change(copy(old)), old, [])
+            # Quicker than to copy, and as fresh: what was stored, read once more.
+            fresh = self._writer.objects.stamped(from_json(record.value), record.revision)
+            step = _Step(change(fresh), old, [])
             try:
                 return await self._store_update(request, key, record, step)
             except ConflictError:
@@ -180,7 +185,9 @@ class Updater:
         obj = entries.settle_times(self._writer.objects.bare(record), without_version(step.obj))
         if _finished(obj, step.old):
             if not is_dry_run(request):
-                await self._writer.commit([Delete(key, record.revision)])
+                done = await self._writer.commit([Delete(key, record.revision)])
+                # What was deleted has a revision that everyone may see; `newest` may have none.
+                record = done.records[0] or record
             gone = self._writer.objects.stamped(obj, record.revision)
             return Result(gone, deleted=True, warnings=step.warnings)
         if is_dry_run(request):

@@ -10,11 +10,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from sully.machinery.errors import BadRequest, Expired, InternalError, invalid
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Obj
 from sully.server.objects import Objects
-from sully.server.reads import parse_int, parse_version
+from sully.server.reads import catch_up_to, parse_int, parse_version
 from sully.server.requests import Request
 from sully.server.selection import Selection, selection
 from sully.store.base import Event, Record, Store, Subscription
@@ -24,8 +26,7 @@ BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """One thing to tell a watcher. `source` carries the memo its encodings are kept in."""
 
     type: str  # ADDED MODIFIED DELETED BOOKMARK
@@ -80,6 +81,8 @@ class Watcher:
         where = (target.resource.storage_key, target.namespace or None)
         initial = request.options.get("sendInitialEvents")
         wants = request.flag("sendInitialEvents") if initial is not None else version == 0
+        # A watch without a version begins with the present, wherever that was written.
+        await (catch_up_to(self._store, version) if version else self._store.catch_up())
         if version > self._store.revision:
             return _Plan(None, [], version, wants_bookmark=False)
         if not wants:

@@ -16,6 +16,7 @@ from sully.machinery.errors import (
     InternalError,
     RequestEntityTooLarge,
     ServiceUnavailable,
+    Timeout,
     invalid,
 )
 from sully.machinery.fields import FieldError
@@ -32,7 +33,13 @@ from sully.server.guards import Attempt, Guard
 from sully.server.objects import Objects
 from sully.server.requests import Request, Target
 from sully.store.base import Commit, Key, Op, Put, Record, Store
-from sully.store.errors import ConflictError, StoreError, TooLargeError
+from sully.store.errors import (
+    ConflictError,
+    StoreError,
+    TooLargeError,
+    UnavailableError,
+    UncertainError,
+)
 
 _log = get_logger("server")
 MOST_PROBLEMS = 1000
@@ -99,6 +106,13 @@ class Writer:
             return target.resource.status
         return target.resource.strategy
 
+    async def catch_up(self) -> None:
+        """See what other replicas have acknowledged, before anything is judged by it."""
+        try:
+            await self.store.catch_up()
+        except UnavailableError as error:
+            raise _unanswered(error) from error
+
     async def put(self, key: Key, obj: Obj, expect: int, *extra: Op) -> Record:
         """Write an object; the caller has decided on the state with revision `expect`."""
         bare = without_version(obj)
@@ -114,6 +128,8 @@ class Writer:
             return await self.store.commit(ops)
         except ConflictError:
             raise
+        except UncertainError as error:
+            raise Timeout(str(error)) from error
         except TooLargeError as error:
             raise RequestEntityTooLarge(f"Request entity too large: {error}") from error
         except StoreError as error:
@@ -133,7 +149,6 @@ class Writer:
         """Describe a write to field management."""
         target = request.target
         resource = target.resource
-        many = any(version.to_hub is not None for version in resource.versions)
         return managed.Write(
             manager=request.manager,
             api_version=target.group_version,
@@ -141,7 +156,7 @@ class Writer:
             time=format_time(ctx.now),
             subresource=target.subresource,
             reset=_reset(strategy.reset),
-            convert=self._converter(target) if many else None,
+            convert=self._converter(target) if resource.has_shapes else None,
         )
 
     def _converter(self, target: Target) -> managed.Convert:
@@ -187,14 +202,35 @@ def without_version(obj: Obj) -> Obj:
     return {**obj, "metadata": metadata}
 
 
+class warned:  # noqa: N801 - used as a block, where a generator would cost each write more
+    """Lets an error carry the warnings that were due before it."""
+
+    __slots__ = ("_warnings",)
+
+    def __init__(self, warnings: list[str]) -> None:
+        self._warnings = warnings
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Add the warnings to the answer, if there is one."""
+        if isinstance(error, ApiError):
+            error.warnings[:0] = self._warnings
+
+
 @contextmanager
-def warned(warnings: list[str]) -> Iterator[None]:
-    """Let an error carry the warnings that were due before it."""
+def answering() -> Iterator[None]:
+    """Turn a store that cannot be reached into an answer that says so."""
     try:
         yield
-    except ApiError as error:
-        error.warnings[:0] = warnings
-        raise
+    except UnavailableError as error:
+        raise _unanswered(error) from error
+
+
+def _unanswered(error: UnavailableError) -> ServiceUnavailable:
+    _log.error("the store does not answer", error=str(error))
+    return ServiceUnavailable(f"the store does not answer: {error}")
 
 
 def is_dry_run(request: Request) -> bool:

@@ -6,8 +6,9 @@ store. The values do not contain their revision: the server writes `resourceVers
 object from `Record.revision` when it encodes it.
 
 Neighbours: `errors.py` (what can go wrong), `memory.py` (nothing survives a restart),
-`sqlite.py` (one durable node), `compaction.py` (how much history is kept). The suite in
-`tests/contract` holds for every implementation. All methods belong to one event loop.
+`sqlite.py` (one durable node), `etcd/` (shared by several), `compaction.py` (how much history is
+kept). The suite in `tests/contract` holds for every implementation. All methods belong to one
+event loop.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ FIRST_REVISION = 1
 MAX_VALUE_BYTES = 1536 * 1024
 """The largest value, as etcd limits a request by default."""
 
-MAX_OPERATIONS = 128
-"""The most operations in one transaction, as etcd limits them by default."""
+MAX_OPERATIONS = 127
+"""The most operations in one transaction: etcd allows 128, and the store there needs one."""
 
 Derived = dict[Hashable, Any]
 """A memo of what others computed from a value. Never persisted, and safe to lose."""
@@ -179,8 +180,30 @@ class Store(ABC):
         """Return the oldest revision that can still be listed, or watched from."""
 
     @abstractmethod
+    def resources(self) -> Sequence[str]:
+        """Return the resources of which there are records, in order."""
+
+    @abstractmethod
     def horizon(self, *, events: int, size: int) -> int:
         """Return the oldest revision after which came no more events, and bytes, than this."""
+
+    @property
+    @abstractmethod
+    def problem(self) -> str:
+        """Return why reads and writes fail at the moment; empty if they do not."""
+
+    @abstractmethod
+    async def agree(self, name: str, value: bytes) -> bytes:
+        """Lay down something all processes of a store must share; return what the first laid."""
+
+    @abstractmethod
+    async def catch_up(self) -> None:
+        """Wait until everything is visible here that was acknowledged before, here or elsewhere.
+
+        `get`, and `list` without a revision, do so themselves. `newest`, `revision` and `watch`
+        cannot wait; whoever must not miss what another process did calls this before. In a store
+        of one process there is nothing to wait for. Raises `UnavailableError`.
+        """
 
     @abstractmethod
     async def get(self, key: Key) -> Record | None:

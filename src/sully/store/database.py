@@ -20,10 +20,10 @@ from zlib import crc32
 import apsw
 import msgspec
 
-from sully.store.base import FIRST_REVISION, MAX_OPERATIONS, Event
+from sully.store.base import FIRST_REVISION, Event
 from sully.store.copying import Copying
 from sully.store.errors import OpenError, UnavailableError
-from sully.store.replay import ReplayError, Row, Version, replay
+from sully.store.replay import PLACES, ReplayError, Row, Version, replay
 from sully.store.state import State
 
 FORMAT = 2
@@ -36,7 +36,7 @@ _MOST_ROWS = 64
 _SCHEMA = f"""
 CREATE TABLE meta (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT, WITHOUT ROWID;
 CREATE TABLE log (
-    id INTEGER PRIMARY KEY,     -- revision * {MAX_OPERATIONS} + place in the transaction
+    id INTEGER PRIMARY KEY,     -- revision * {PLACES} + place in the transaction
     resource TEXT NOT NULL,
     namespace TEXT NOT NULL,
     name TEXT NOT NULL,
@@ -46,7 +46,7 @@ CREATE TABLE log (
 ) STRICT;
 -- For people with a shell; the program does not read it.
 CREATE VIEW current AS
-    SELECT resource, namespace, name, max(id) / {MAX_OPERATIONS} AS revision, created, value
+    SELECT resource, namespace, name, max(id) / {PLACES} AS revision, created, value
     FROM log GROUP BY resource, namespace, name HAVING value IS NOT NULL;
 INSERT INTO meta VALUES ('compacted', {FIRST_REVISION});
 PRAGMA application_id = {_APPLICATION_ID};
@@ -61,8 +61,8 @@ WITH gone (revision, resource, namespace, name) AS MATERIALIZED (
 )
 DELETE FROM log WHERE id IN (
     SELECT log.id FROM gone JOIN log
-    ON log.id BETWEEN gone.revision * {MAX_OPERATIONS}
-        AND gone.revision * {MAX_OPERATIONS} + {MAX_OPERATIONS - 1}
+    ON log.id BETWEEN gone.revision * {PLACES}
+        AND gone.revision * {PLACES} + {PLACES - 1}
     WHERE log.name = gone.name AND log.namespace = gone.namespace
         AND log.resource = gone.resource)
 """
@@ -93,7 +93,7 @@ def _summed(*row: *Row) -> SummedRow:
 
 def _row(event: Event, place: int) -> SummedRow:
     return _summed(
-        event.revision * MAX_OPERATIONS + place,
+        event.revision * PLACES + place,
         *event.record.key,
         event.record.create_revision,
         None if event.kind == "DELETED" else event.record.value,
@@ -106,7 +106,7 @@ def _checked(rows: Iterable[SummedRow]) -> Iterator[Row]:
         bare, found = row[:6], row[6]
         if found is not None and found != _sum(bare):
             where = "/".join(part for part in bare[1:4] if part)
-            raise ReplayError(f"{where} at {bare[0] // MAX_OPERATIONS} is not as it was written")
+            raise ReplayError(f"{where} at {bare[0] // PLACES} is not as it was written")
         yield bare
 
 

@@ -10,6 +10,7 @@
     ├── CompactedError            this part of history is gone
     ├── FutureRevisionError       this revision has not happened yet
     ├── UnavailableError          the write could not be made durable; nothing of it is there
+    │   └── UncertainError        it may be there: the answer was lost
     ├── OpenError                 the data directory cannot be used
     │   └── InUseError            another process has it
     └── ClosedError               the store or the subscription was closed
@@ -96,6 +97,10 @@ class FutureRevisionError(StoreError):
 
 class UnavailableError(StoreError):
     """The disk or the peer refused; the write did not happen."""
+
+
+class UncertainError(UnavailableError):
+    """The peer did not answer; the write may have happened, or may yet."""
 
 
 class OpenError(StoreError):

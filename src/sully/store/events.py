@@ -49,6 +49,11 @@ class EventLog:
         self.base += count
         return dropped
 
+    def forget(self) -> None:
+        """Forget everything, and leave a gap: nobody can go on from before."""
+        self.base += len(self.events) + 1
+        self.events.clear()
+
     def waiter(self) -> asyncio.Future[None]:
         """Return a future that the next `wake` completes."""
         # One per waiter: cancelling a task cancels the future it waits on, and a shared one
@@ -102,9 +107,12 @@ class Cursor(Subscription):
             raise ClosedError("the subscription is closed")
         if self._position < self._log.base:
             raise CompactedError(self._seen, compacted=self._horizon.compacted)
+        self._seen = self._horizon.revision
+        if self._position == self._log.end:
+            # Many ask often, and mostly there is nothing.
+            return []
         events = self._log.since(self._position)
         self._position += len(events)
-        self._seen = self._horizon.revision
         if self._namespace is None:
             return events
         return [event for event in events if event.record.key.namespace == self._namespace]

@@ -31,6 +31,22 @@ class ReadSide(Store):
         """Return the oldest revision that can still be listed, or watched from."""
         return self._state.compacted
 
+    @property
+    def problem(self) -> str:
+        """Return nothing: what is in memory can always be read."""
+        return ""
+
+    async def agree(self, name: str, value: bytes) -> bytes:  # noqa: ARG002 - others need it
+        """Return the value: one process agrees with itself."""
+        return value
+
+    async def catch_up(self) -> None:
+        """Return at once: nobody else writes."""
+
+    def resources(self) -> Sequence[str]:
+        """Return the resources of which there are records, in order."""
+        return self._state.resources()
+
     def horizon(self, *, events: int, size: int) -> int:
         """Return the oldest revision after which came no more events, and bytes, than this."""
         return self._state.oldest_within(events=events, size=size)

@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from sys import intern
 
-from sully.store.base import MAX_OPERATIONS, Event, Key, Record
+from sully.store.base import Event, Key, Record
 from sully.store.state import State
+
+PLACES = 128
+"""Ids per revision: more than a transaction has operations, and part of the file's format."""
 
 Row = tuple[int, str, str, str, int, bytes | None]
 """id, resource, namespace, name, revision of creation, value (`None`: deleted)."""
@@ -46,7 +49,7 @@ def replay(rows: Iterable[Row], compacted: int) -> tuple[State, list[Version]]:
     leftover: list[Version] = []
     revision = compacted
     for row in rows:
-        revision = row[0] // MAX_OPERATIONS
+        revision = row[0] // PLACES
         key = Key(intern(row[1]), intern(row[2]), row[3])
         event = _event(row, key, records.get(key), revision)
         if event is None:

@@ -75,6 +75,10 @@ class State:
             table = self._tables[resource] = Table()
         return table
 
+    def resources(self) -> list[str]:
+        """Return the resources of which there are records, in order."""
+        return sorted(resource for resource, table in self._tables.items() if table.records)
+
     def get(self, key: Key) -> Record | None:
         """Return the current record of a key."""
         table = self._tables.get(key.resource)
@@ -107,6 +111,19 @@ class State:
         for event in history:
             self.table(event.record.key.resource).log.events.append(event)
             self._hold(event)
+
+    def reset(self, records: Iterable[Record], revision: int) -> None:
+        """Show other records from now on, and tell watchers that what came between is unknown."""
+        for table in self._tables.values():
+            table.records.clear()
+            table.keys.clear()
+            table.log.forget()
+        self._held.clear()
+        self._size = 0
+        self.horizon.revision = self.horizon.compacted = revision
+        self.restore(records, ())
+        for table in self._tables.values():
+            table.log.wake()
 
     def watch(self, resource: str, namespace: str | None, *, after: int) -> Cursor:
         """Return a cursor behind this revision."""

@@ -1,8 +1,10 @@
 """The one thread that writes, and why many writers share one flush.
 
-A flush to disk takes as long for one transaction as for a hundred. So the thread takes everything
-that has queued up while it wrote the last batch, and writes it as one. It reports back to the
-event loop, where `sqlite.py` shows the result to readers. Checkpoints happen here too, in pauses.
+A flush to disk takes as long for one transaction as for a hundred. So what comes while a batch is
+being written waits on the event loop, and goes to the thread as one. The thread reports back to
+the event loop, where `sqlite.py` shows the result to readers; those who waited for it run first, so
+what they write next is in the next batch too. Fewer, larger batches are also fewer fights between
+the two threads over the interpreter. Checkpoints happen here too, in pauses.
 
 A lone writer would be served a little sooner on the event loop itself (0.25 ms instead of 0.4 ms
 where a flush takes 0.2 ms), but then a disk that hangs would hang every reader and watcher.
@@ -75,6 +77,8 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._handover = Handover(self._loop.call_later)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
+        self._gathered: list[Pending | Trim | Copy] = []
+        self._under_way = 0
         self._stopped: asyncio.Future[None] = self._loop.create_future()
         self._taken: list[Job] = []
         self._failed_epoch = -1
@@ -92,14 +96,25 @@ class Writer:
         """Hand over a job; jobs are done in order and reported on the event loop."""
         if self._stopped.done():
             raise UnavailableError("the store's writer has stopped")
-        self._jobs.put(job)
-        self._handover.submitted()
+        self._gathered.append(job)
+        if not self._under_way:
+            self._send()
 
     async def stop(self) -> None:
         """Finish every job that was submitted, then close the database."""
+        self._send()
         self._jobs.put(None)
         await asyncio.shield(self._stopped)
         self._thread.join()
+
+    def _send(self) -> None:
+        """Hand the thread what has gathered."""
+        gathered, self._gathered = self._gathered, []
+        for job in gathered:
+            # A copy takes its time, and nobody waits for it to be over.
+            self._under_way += not isinstance(job, Copy)
+            self._handover.submitted()
+            self._jobs.put(job)
 
     def _run(self) -> None:
         try:
@@ -208,10 +223,14 @@ class Writer:
     def _done(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
         """Tell everyone what became of their jobs, on the event loop."""
         self._handover.reported(len(jobs))
+        self._under_way -= sum(not isinstance(job, Copy) for job in jobs)
         self._report([job for job in jobs if isinstance(job, Pending)], error)
         for job in jobs:
             if not isinstance(job, Pending):
                 settle(job.future, None, error)
+        if self._gathered and not self._under_way:
+            # Not at once: whoever was just told runs first, and may have more to write.
+            self._loop.call_soon(self._send)
 
     def _post(self, callback: Callable[..., None], *args: object) -> None:
         # The loop is closed if the program ends without closing the store.
@@ -221,6 +240,7 @@ class Writer:
     def _end(self) -> None:
         """Fail what is left, on the event loop; after a proper stop nothing is."""
         self._stopped.set_result(None)
+        self._send()
         left = self._taken
         while not self._jobs.empty():
             left.append(self._jobs.get_nowait())

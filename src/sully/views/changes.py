@@ -22,6 +22,9 @@ class Features:
     rule_selectors: bool = True
     taint_slices: bool = True
     patch_attributes: bool = True
+    absent_selects_all: bool = False
+    """Whether a rule without a selector is for every device, as it is for Kubernetes 1.37's
+    scheduler, against its documentation and its own eviction. Follows no gate."""
 
 
 def features(gates: Gates) -> Features:

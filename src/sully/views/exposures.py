@@ -1,8 +1,8 @@
 """Pods and the taints on their devices: the inventory and its use, joined.
 
 What eviction asks about a pod (`of`), and what the status of a rule says about all pods
-(`counts`). A rule also hits devices that no slice has any more, so results of claims are looked at,
-not only published devices.
+(`counts`, `preview`). A rule also hits devices that no slice has any more, so results of claims are
+looked at, not only published devices.
 """
 
 from __future__ import annotations
@@ -10,19 +10,22 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
+from sully.api.resource.annotations import pause_reason
 from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
-from sully.api.resource.types import DeviceTaintRule
+from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.eviction import EVICTING, Exposure, leaves_at
+from sully.domain.eviction import USUAL, Exposure, Terms, Verdict, judge, leaves_at
 from sully.domain.evictionstatus import Counts, count_pods
 from sully.domain.pools import DeviceId
+from sully.domain.preview import Leaver, Preview
 from sully.domain.rules import Choice, needs_content, recorded, sourced
 from sully.domain.selectors import Content
-from sully.domain.taints import NO_EXECUTE, SourcedTaint
+from sully.domain.taints import NO_EXECUTE, Origin, SourcedTaint
 from sully.runtime.clock import Clock
 from sully.views.changes import Change
 from sully.views.inventory import Inventory
@@ -46,13 +49,24 @@ class Exposures:
     """Who is on which tainted device."""
 
     def __init__(
-        self, inventory: Inventory, usage: Usage, *, clock: Clock, strict: bool = False
+        self,
+        inventory: Inventory,
+        usage: Usage,
+        *,
+        clock: Clock,
+        terms: Terms = USUAL,
+        pauses: bool = True,
     ) -> None:
         self.inventory = inventory
         self.usage = usage
+        self.terms = terms
         self._clock = clock
-        self._strict = strict
+        self._pauses = pauses
         self._departed: OrderedDict[str, None] = OrderedDict()
+
+    def now(self) -> datetime:
+        """Return the moment as of which questions are answered."""
+        return self._clock.now()
 
     def departed(self, uid: str) -> None:
         """Note that a pod was made to leave; the cache may show it as staying for a moment."""
@@ -69,7 +83,24 @@ class Exposures:
 
         Kubernetes does not look at the phase; a finished pod then counts until it is released.
         """
-        return bool(pod.spec.node_name) and (self._strict or not pod.finished)
+        return bool(pod.spec.node_name) and (self.terms.strict or not pod.finished)
+
+    def judge(self, pod: Pod) -> Verdict:
+        """Decide whether and when a pod must leave."""
+        exposures, now = self.of(pod), self._clock.now()
+        if not self._pauses:
+            return judge(exposures, now=now, terms=self.terms)
+        return judge(exposures, now=now, terms=self.terms, paused=self._is_paused)
+
+    def pause_reason(self, rule: DeviceTaintRule) -> str | None:
+        """Return why a rule is paused, or None when it is not."""
+        return pause_reason(rule.metadata.annotations) if self._pauses else None
+
+    def _is_paused(self, origin: Origin) -> bool:
+        if origin.kind != "DeviceTaintRule":
+            return False
+        rule = self.inventory.rule(origin.name)
+        return rule is not None and self.pause_reason(rule) is not None
 
     def of(self, pod: Pod) -> tuple[Exposure, ...]:
         """Return a pod's devices with the taints on them."""
@@ -99,7 +130,7 @@ class Exposures:
                 yield from self.usage.pods_on(pool, devices)
         for each in change.rules:
             rules = [rule for rule in (each.old, each.new) if rule is not None]
-            if any(rule.spec.taint.effect in EVICTING for rule in rules):
+            if any(rule.spec.taint.effect in self.terms.effects for rule in rules):
                 yield from self._pods_under(rules)
 
     def _pods_under(self, rules: Iterable[DeviceTaintRule]) -> Iterator[Key]:
@@ -110,14 +141,14 @@ class Exposures:
                     yield from (key_of(pod) for pod in self.usage.users(key_of(held.claim)))
 
     def counts(self, rule: DeviceTaintRule, *, evicted: int) -> Counts:
-        """Count what a rule selects, and whom it makes leave, as if its effect was NoExecute."""
-        taint = msgspec.structs.replace(rule.spec.taint, effect=NO_EXECUTE)
+        """Count what a rule selects, and whom it makes leave, or would if its effect did so."""
+        taint = self._evicting(rule)
         now, allocated = self._clock.now(), 0
         leaving: set[tuple[str, str]] = set()
         for held in self._held_by(rule):
             allocated += 1
-            if leaves_at(taint, held.result.tolerations, now=now, strict=self._strict) is not None:
-                leaving.update(self._running(held.claim))
+            if leaves_at(taint, held.result.tolerations, now=now, terms=self.terms) is not None:
+                leaving.update(key_of(pod) for pod in self._running(held.claim))
         pods, namespaces = count_pods(leaving)
         return Counts(
             published=self._published(rule),
@@ -127,10 +158,48 @@ class Exposures:
             evicted=evicted,
         )
 
-    def _running(self, claim: ResourceClaim) -> Iterator[Key]:
+    def preview(self, rule: DeviceTaintRule) -> Preview:
+        """Return what would happen if a rule began to evict now."""
+        now, allocated = self._clock.now(), 0
+        # A rule whose effect changes is stamped anew.
+        taint = msgspec.structs.replace(self._evicting(rule), time_added=now)
+        leavers: dict[Key, Leaver] = {}
+        for held in self._held_by(rule):
+            allocated += 1
+            due = leaves_at(taint, held.result.tolerations, now=now, terms=self.terms)
+            if due is None:
+                continue
+            after = int((due - now).total_seconds())
+            for pod in self._running(held.claim):
+                key = key_of(pod)
+                if key not in leavers or after < leavers[key].after:
+                    leavers[key] = Leaver(*key, owner_of(pod), after)
+        return Preview(
+            published=self._published(rule), allocated=allocated, leavers=tuple(leavers.values())
+        )
+
+    def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
+        """Return when each pod must leave that leaves because of a rule, as if it were alone."""
+        now = self._clock.now()
+        found: dict[Key, datetime] = {}
+        for held in self._held_by(rule):
+            at = leaves_at(rule.spec.taint, held.result.tolerations, now=now, terms=self.terms)
+            if at is not None:
+                for pod in self._running(held.claim):
+                    key = key_of(pod)
+                    found[key] = min(at, found.get(key, at))
+        return found
+
+    def _evicting(self, rule: DeviceTaintRule) -> DeviceTaint:
+        taint = rule.spec.taint
+        if taint.effect in self.terms.effects:
+            return taint
+        return msgspec.structs.replace(taint, effect=NO_EXECUTE)
+
+    def _running(self, claim: ResourceClaim) -> Iterator[Pod]:
         for pod in self.usage.holders(claim):
             if self.counts_as_running(pod) and not pod.leaving and not self.has_departed(pod):
-                yield key_of(pod)
+                yield pod
 
     def problems(self, rule: DeviceTaintRule) -> Iterator[Problem]:
         """Yield the devices of which a rule cannot tell whether it selects them."""
@@ -164,6 +233,12 @@ class Exposures:
             return self.inventory.count_named(selector)
         devices = self.inventory.named(selector)
         return sum(self.inventory.choose(rule, device).selected for device in devices)
+
+
+def owner_of(pod: Pod) -> str:
+    """Name who manages a pod, or the pod itself if nobody does."""
+    owner = pod.metadata.controller()
+    return f"Pod/{pod.metadata.name}" if owner is None else f"{owner.kind}/{owner.name}"
 
 
 def _device(result: DeviceRequestAllocationResult) -> DeviceId:

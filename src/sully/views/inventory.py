@@ -1,17 +1,18 @@
 """All devices as they count: slices, taint slices, patches and rules, merged and kept up to date.
 
 An event costs what it touches: a slice its devices, a rule or patch the pools it names. A device is
-merged when someone asks for it, and then remembered until something about it changes. Listeners
-hear which devices may be different; the order of events never shows in the result.
+merged when someone asks for it or for its pool, and then remembered until something about it
+changes. Listeners hear which devices may be different; the order of events never shows in the
+result.
 
-The merging itself is `domain/patches.py` and `domain/rules.py`; one pool is in pools.py.
+Merging is in merging.py, one pool in pools.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from sully.api.resource.annotations import pause_reason
 from sully.api.resource.types import (
     DeviceClass,
     DeviceTaintRule,
@@ -19,33 +20,19 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.client.informer import Informer
+from sully.client.collection import Copy
 from sully.client.transport import Key
 from sully.domain.devices import EffectiveDevice, Published
-from sully.domain.patches import applies, overlay
 from sully.domain.pools import DeviceId, PoolId, pool_of
-from sully.domain.rules import NO, Choice, choose, needs_content, sourced, with_taints
+from sully.domain.rules import NO, Choice, choose, needs_content
 from sully.domain.selectors import Content
-from sully.domain.taints import SourcedTaint
 from sully.views.changes import Change, Features, RuleChange, Touched
-from sully.views.nameindex import ANY, NameIndex, Names, names_in
+from sully.views.merging import Merged, Merger
+from sully.views.nameindex import ANY, Names, names_in
 from sully.views.places import Places
 from sully.views.pools import Pool
 
 Listener = Callable[[Change], None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Marking:
-    """A rule, and what need not be worked out again for each device."""
-
-    rule: DeviceTaintRule
-    taint: SourcedTaint
-    by_name: bool
-
-    @classmethod
-    def of(cls, rule: DeviceTaintRule) -> _Marking:
-        return cls(rule, sourced(rule), not needs_content(rule.spec.device_selector))
 
 
 class Inventory:
@@ -54,21 +41,19 @@ class Inventory:
     def __init__(
         self,
         *,
-        slices: Informer[ResourceSlice],
-        classes: Informer[DeviceClass],
-        rules: Informer[DeviceTaintRule] | None = None,
-        patches: Informer[ResourceSlicePatch] | None = None,
+        slices: Copy[ResourceSlice],
+        classes: Copy[DeviceClass],
+        rules: Copy[DeviceTaintRule] | None = None,
+        patches: Copy[ResourceSlicePatch] | None = None,
         features: Features | None = None,
     ) -> None:
         self._features = features or Features()
         self._pools: dict[PoolId, Pool] = {}
         self._by_driver: dict[str, set[PoolId]] = {}
         self._places = Places()
-        self._rules: NameIndex[_Marking] = NameIndex()
-        self._patches: NameIndex[ResourceSlicePatch] = NameIndex()
-        self._merged: dict[PoolId, dict[str, EffectiveDevice]] = {}
-        self._contents: dict[DeviceId, Content] = {}
-        """Of patched devices; that of others lasts with the slice."""
+        self._merger = Merger(self._features, self.class_)
+        self._merged: dict[tuple[str, str], Merged] = {}
+        """The same pools. A PoolId is equal to the tuple of its parts, which is faster to make."""
         self._content_rules: set[str] = set()
         self._listeners: list[Listener] = []
         self._classes = classes
@@ -85,15 +70,16 @@ class Inventory:
 
     def device(self, device: DeviceId) -> EffectiveDevice | None:
         """Return a device, or None if no current slice has it."""
-        merged = self._merged.get(device.pool_id)
-        found = merged.get(device.device) if merged is not None else None
-        if found is None:
-            published = self.published(device)
-            if published is None:
-                return None
-            found = self._merge(device, published)
-            self._merged.setdefault(device.pool_id, {})[device.device] = found
-        return found
+        merged = self._merged.get(device[:2])
+        return merged.get(device.device) if merged is not None else None
+
+    def devices(self, pool: PoolId) -> Mapping[str, EffectiveDevice]:
+        """Return all devices of a pool by name, until the next change.
+
+        Cheaper than asking for each.
+        """
+        merged = self._merged.get(pool)
+        return merged.all() if merged is not None else {}
 
     def published(self, device: DeviceId) -> Published | None:
         """Return a device as its driver publishes it."""
@@ -137,7 +123,7 @@ class Inventory:
         """Return the rules that select a device, published or not, by name."""
         found = [
             each.rule
-            for each in self._rules.for_device(device)
+            for each in self._merger.rules.for_device(device)
             if self.choose(each.rule, device, content).selected
         ]
         return sorted(found, key=lambda rule: rule.metadata.name)
@@ -158,6 +144,25 @@ class Inventory:
         """Count the devices whose names fit a selector, without looking at each."""
         pools = self._pools_named(names_in(selector))
         return sum(1 if selector.device is not None else len(self._pools[pool]) for pool in pools)
+
+    def patches_near(self, touched: Touched) -> Iterator[ResourceSlicePatch]:
+        """Yield the patches whose names fit any of these devices, some perhaps twice."""
+        patches = self._merger.patches
+        for place, devices in touched.items() if patches else ():
+            pool = self._pools.get(place)
+            names = pool.names() if devices is None and pool is not None else devices
+            if names:
+                everywhere, named = patches.for_pool(place, names)
+                yield from everywhere
+                for name in named:
+                    yield from patches.for_device(DeviceId(*place, name))
+
+    def patch_choices(self, patch: ResourceSlicePatch) -> Iterator[tuple[DeviceId, Choice]]:
+        """Yield the devices whose names fit a patch, and whether it is for each of them."""
+        for id_ in self.named(patch.spec.devices.filter or DeviceTaintSelector()):
+            published = self.published(id_)
+            if published is not None:
+                yield id_, self._merger.patch_choice(patch, published)
 
     # Telling
 
@@ -183,72 +188,26 @@ class Inventory:
     def _tell(self, pools: Touched, rules: tuple[RuleChange, ...] = ()) -> None:
         for pool, devices in pools.items():
             merged = self._merged.get(pool)
-            if merged is None:
-                continue
-            if devices is None:
-                del self._merged[pool]
-            else:
-                for device in devices:
-                    merged.pop(device, None)
+            if merged is not None:
+                merged.forget(devices)
         change = Change(pools, rules)
         for listener in list(self._listeners):
             listener(change)
-
-    # Merging
-
-    def _merge(self, id_: DeviceId, published: Published) -> EffectiveDevice:
-        patches = [
-            patch
-            for patch in self._patches.for_device(id_)
-            if self.patch_choice(patch, published).selected
-        ]
-        plain = overlay(
-            published,
-            patches,
-            self._pools[id_.pool_id].marks(id_.device),
-            attributes=self._features.patch_attributes,
-            taints=self._features.taints,
-        )
-        if patches:
-            plain = self._with_known_content(id_, plain)
-        rules = self._rules.for_device(id_)
-        chosen = [each.taint for each in rules if self._marks(each, id_, plain)]
-        return with_taints(plain, chosen)
-
-    def _with_known_content(self, id_: DeviceId, device: EffectiveDevice) -> EffectiveDevice:
-        """Let verdicts on a patched device last until what expressions see is different."""
-        known = self._contents.get(id_)
-        if known is not None and known.same_as(device.content):
-            return replace(device, content=known)
-        self._contents[id_] = device.content
-        return device
-
-    def patch_choice(self, patch: ResourceSlicePatch, published: Published) -> Choice:
-        """Decide whether a patch is for a device."""
-        return applies(patch.spec.devices.filter, published, self.class_)
-
-    def _marks(self, marking: _Marking, id_: DeviceId, device: EffectiveDevice) -> bool:
-        if marking.by_name:
-            # The index has compared the names already.
-            return True
-        if not self._features.rule_selectors:
-            return False
-        selector = marking.rule.spec.device_selector
-        return choose(selector, id_, device.content, self.class_).selected
 
     # What happened
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         self._places.change(old, new)
         touched: dict[PoolId, frozenset[str] | None] = {}
-        if old is not None and (new is None or pool_of(old) != pool_of(new)):
-            id_ = pool_of(old)
-            changed = touched[id_] = self._pools[id_].remove(old.metadata.name)
-            for device in changed:
-                self._contents.pop(DeviceId(*id_, device), None)
-            self._drop_if_empty(id_)
-        if new is not None:
-            touched[pool_of(new)] = self._pool(pool_of(new)).put(new)
+        before, after = (pool_of(each) if each is not None else None for each in (old, new))
+        if old is not None and before is not None and before != after:
+            touched[before] = self._pools[before].remove(old.metadata.name)
+            self._drop_if_empty(before)
+        if new is not None and after is not None:
+            touched[after] = self._pool(after).put(new)
+            if before == after:
+                # Also those that stay as they are, or they would hold on to its old states.
+                self._merged[after].forget({device.name for device in new.spec.devices})
         if old is None or new is None or old.spec != new.spec:
             self._tell(touched)
 
@@ -256,13 +215,14 @@ class Inventory:
         pool = self._pools.get(id_)
         if pool is None:
             pool = self._pools[id_] = Pool(id_, taint_slices=self._features.taint_slices)
+            self._merged[id_] = Merged(self._merger, pool)
             self._by_driver.setdefault(id_.driver, set()).add(id_)
         return pool
 
     def _drop_if_empty(self, id_: PoolId) -> None:
         if self._pools[id_].slices:
             return
-        del self._pools[id_]
+        del self._pools[id_], self._merged[id_]
         self._by_driver[id_.driver].discard(id_)
         if not self._by_driver[id_.driver]:
             del self._by_driver[id_.driver]
@@ -270,16 +230,16 @@ class Inventory:
     def _rule_changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
         states = [each for each in (old, new) if each is not None]
         for rule in states:
-            self._rules.remove(rule.metadata.name)
+            self._merger.remove_rule(rule.metadata.name)
             self._content_rules.discard(rule.metadata.name)
         if new is not None and needs_content(new.spec.device_selector):
             self._content_rules.add(new.metadata.name)
         if new is not None:
-            for names in _names_of(new):
-                self._rules.put(new.metadata.name, names, _Marking.of(new))
-        if old is not None and new is not None and old.spec == new.spec:
+            for names in self._names_of(new):
+                self._merger.put_rule(new, names)
+        if old is not None and new is not None and _same(old, new):
             return
-        touched = self._touched(names for rule in states for names in _names_of(rule))
+        touched = self._touched(names for rule in states for names in self._names_of(rule))
         self._tell(touched, (RuleChange(old, new),))
 
     def _patch_changed(
@@ -287,9 +247,9 @@ class Inventory:
     ) -> None:
         for patch in (old, new):
             if patch is not None:
-                self._patches.remove(patch.metadata.name)
+                self._merger.patches.remove(patch.metadata.name)
         if new is not None:
-            self._patches.put(new.metadata.name, _filter_names(new), new)
+            self._merger.patches.put(new.metadata.name, _filter_names(new), new)
         if old is not None and new is not None and old.spec == new.spec:
             return
         names = [_filter_names(patch) for patch in (old, new) if patch is not None]
@@ -298,10 +258,11 @@ class Inventory:
     def _class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
         if old is not None and new is not None and old.spec.selectors == new.spec.selectors:
             return
+        self._merger.forget()
         changed = {each.metadata.name for each in (old, new) if each is not None}
         for rule in list(self._known_rules()):
             if _class_in(rule.spec.device_selector) in changed:
-                self._tell(self._touched(_names_of(rule)), (RuleChange(rule, rule),))
+                self._tell(self._touched(self._names_of(rule)), (RuleChange(rule, rule),))
         for patch in list(self._patch_cache.values()) if self._patch_cache is not None else ():
             if _class_in(patch.spec.devices.filter) in changed:
                 self._tell(self._touched((_filter_names(patch),)))
@@ -312,10 +273,13 @@ class Inventory:
     def _touched(self, selections: Iterable[Names]) -> Touched:
         touched: dict[PoolId, frozenset[str] | None] = {}
         for names in selections:
-            device = frozenset((names.device,)) if names.device is not None else None
-            for pool in self._pools_named(names):
+            pools = self._pools_named(names)
+            if names.device is None:
+                touched.update(dict.fromkeys(pools))
+                continue
+            for pool in pools:
                 before = touched.get(pool, frozenset())
-                touched[pool] = None if device is None or before is None else before | device
+                touched[pool] = None if before is None else before | {names.device}
         return touched
 
     def _pools_named(self, names: Names) -> list[PoolId]:
@@ -331,10 +295,17 @@ class Inventory:
             pools = [each for each in pools if names.device in self._pools[each]]
         return pools
 
+    def _names_of(self, rule: DeviceTaintRule) -> list[Names]:
+        selector = rule.spec.device_selector
+        if selector is None:
+            return [ANY] if self._features.absent_selects_all else []
+        return [names_in(selector)]
 
-def _names_of(rule: DeviceTaintRule) -> list[Names]:
-    selector = rule.spec.device_selector
-    return [names_in(selector)] if selector is not None else []
+
+def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
+    """Say whether two states of a rule do the same to devices and those who hold them."""
+    paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
+    return old.spec == new.spec and paused[0] == paused[1]
 
 
 def _class_in(selector: DeviceTaintSelector | None) -> str | None:

@@ -15,7 +15,7 @@ from sully.api.resource.types import (
     ResourceSlicePatch,
 )
 from sully.client.transport import Kind
-from sully.machinery.meta import Wire
+from sully.machinery.meta import OwnerReference, Wire
 
 FINISHED = frozenset(("Succeeded", "Failed"))
 
@@ -28,6 +28,11 @@ class PodMetadata(Wire, frozen=True, kw_only=True):
     uid: str = ""
     resource_version: str = ""
     deletion_timestamp: datetime | None = None
+    owner_references: tuple[OwnerReference, ...] = ()
+
+    def controller(self) -> OwnerReference | None:
+        """Return who manages it, if someone does."""
+        return next((each for each in self.owner_references if each.controller), None)
 
 
 class PodResourceClaim(Wire, frozen=True, kw_only=True):

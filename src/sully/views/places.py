@@ -6,7 +6,6 @@ candidates for every node, and whoever places pods looks closer.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from sully.api.resource.types import ResourceSlice
@@ -17,7 +16,7 @@ class Places:
     """Pools by node."""
 
     def __init__(self) -> None:
-        self._by_node: dict[str, Counter[PoolId]] = {}
+        self._by_node: dict[str, dict[PoolId, int]] = {}
         """How many slices tie a pool to a node; the empty name stands for any node."""
 
     def pools_for(self, node: str) -> list[PoolId]:
@@ -26,18 +25,19 @@ class Places:
 
     def change(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
         """Take a change of a slice."""
-        if old is not None:
-            for node in _nodes(old):
-                self._count(node, pool_of(old), -1)
-        if new is not None:
-            for node in _nodes(new):
-                self._count(node, pool_of(new), 1)
+        for slice_, by in ((old, -1), (new, 1)):
+            if slice_ is not None:
+                pool = pool_of(slice_)
+                for node in _nodes(slice_):
+                    self._count(node, pool, by)
 
     def _count(self, node: str, pool: PoolId, by: int) -> None:
-        pools = self._by_node.setdefault(node, Counter())
-        pools[pool] += by
-        if not pools[pool]:
-            del pools[pool]
+        pools = self._by_node.setdefault(node, {})
+        slices = pools.get(pool, 0) + by
+        if slices:
+            pools[pool] = slices
+            return
+        del pools[pool]
         if not pools:
             del self._by_node[node]
 

@@ -6,10 +6,10 @@ costs its own devices, unless it brings another generation to the front. invento
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sequence, Set
 
 from sully.api.resource.types import ResourceSlice
-from sully.domain.devices import Published, publish, slice_origin
+from sully.domain.devices import Published, slice_origin
 from sully.domain.pools import PoolId
 from sully.domain.taints import SourcedTaint
 
@@ -25,9 +25,13 @@ class Pool:
         self.generation: int | None = None
         self._taint_slices = taint_slices
         self._by_generation: dict[int, set[str]] = {}
-        self._published: dict[str, tuple[Published, ...]] = {}
+        self._published: dict[str, Published] = {}
         """By device name. A name that stands in two slices is a mistake of the driver; the first
         by the name of the slice counts, whichever was seen first."""
+        self._doubles: dict[str, dict[str, Published]] = {}
+        """Such mistakes: by device name, then by the name of the slice."""
+        self._tainted: dict[str, frozenset[str]] = {}
+        """By the name of the slice, the devices that have taints in it; most slices have none."""
         self._marks: dict[str, dict[str, tuple[SourcedTaint, ...]]] = {}
         """Taints from slices of taints: by device name, then by the name of the slice."""
 
@@ -41,18 +45,21 @@ class Pool:
 
     def get(self, device: str) -> Published | None:
         """Return a device, or None."""
-        found = self._published.get(device)
-        return found[0] if found else None
+        return self._published.get(device)
 
-    def names(self) -> Iterable[str]:
+    def names(self) -> KeysView[str]:
         """Return the names of all devices, in no order that matters."""
         return self._published.keys()
+
+    def items(self) -> ItemsView[str, Published]:
+        """Return all devices with their names, in no order that matters."""
+        return self._published.items()
 
     def devices(self) -> Iterator[Published]:
         """Yield the devices in the order in which they are offered: by slice, then as published."""
         for slice_ in self.current():
             for device in slice_.spec.devices:
-                found = self._published[device.name][0]
+                found = self._published[device.name]
                 if found.slice is slice_:
                     yield found
 
@@ -63,7 +70,13 @@ class Pool:
 
     def duplicates(self) -> list[str]:
         """Return device names that stand in more than one slice, which makes a pool invalid."""
-        return sorted(name for name, found in self._published.items() if len(found) > 1)
+        return sorted(self._doubles)
+
+    def tainted(self) -> Set[str]:
+        """Return the names of devices that the driver itself may have marked."""
+        if not self._marks and not self._tainted:
+            return frozenset()
+        return (self._marks.keys() & self._published.keys()).union(*self._tainted.values())
 
     def marks(self, device: str) -> tuple[SourcedTaint, ...]:
         """Return the taints that slices of taints have for a device, by slice and place."""
@@ -113,8 +126,16 @@ class Pool:
             self._by_generation.setdefault(_generation(new), set()).add(name)
 
     def _swap(
-        self, leaving: Iterable[ResourceSlice], coming: Iterable[ResourceSlice]
+        self, leaving: Sequence[ResourceSlice], coming: Sequence[ResourceSlice]
     ) -> frozenset[str]:
+        if not leaving and len(coming) == 1 and self._is_news(coming[0]):
+            # Most events at the start; there is nothing to compare with.
+            return frozenset(self._show(coming[0]))
+        if not coming and not self._doubles and not any(each.spec.taints for each in leaving):
+            # What leaves is gone for sure.
+            for slice_ in leaving:
+                self._hide(slice_)
+            return frozenset(device.name for each in leaving for device in each.spec.devices)
         before: dict[str, _State] = {}
         for slice_ in (*leaving, *coming):
             for device in _names(slice_):
@@ -122,33 +143,47 @@ class Pool:
         for slice_ in leaving:
             self._hide(slice_)
         for slice_ in coming:
-            self._show(slice_, before)
+            self._show(slice_)
         return frozenset(name for name, state in before.items() if not self._still(name, *state))
+
+    def _is_news(self, slice_: ResourceSlice) -> bool:
+        if slice_.spec.taints:
+            return False
+        known = self._published
+        return not known or not any(device.name in known for device in slice_.spec.devices)
 
     def _still(self, device: str, was: Published | None, marks: tuple[SourcedTaint, ...]) -> bool:
         now = self.get(device)
         same = now is was if now is None or was is None else now.same_as(was)
         return same and marks == self.marks(device)
 
-    def _show(self, slice_: ResourceSlice, before: dict[str, _State]) -> None:
-        for index, device in enumerate(slice_.spec.devices):
-            found = publish(slice_, index, before[device.name][0])
-            others = self._published.get(device.name, ())
-            together = (*others, found)
-            if others:
-                together = tuple(sorted(together, key=lambda each: each.slice.metadata.name))
-            self._published[device.name] = together
+    def _show(self, slice_: ResourceSlice) -> Iterable[str]:
+        """Offer the devices of a slice; return their names."""
+        name, devices = slice_.metadata.name, slice_.spec.devices
+        found = {device.name: Published(slice_, index) for index, device in enumerate(devices)}
+        for device in self._published.keys() & found.keys():
+            first = self._published[device]
+            doubles = self._doubles.setdefault(device, {first.slice.metadata.name: first})
+            doubles[name] = found[device]
+            found[device] = doubles[min(doubles)]
+        if self._published:
+            self._published.update(found)
+        else:
+            self._published = found
+        tainted = frozenset([device.name for device in devices if device.taints])
+        if tainted:
+            self._tainted[name] = tainted
         if self._taint_slices:
             for marked, taints in _marked(slice_).items():
-                self._marks.setdefault(marked, {})[slice_.metadata.name] = taints
+                self._marks.setdefault(marked, {})[name] = taints
+        return found
 
     def _hide(self, slice_: ResourceSlice) -> None:
         name = slice_.metadata.name
+        self._tainted.pop(name, None)
         for device in slice_.spec.devices:
-            found = self._published.get(device.name, ())
-            others = tuple(each for each in found if each.slice.metadata.name != name)
-            if others:
-                self._published[device.name] = others
+            if device.name in self._doubles:
+                self._hide_double(device.name, name)
             else:
                 self._published.pop(device.name, None)
         for marked in {each.device for each in slice_.spec.taints}:
@@ -156,6 +191,13 @@ class Pool:
             found_marks.pop(name, None)
             if not found_marks:
                 self._marks.pop(marked, None)
+
+    def _hide_double(self, device: str, slice_: str) -> None:
+        others = self._doubles[device]
+        others.pop(slice_, None)
+        self._published[device] = others[min(others)]
+        if len(others) == 1:
+            del self._doubles[device]
 
 
 def _generation(slice_: ResourceSlice) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
-from sully.client.informer import Informer
+from sully.client.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.holding import made_for, reserved_for
@@ -50,13 +50,15 @@ class Usage:
     def __init__(
         self,
         *,
-        pods: Informer[Pod],
-        claims: Informer[ResourceClaim],
+        pods: Copy[Pod],
+        claims: Copy[ResourceClaim],
         extended_resources: bool = True,
+        pod_groups: bool = True,
     ) -> None:
         self._pods = pods
         self._claims = claims
         self._extended = extended_resources
+        self._groups = pod_groups
         self._users: dict[Key, set[Key]] = {}
         """The pods that name a claim."""
         self._holders: dict[PoolId, dict[str, set[Key]]] = {}
@@ -73,7 +75,7 @@ class Usage:
         """Yield the allocated claims that a pod holds: named, made for it, and reserved for it."""
         for reference in self._references(pod):
             claim = self._claims.get(reference.claim)
-            if claim is not None and _holds(pod, claim, reference):
+            if claim is not None and self._holds(pod, claim, reference):
                 yield claim
 
     def holders(self, claim: ResourceClaim) -> Iterator[Pod]:
@@ -81,7 +83,7 @@ class Usage:
         key = key_of(claim)
         for pod in self.users(key):
             for reference in self._references(pod):
-                if reference.claim == key and _holds(pod, claim, reference):
+                if reference.claim == key and self._holds(pod, claim, reference):
                     yield pod
                     break
 
@@ -98,6 +100,10 @@ class Usage:
         for device in here if devices is None else devices:
             for claim in here.get(device, ()):
                 yield from self._users.get(claim, ())
+
+    def pools(self) -> Iterable[PoolId]:
+        """Return the pools of which a claim holds a device, in no order that matters."""
+        return self._holders.keys()
 
     def held(self, names: Names) -> Iterator[Held]:
         """Yield what claims hold of the devices with these names, published or not."""
@@ -150,6 +156,14 @@ class Usage:
         if self._extended and extended is not None and extended.resource_claim_name:
             yield Reference(Key(namespace, extended.resource_claim_name), generated=True)
 
+    def _holds(self, pod: Pod, claim: ResourceClaim, reference: Reference) -> bool:
+        uid, group = pod.metadata.uid, pod.group if self._groups else ""
+        return (
+            claim.status.allocation is not None
+            and (not reference.generated or made_for(claim, uid=uid, group=group))
+            and reserved_for(claim, uid=uid, group=group)
+        )
+
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         before = {each.claim for each in self._references(old)} if old is not None else set()
         after = {each.claim for each in self._references(new)} if new is not None else set()
@@ -176,15 +190,6 @@ class Usage:
     def _tell(self, pods: frozenset[Key]) -> None:
         for listener in list(self._listeners):
             listener(pods)
-
-
-def _holds(pod: Pod, claim: ResourceClaim, reference: Reference) -> bool:
-    uid, group = pod.metadata.uid, pod.group
-    return (
-        claim.status.allocation is not None
-        and (not reference.generated or made_for(claim, uid=uid, group=group))
-        and reserved_for(claim, uid=uid, group=group)
-    )
 
 
 def _results(claim: ResourceClaim | None) -> tuple[DeviceRequestAllocationResult, ...]:

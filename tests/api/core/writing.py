@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from sully.api import apps, autoscaling, coordination, core, events, meta, policy
+from sully.api import apps, autoscaling, coordination, core, events, meta, policy, resource
+from sully.api import sully as ours
 from sully.machinery.decode import decode
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates
@@ -13,7 +14,7 @@ from sully.machinery.schema import Tables
 from sully.machinery.strategy import Obj, ResourceType, Strategy, WriteContext
 
 NOON = datetime(2026, 3, 1, 12, 0, 0, tzinfo=UTC)
-_GROUPS = (meta, core, apps, autoscaling, policy, coordination, events)
+_GROUPS = (meta, core, apps, autoscaling, policy, coordination, events, resource, ours)
 
 
 def _tables() -> Tables:

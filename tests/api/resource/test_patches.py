@@ -7,7 +7,7 @@ import pytest
 
 from api.resource.bodies import IDENTIFIER_TEXT, LABEL_TEXT, patch_body, taint
 from api.resource.writing import NOON, Writer, gates
-from sully.api.resource.strategy import CREATED_BY
+from sully.api.resource.annotations import CREATED_BY
 
 SINCE = "2020-01-01T00:00:00Z"
 MEMBERS = "`int`, `bool`, `string`, `version`, `ints`, `bools`, `strings`, `versions`"

@@ -8,7 +8,7 @@ import pytest
 
 from api.resource.bodies import LABEL_TEXT, SUBDOMAIN_TEXT, body, rule_body
 from api.resource.writing import NOON, NOW, REFERENCE, Writer, gates
-from sully.api.resource.strategy import CREATED_BY
+from sully.api.resource.annotations import CREATED_BY
 
 SINCE = "2020-01-01T00:00:00Z"
 LATER = Writer(now=NOON + timedelta(hours=1))

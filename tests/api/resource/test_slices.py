@@ -306,6 +306,18 @@ CASES = {
             " `sharedCounters`",
         ),
     ),
+    "taints beside counters": Case(
+        {
+            "taints": [{"device": "d", "taint": taint()}],
+            "sharedCounters": [{"name": "s", "counters": {"c": {"value": "1"}}}],
+        },
+        want=(
+            "spec.taints: Forbidden: may not be specified together with `devices` or"
+            " `sharedCounters`",
+        ),
+    ),
+    "no slice taints": Case({"taints": []}),
+    "32 slice taints": Case({"taints": [{"device": f"d{i}", "taint": taint()} for i in range(32)]}),
     "33 slice taints": Case(
         {"taints": [{"device": f"d{i}", "taint": taint()} for i in range(33)]},
         want=("spec.taints: Too many: 33: must have at most 32 items",),

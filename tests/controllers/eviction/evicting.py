@@ -12,25 +12,25 @@ from sully.client.direct import DirectTransport, Reply
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.eviction.controller import EvictionController
-from sully.controllers.eviction.evictor import Evictor
-from sully.controllers.eviction.metrics import EvictionMetrics
-from sully.controllers.eviction.status import PROMPT, REFERENCE, RuleStatuses
+from sully.controllers.eviction.settings import EvictionSettings, eviction_options
+from sully.controllers.eviction.wiring import Access, make_eviction
+from sully.controllers.kinds import EVICTION_RECORDS
 from sully.controllers.manager import Manager
-from sully.machinery.errors import InternalError, NotFound
+from sully.machinery.errors import ApiError, InternalError, NotFound
+from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.timestamps import format_time
 from sully.runtime.metrics import Metrics
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.views import kinds
 from sully.views.changes import Features
-from sully.views.exposures import Exposures
 from sully.views.inventory import Inventory
-from sully.views.usage import Usage
 
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+RECORDS: Kind[Obj] = EVICTION_RECORDS.read_as(dict)
 DRIVER, KEY = "gpu.example.com", "example.com/broken"
 NAME = EvictionController.name
 
@@ -42,14 +42,19 @@ class Noted(DirectTransport):
         super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
         self.calls: list[str] = []
         self.failures: dict[str, int] = {}
+        self.refusals: dict[str, ApiError] = {}
         self.before: dict[str, Callable[[], Awaitable[None]]] = {}
 
     async def _call(self, call: Call) -> Reply:
         what = f"{call.verb} {call.ref.plural}"
-        if call.ref.plural in ("pods", "devicetaintrules"):
+        if call.ref.subresource == "eviction":
+            what = "evict pods"
+        if call.ref.plural in ("pods", "devicetaintrules", "evictionrecords"):
             self.calls.append(what)
         if what in self.before:
             await self.before.pop(what)()
+        if what in self.refusals:
+            raise self.refusals[what]
         if self.failures.get(what, 0):
             self.failures[what] -= 1
             raise InternalError("it broke")
@@ -62,9 +67,11 @@ class Evicting:
 
     strict: bool = False
     features: Features = field(default_factory=Features)
+    settings: EvictionSettings = field(default_factory=EvictionSettings)
+    gates: dict[str, bool] = field(default_factory=dict)
     transport: Noted | None = None
     metrics: Metrics = field(default_factory=Metrics)
-    _counted: EvictionMetrics | None = None
+    inventory: Inventory | None = None
 
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> EvictionController:
@@ -73,40 +80,30 @@ class Evicting:
         return made
 
     def _controller(self, world: World, manager: Manager) -> EvictionController:
-        inventory = Inventory(
+        inventory = self.inventory = Inventory(
             slices=manager.informer(kinds.SLICES),
             classes=manager.informer(kinds.CLASSES),
             rules=manager.informer(kinds.RULES),
             patches=manager.informer(kinds.PATCHES),
             features=self.features,
         )
-        usage = Usage(
-            pods=manager.informer(kinds.PODS),
-            claims=manager.informer(kinds.CLAIMS),
-            extended_resources=not self.strict,
-        )
-        exposures = Exposures(inventory, usage, clock=world.clock, strict=self.strict)
         self.transport = self.transport or Noted(world)
-        self._counted = self._counted or EvictionMetrics(self.metrics)
         recorder = EventRecorder(self.transport, NAME, clock=world.clock)
         manager.alongside(recorder.run)
-        statuses = RuleStatuses(
-            exposures=exposures,
-            transport=self.transport,
-            recorder=recorder,
-            clock=world.clock,
-            manager=NAME,
-            pace=REFERENCE if self.strict else PROMPT,
+        gates = parse_gates("", reference=self.strict).overrides
+        options = eviction_options(
+            self.settings, Gates({**gates, **self.gates}), strict=self.strict
+        )
+        statuses, controller = make_eviction(
+            manager,
+            inventory,
+            Access(self.transport, recorder),
+            options,
+            world.clock,
+            self.metrics,
         )
         manager.add(statuses, backoff=CALM)
-        return EvictionController(
-            exposures=exposures,
-            evictor=Evictor(self.transport, recorder, world.clock),
-            statuses=statuses,
-            clock=world.clock,
-            metrics=self._counted,
-            strict=self.strict,
-        )
+        return controller
 
     def calls(self, of: str = "pods") -> list[str]:
         """Return the verbs that were sent for a kind."""
@@ -154,6 +151,7 @@ async def allocate(
     pods: tuple[str, ...],
     tolerations: tuple[Obj, ...] = (),
     namespace: str = "a",
+    pool: str = "pool-1",
 ) -> None:
     """Give devices to a claim and reserve it for pods, as the scheduler does."""
     consumers = []
@@ -165,7 +163,7 @@ async def allocate(
         {
             "request": "r",
             "driver": DRIVER,
-            "pool": "pool-1",
+            "pool": pool,
             "device": device,
             "tolerations": list(tolerations),
         }
@@ -182,13 +180,20 @@ async def holder(
     *,
     namespace: str = "a",
     tolerations: tuple[Obj, ...] = (),
+    pool: str = "pool-1",
     **metadata: Any,
 ) -> Obj:
     """Make a pod that holds a device."""
     await claim(world, name, namespace)
     made = await bound_pod(world, name, name, namespace=namespace, **metadata)
     await allocate(
-        world, name, (device,), pods=(name,), tolerations=tolerations, namespace=namespace
+        world,
+        name,
+        (device,),
+        pods=(name,),
+        tolerations=tolerations,
+        namespace=namespace,
+        pool=pool,
     )
     return made
 
@@ -230,9 +235,50 @@ async def retaint(world: World, *taints: Obj, name: str = "s") -> None:
     await world.admin.update(SLICES, found)
 
 
-async def rule(world: World, effect: str = "NoExecute", name: str = "r", **selector: str) -> Obj:
-    spec = {"deviceSelector": selector or {"driver": DRIVER}, "taint": marked(effect)}
-    return await world.admin.create(RULES, {"metadata": {"name": name}, "spec": spec})
+async def rule(
+    world: World,
+    effect: str = "NoExecute",
+    name: str = "r",
+    *,
+    rate: int | None = None,
+    paused: str = "",
+    **selector: str,
+) -> Obj:
+    taint = marked(effect) | ({"evictionsPerSecond": rate} if rate else {})
+    metadata: Obj = {"name": name}
+    if paused:
+        metadata["annotations"] = {"sully.dev/paused": paused}
+    spec = {"deviceSelector": selector or {"driver": DRIVER}, "taint": taint}
+    return await world.admin.create(RULES, {"metadata": metadata, "spec": spec})
+
+
+async def pause(world: World, value: str | None, name: str = "r") -> None:
+    change = {"metadata": {"annotations": {"sully.dev/paused": value}}}
+    await world.admin.patch(RULES, Key("", name), change)
+
+
+async def holders(world: World, number: int, first: int = 0, **more: Any) -> None:
+    """Make pods `p-0`, `p-1` and so on, each with a device of the same number."""
+    for index in range(first, first + number):
+        await holder(world, f"p-{index}", f"gpu-{index}", **more)
+
+
+async def left(world: World, namespace: str = "a") -> list[str]:
+    """Return the pods that were made to leave."""
+    page = await world.admin.list(PODS, namespace)
+    leaving = [each["metadata"] for each in page.items]
+    return [each["name"] for each in leaving if "deletionTimestamp" in each]
+
+
+async def records(world: World, namespace: str = "a") -> list[Obj]:
+    """Return what was written down about evictions."""
+    return list((await world.admin.list(RECORDS, namespace)).items)
+
+
+async def conditions(world: World, name: str = "r") -> dict[str, Obj]:
+    """Return the conditions of a rule by type."""
+    found = await world.admin.get(RULES, Key("", name))
+    return {each["type"]: each for each in found["status"].get("conditions", [])}
 
 
 async def set_effect(world: World, effect: str, name: str = "r") -> None:

@@ -14,6 +14,7 @@ from controllers.eviction.evicting import (
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
+from sully.controllers.eviction.controller import BACKOFF
 
 POD = Key("a", "p")
 NOW = DeleteOptions(grace_period_seconds=0)
@@ -52,6 +53,10 @@ async def test_a_failure_is_tried_again(world: World) -> None:
 
     assert evicting.calls() == ["get", "get", "patch", "delete"]
     assert await said(world) == ["p: Marking for deletion"]
+
+
+def test_the_first_retry_comes_after_five_milliseconds() -> None:
+    assert [BACKOFF.delay(failures) for failures in (1, 2, 3, 100)] == [0.005, 0.01, 0.02, 1000]
 
 
 async def test_what_is_marked_already_is_not_marked_again(world: World) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from controllers.eviction.evicting import CLAIMS, DRIVER, RULES
+import pytest
+
+from controllers.eviction.evicting import CLAIMS, DRIVER, RECORDS, RULES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
+from sully.machinery.gates import Gates
 from sully.testing.cluster import in_process
+
+BUDGETED = "SullyNoExecuteWithPodDisruptionBudget"
 
 
 async def _until(access: DirectTransport, kind: Kind[Any], where: str, wanted: Any) -> Any:
@@ -20,8 +25,12 @@ async def _until(access: DirectTransport, kind: Kind[Any], where: str, wanted: A
     raise AssertionError("the watch ended")
 
 
-async def test_a_pod_is_evicted_and_the_rule_says_so() -> None:
-    async with in_process() as plane:
+EFFECTS = {"NoExecute": {}, "NoExecuteWithPodDisruptionBudget": {BUDGETED: True}}
+
+
+@pytest.mark.parametrize(("effect", "gates"), EFFECTS.items())
+async def test_a_pod_is_evicted_and_the_rule_says_so(effect: str, gates: dict[str, bool]) -> None:
+    async with in_process(gates=Gates(gates)) as plane:
         access = DirectTransport(plane.direct())
         await access.create(NAMESPACES, {"metadata": {"name": "a"}})
         await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
@@ -38,7 +47,7 @@ async def test_a_pod_is_evicted_and_the_rule_says_so() -> None:
         consumer = {"resource": "pods", "name": "p", "uid": pod["metadata"]["uid"]}
         status = {"allocation": {"devices": {"results": [result]}}, "reservedFor": [consumer]}
         await access.patch(CLAIMS, Key("a", "p"), {"status": status}, subresource="status")
-        taint = {"key": "example.com/broken", "effect": "NoExecute"}
+        taint = {"key": "example.com/broken", "effect": effect}
         await access.create(
             RULES,
             {"metadata": {"name": "r"}, "spec": {"deviceSelector": {}, "taint": taint}},
@@ -57,6 +66,9 @@ async def test_a_pod_is_evicted_and_the_rule_says_so() -> None:
             ),
         )
 
+        (record,) = (await access.list(RECORDS, "a")).items
+
+    assert record["spec"]["causes"][0]["effect"] == effect
     assert event["message"] == "Marking for deletion"
     assert done["status"]["conditions"][0]["message"] == (
         "1 pod evicted since starting the controller."

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any
 
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World
@@ -15,10 +16,12 @@ from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.scheduling import kinds as own
+from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wishes import Options
 from sully.machinery.errors import InternalError
 from sully.runtime.ids import Ids
+from sully.runtime.metrics import Metrics
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.views import kinds
@@ -65,12 +68,35 @@ class Noted(DirectTransport):
         return reply
 
 
+class _Watched(Queue):
+    """A queue that notes which pods are taken from it."""
+
+    def __init__(
+        self, monotonic: Callable[[], float], taken: list[str], *, newest_first: bool
+    ) -> None:
+        super().__init__(monotonic)
+        self._taken = taken
+        if newest_first:
+            self._order = count(0, -1)
+
+    def pop(self) -> Key | None:
+        key = super().pop()
+        if key is not None:
+            self._taken.append(key.name)
+        return key
+
+
 @dataclass
 class Scheduling:
     """How the scheduler is made, and what it did."""
 
     options: Options = field(default_factory=lambda: Options(binding_conditions=False))
     transport: Noted | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+    looked_at: list[str] = field(default_factory=list)
+    """The pods that were looked at, in order."""
+    newest_first: bool = False
+    """Two who take pods in the same order are never after the same device for different pods."""
 
     @asynccontextmanager
     async def running(self, world: World) -> AsyncIterator[Noted]:
@@ -89,6 +115,8 @@ class Scheduling:
             clock=world.clock,
             ids=Ids(),
             settings=self.options,
+            metrics=self.metrics,
+            queue=_Watched(world.clock.monotonic, self.looked_at, newest_first=self.newest_first),
         )
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(manager.run())
@@ -135,8 +163,16 @@ async def claim(world: World, name: str, *, class_name: str = "gpu", **request: 
     return await world.create(CLAIMS, "a", name, spec={"devices": {"requests": [wanted]}})
 
 
-async def pod(world: World, name: str, *claims: str, cpu: str = "", **spec: Any) -> Obj:
-    resources = {"requests": {"cpu": cpu}} if cpu else {}
+async def pod(
+    world: World,
+    name: str,
+    *claims: str,
+    cpu: str = "",
+    limits: dict[str, str] | None = None,
+    **spec: Any,
+) -> Obj:
+    resources: Obj = {"requests": {"cpu": cpu}} if cpu else {}
+    resources |= {"limits": limits} if limits else {}
     spec |= {"containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}]}
     spec["resourceClaims"] = [{"name": each, "resourceClaimName": each} for each in claims]
     return await world.create(PODS, "a", name, spec=spec)
@@ -161,6 +197,12 @@ async def where(world: World, name: str) -> str:
         return str(found["spec"]["nodeName"])
     conditions = {each["type"]: each for each in found["status"].get("conditions", ())}
     return str(conditions.get("PodScheduled", {}).get("message", ""))
+
+
+async def condition(world: World, name: str, type_: str) -> Obj | None:
+    found = await world.admin.get(PODS, Key("a", name))
+    known = {each["type"]: each for each in found["status"].get("conditions", ())}
+    return known.get(type_)
 
 
 async def held(world: World, name: str) -> list[str]:

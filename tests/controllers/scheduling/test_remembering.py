@@ -44,7 +44,7 @@ PODS = (pod("new"), pod("old", age=60), pod("urgent", priority=5))
 
 @pytest.mark.parametrize("order", list(permutations(PODS)))
 def test_pods_come_by_priority_then_age(order: tuple[Pod, ...]) -> None:
-    queue = Queue()
+    queue = Queue(lambda: 0.0)
     for each in order:
         queue.add(Key("a", each.metadata.name), each)
 
@@ -52,7 +52,7 @@ def test_pods_come_by_priority_then_age(order: tuple[Pod, ...]) -> None:
 
 
 def test_a_pod_that_becomes_urgent_overtakes() -> None:
-    queue = Queue()
+    queue = Queue(lambda: 0.0)
     for each in PODS[:2]:
         queue.add(Key("a", each.metadata.name), each)
     queue.add(Key("a", "new"), pod("new", priority=9))
@@ -61,7 +61,7 @@ def test_a_pod_that_becomes_urgent_overtakes() -> None:
 
 
 def test_a_pod_that_waits_wakes_for_what_concerns_it() -> None:
-    queue = Queue()
+    queue = Queue(lambda: 0.0)
     for each in PODS:
         queue.add(Key("a", each.metadata.name), each)
     taken(queue)
@@ -74,7 +74,7 @@ def test_a_pod_that_waits_wakes_for_what_concerns_it() -> None:
 
 
 def test_a_pod_that_is_gone_does_not_come() -> None:
-    queue = Queue()
+    queue = Queue(lambda: 0.0)
     queue.add(Key("a", "new"), PODS[0])
     queue.remove(Key("a", "new"))
     queue.touch(Key("a", "new"))

@@ -7,8 +7,10 @@ from typing import Any
 from controllers.scheduling.placing import CLAIMS, CLASSES, DRIVER, NODES, RULES, SLICES
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
 from sully.client.direct import DirectTransport
+from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.claims import lookups
+from sully.domain.scheduling.account import CONDITION
 from sully.testing.cluster import in_process
 
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
@@ -27,19 +29,24 @@ def _told(pod: Obj) -> str:
     return next((each.get("message", "") for each in conditions if each["status"] == "False"), "")
 
 
+async def _furnish(access: DirectTransport, **class_spec: Any) -> None:
+    """Make a namespace, a node with one device, and a class for it."""
+    await access.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
+    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    status = {"capacity": room, "allocatable": room}
+    await access.create(NODES, {"metadata": {"name": "node-1"}, "status": status})
+    await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": class_spec})
+    pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0"}]
+    slice_ = {"driver": DRIVER, "pool": pool, "nodeName": "node-1", "devices": devices}
+    await access.create(SLICES, {"metadata": {"name": "s"}, "spec": slice_})
+
+
 async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
     async with in_process() as plane:
         access = DirectTransport(plane.direct())
-        await access.create(NAMESPACES, {"metadata": {"name": "a"}})
-        await _until(access, ACCOUNTS, "a", lambda found: found["metadata"]["name"] == "default")
-        room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
-        status = {"capacity": room, "allocatable": room}
-        await access.create(NODES, {"metadata": {"name": "node-1"}, "status": status})
-        await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
-        pool = {"name": "node-1", "generation": 1, "resourceSliceCount": 1}
-        devices = [{"name": "gpu-0"}]
-        slice_ = {"driver": DRIVER, "pool": pool, "nodeName": "node-1", "devices": devices}
-        await access.create(SLICES, {"metadata": {"name": "s"}, "spec": slice_})
+        await _furnish(access)
         taint = {"key": "example.com/broken", "effect": "NoSchedule"}
         rule = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
         await access.create(RULES, {"metadata": {"name": "r"}, "spec": rule})
@@ -62,3 +69,63 @@ async def test_a_pod_from_a_template_waits_for_a_rule_to_go() -> None:
     assert [each["name"] for each in claims[0]["status"]["reservedFor"]] == ["p"]
     managers = {each["manager"] for each in claims[0]["metadata"]["managedFields"]}
     assert "kube-scheduler" in managers
+
+
+async def _extended(access: DirectTransport, name: str) -> Obj:
+    resources = {"limits": {"example.com/gpu": "1"}}
+    spec = {"containers": [{"name": "c", "image": "x", "resources": resources}]}
+    await access.create(PODS, {"metadata": {"name": name, "namespace": "a"}, "spec": spec})
+
+    def bound(found: Obj) -> bool:
+        return bool(found["metadata"]["name"] == name and found["spec"].get("nodeName"))
+
+    found: Obj = await _until(access, PODS, "a", bound)
+    return found
+
+
+async def test_the_claim_for_extended_resources_goes_with_its_pod() -> None:
+    async with in_process() as plane:
+        access = DirectTransport(plane.direct())
+        await _furnish(access, extendedResourceName="example.com/gpu")
+        first = await _extended(access, "p")
+        now = DeleteOptions(grace_period_seconds=0)
+        await access.delete(PODS, Key("a", "p"), now)
+        # There is one device, so the second gets it only when the first has given it back.
+        second = await _extended(access, "q")
+        status = {"status": {"phase": "Succeeded"}}
+        await access.patch(PODS, Key("a", "q"), status, subresource="status")
+        third = await _extended(access, "r")
+
+    named = [
+        each["status"]["extendedResourceClaimStatus"]["resourceClaimName"]
+        for each in (first, second, third)
+    ]
+    assert [each.split("-")[0] for each in named] == ["p", "q", "r"]
+
+
+async def test_an_account_comes_and_goes_with_the_rights_of_the_scheduler() -> None:
+    async with in_process() as plane:
+        access = DirectTransport(plane.direct())
+        await _furnish(access)
+        wanted = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
+        for name in ("p", "q"):
+            key = {"name": name, "namespace": "a"}
+            await access.create(CLAIMS, {"metadata": key, "spec": wanted})
+            spec = {
+                "containers": [{"name": "c", "image": "x"}],
+                "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+            }
+            await access.create(PODS, {"metadata": key, "spec": spec})
+
+        def types(found: Obj) -> set[str]:
+            return {each["type"] for each in found["status"].get("conditions", ())}
+
+        waiting = await _until(access, PODS, "a", lambda found: CONDITION in types(found))
+        other = {"p": "q", "q": "p"}[waiting["metadata"]["name"]]
+        await access.delete(PODS, Key("a", other), DeleteOptions(grace_period_seconds=0))
+        await _until(
+            access,
+            PODS,
+            "a",
+            lambda found: found["spec"].get("nodeName") and CONDITION not in types(found),
+        )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -27,9 +26,9 @@ from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.offers import NodeOffer, offer_node, offer_pool
-from sully.domain.allocation.requests import Demand, prepare
+from sully.domain.allocation.requests import Demand, Heed, prepare
 from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved, Verdict
-from sully.domain.devices import EffectiveDevice, publish
+from sully.domain.devices import EffectiveDevice, Published
 from sully.domain.patches import overlay
 from sully.domain.pools import PoolId, pool_of
 from sully.domain.rules import names_match, sourced
@@ -67,9 +66,9 @@ def merged(slice_: ResourceSlice, rules: Iterable[DeviceTaintRule] = ()) -> list
     """Return the devices of a slice with the taints of rules."""
     found = []
     for index in range(len(slice_.spec.devices)):
-        plain = overlay(publish(slice_, index), ())
+        plain = overlay(Published(slice_, index), ())
         added = [sourced(one) for one in rules if names_match(one.spec.device_selector, plain.id)]
-        found.append(replace(plain, taints=(*plain.taints, *added)))
+        found.append(msgspec.structs.replace(plain, taints=(*plain.taints, *added)))
     return found
 
 
@@ -128,7 +127,7 @@ def read(
     *claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any
 ) -> Demand | Unresolved | Failed:
     known = CLASSES | {each.metadata.name: each for each in classes}
-    return prepare(claims, known.get, **options)
+    return prepare(claims, known.get, Heed(**options))
 
 
 def demand(*claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any) -> Demand:
@@ -143,11 +142,12 @@ def attempt(
     use: Ledger | None = None,
     classes: Iterable[DeviceClass] = (),
     taints: bool = True,
+    advice: bool = False,
     **options: Any,
 ) -> Verdict:
     """Allocate claims from slices, or from an offer."""
     found = slices if isinstance(slices, NodeOffer) else offer(slices)
-    wanted = demand(*claims, classes=classes, taints=taints)
+    wanted = demand(*claims, classes=classes, taints=taints, advice=advice)
     return allocate(wanted, found, use if use is not None else Ledger(), **options)
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
-from devices import GPU as FIRST
-from devices import device, equal, taint
+from msgspec.structs import replace
+
+from devices import device, taint
 from domain.allocation.fixtures import (
     NODE,
     attempt,
@@ -25,10 +25,9 @@ from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger, PoolUse
 from sully.domain.allocation.nodes import Node
-from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import DeviceId, PoolId, pool_of
+from sully.domain.pools import PoolId, pool_of
 from sully.domain.taints import Origin, SourcedTaint
 
 
@@ -167,16 +166,3 @@ def test_a_new_pool_a_new_taint_and_new_labels_are_seen() -> None:
     assert catalogue.offer(relabelled).node == relabelled
     catalogue.forget(NODE.name)
     assert catalogue.offer(NODE).node == NODE
-
-
-def test_a_pod_that_would_be_evicted_at_once_is_not_let_in() -> None:
-    broken = SourcedTaint(taint("NoExecute"), Origin("DeviceTaintRule", "r"))
-    closed = SourcedTaint(taint("NoSchedule"), Origin("DeviceTaintRule", "s"))
-    marks: dict[DeviceId, tuple[SourcedTaint, ...]] = {FIRST: (closed, broken)}
-    slices = [pool_slice(device(FIRST.device))]
-
-    def now(id_: DeviceId) -> tuple[SourcedTaint, ...]:
-        return marks.get(id_, ())
-
-    assert evicting_taints(allocated(slices), now) == (broken,)
-    assert evicting_taints(allocated(slices, tolerations=[equal()]), now) == ()

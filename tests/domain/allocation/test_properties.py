@@ -29,7 +29,7 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated, Failed
+from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated, Failed, Reason, Refused
 
 MODELS = ("a100", "h100")
 ATTRIBUTE = "gpu.example.com/model"
@@ -257,3 +257,17 @@ def test_tolerating_more_never_serves_less(world: tuple[list[Toy], list[Asked]])
     after = attempt(published(toys), *claims_of(kinder), use=used(toys))
 
     assert isinstance(after, Allocated) or not isinstance(before, Allocated)
+
+
+@given(WORLDS)
+def test_an_account_counts_every_device_once(world: tuple[list[Toy], list[Asked]]) -> None:
+    toys, asked = world
+    got = attempt(published(toys), *claims_of(asked), use=used(toys))
+    if not isinstance(got, Refused):
+        return
+    for each in got.requests:
+        assert each.available + sum(each.refused.values()) == len(toys)
+        assert sum(one.devices for one in each.taints) == each.refused.get(Reason.TAINT, 0)
+        assert sum(one.devices for one in each.selectors) == each.refused.get(
+            Reason.REQUEST_SELECTOR, 0
+        )

@@ -34,10 +34,6 @@ CASES: dict[str, tuple[ResourceClaim, Unresolved | Failed]] = {
             "claim default/claim, constraint #0: empty constraint (unsupported constraint type?)"
         ),
     ),
-    "derived attributes": (
-        wish(exactly(derivedAttributes=[{"name": "x", "expression": "1"}])),
-        Failed("claim default/claim, request r: derived attributes are not supported"),
-    ),
 }
 
 

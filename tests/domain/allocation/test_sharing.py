@@ -261,6 +261,14 @@ COUNTED = {
         2,
         [["b", "c"]],
     ),
+    "a tainted device joins no group": (
+        [
+            partition("a", "1", taint("NoSchedule"), groups=("x",)),
+            partition("b", "1", groups=("y",)),
+        ],
+        1,
+        [["b"]],
+    ),
     "no group in common": (
         [partition("a", "1", groups=("x",)), partition("b", "1", groups=("y",))],
         2,

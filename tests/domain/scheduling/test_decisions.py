@@ -39,6 +39,7 @@ class Fake:
 
     answers: dict[str, Allocated | Refused | Failed] = field(default_factory=dict)
     varied: bool = False
+    backed: tuple[str, ...] = ()
     disliked: tuple[str, ...] = ()
     cleared: str = ""
     asked: list[str] = field(default_factory=list)
@@ -46,6 +47,9 @@ class Fake:
     def on(self, state: NodeState) -> Allocated | Refused | Failed:
         self.asked.append(state.place.name)
         return self.answers.get(state.place.name, NO_DEVICES)
+
+    def settles(self, allocated: Allocated) -> bool:
+        return not self.varied
 
     def dislikes(self, allocated: Allocated) -> int:
         return sum(self.answers.get(name) is allocated for name in self.disliked)

@@ -123,7 +123,8 @@ CASES = {
         Rejection(("Insufficient cpu", "Insufficient memory")),
     ),
     "a resource the node does not know": Case(
-        asking(**{"example.com/x": "1"}), want=Rejection(("Insufficient example.com/x",))
+        asking(**{"example.com/x": "1"}),
+        want=Rejection(("Insufficient example.com/x",), helped_by_classes=True),
     ),
     "no place for another pod": Case(
         node=state({"pods": "1"}, used={}),
@@ -160,6 +161,36 @@ FIELDS: dict[str, tuple[Pod, str]] = {
             ]
         ),
         "spec.topologySpreadConstraints[1]",
+    ),
+    "spread, if possible": (
+        pod(topologySpreadConstraints=[{"whenUnsatisfiable": "ScheduleAnyway"}]),
+        "",
+    ),
+    "a preference for nodes": (
+        pod(affinity={"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}),
+        "",
+    ),
+    "a preference against pods": (
+        pod(
+            affinity={"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{}]}}
+        ),
+        "",
+    ),
+    "a volume of its own": (
+        pod(volumes=[{"name": "u", "emptyDir": {}}, {"name": "v", "ephemeral": {}}]),
+        "spec.volumes[1].ephemeral",
+    ),
+    "a disk that one node can mount": (
+        pod(volumes=[{"name": "v", "iscsi": {"lun": 0}}]),
+        "spec.volumes[0].iscsi",
+    ),
+    "volumes without a place": (
+        pod(volumes=[{"name": "v", "configMap": {}}, {"name": "w", "nfs": {}}]),
+        "",
+    ),
+    "a port of the node, at the start": (
+        pod(initContainers=[{"name": "c", "ports": [{}, {"containerPort": 1, "hostPort": 1}]}]),
+        "spec.initContainers[0].ports[1].hostPort",
     ),
     "a volume that has a place": (
         pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "x"}}]),

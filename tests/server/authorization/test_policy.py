@@ -9,6 +9,7 @@ import pytest
 
 from server.authorization.world import MASTER, RBAC, World, account, ask
 from sully import controllers
+from sully.machinery.gates import Gates
 from sully.server.api import Api
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.authorization.enforce import refusal
@@ -115,9 +116,31 @@ NEVER = (
 )
 
 
+# It gives the agents of clusters rights; more than it has itself it cannot give.
+GIVERS = {"managed-cluster-controller": NEVER[:1]}
+
+
 @pytest.mark.parametrize("name", CONTROLLERS)
 async def test_controllers_are_no_masters(world: World, name: str) -> None:
-    assert [world.decide(account(name), asked).allowed for asked in NEVER] == [False] * len(NEVER)
+    allowed = [asked for asked in NEVER if world.decide(account(name), asked).allowed]
+
+    assert allowed == list(GIVERS.get(name, ()))
+
+
+@pytest.mark.parametrize("switch", [True, False], ids=["on", "off"])
+async def test_only_with_its_gate_may_eviction_ask_budgets(switch: bool) -> None:
+    gates = Gates({"SullyNoExecuteWithPodDisruptionBudget": switch})
+    async with World.running(gates) as world:
+        who = account("device-taint-eviction-controller")
+
+        assert world.may(who, "create", "pods/eviction", "default", "p") is switch
+
+
+async def test_nobody_escalates_but_who_gathers_roles(world: World) -> None:
+    asked = [ask(verb, "rbac.authorization.k8s.io/clusterroles") for verb in ("bind", "escalate")]
+    able = {each for each in CONTROLLERS for a in asked if world.decide(account(each), a).allowed}
+
+    assert able == {"clusterrole-aggregation-controller"}
 
 
 READERS = ("generic-garbage-collector", "namespace-controller")  # they empty every kind there is
@@ -182,11 +205,20 @@ def _controllers() -> dict[str, type]:
 
 # Loops that are part of another controller and act under its name, or as the scheduler.
 SHARING = {
+    "cluster-taint-policy-status",
+    "hollow-cluster-agents",
+    "managed-cluster-built-in-sets",
+    "managed-cluster-cleanup",
+    "managed-cluster-clock-sync",
+    "managed-cluster-set-bindings",
+    "hollow-kubelet",
+    "hollow-leases",
     "device-taint-rule-status",
     "resource-claim-release",
     "scheduler",
     "scheduler-binding",
     "stale-pod-disruption",
+    "taint-history-retention",
 }
 
 

@@ -76,7 +76,7 @@ class World:
         world = cls(gates)
         await world.api.authorizer.start()
         await ensure_namespaces(world.caller(MASTER))
-        await ensure_policy(world.caller(MASTER))
+        await ensure_policy(world.caller(MASTER), gates)
         yield world
 
     def caller(self, user: User) -> InProcess:

@@ -7,15 +7,17 @@ aggregation.py (gathering rules).
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
+
+import msgspec
 
 Obj = dict[str, Any]
 
 ALL = "*"
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(msgspec.Struct, frozen=True):
     """A resource that somebody wants to use, in the form in which rights are asked for it."""
 
     verb: str
@@ -25,11 +27,17 @@ class Question:
 
 def question(verb: str, group: str, resource: str, subresource: str, name: str) -> Question:
     """Prepare a question; the same one can then be put to many rights."""
+    return Question(verb, name, _places(group, resource, subresource))
+
+
+# There are as many as resources, and each request asks for one; but a client can make up more.
+@lru_cache(maxsize=1024)
+def _places(group: str, resource: str, subresource: str) -> tuple[str, ...]:
     whole = f"{resource}/{subresource}" if subresource else resource
     places = [f"{group} {whole}", f"* {whole}", f"{group} *", "* *"]
     if subresource:
         places += [f"{group} */{subresource}", f"* */{subresource}"]
-    return Question(verb, name, tuple(places))
+    return tuple(places)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from sully.api.resource.annotations import keep_author, validate_annotations
 from sully.api.resource.checks import Errors, in_order, options, under_basic
 from sully.api.resource.defaults import default_taints, slice_taints
 from sully.api.resource.features import (
@@ -34,7 +35,6 @@ from sully.machinery.gotext import quote
 from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 
-CREATED_BY = "sully.dev/created-by"
 SPEC = Path("spec")
 NO_STATUS = (("status",),)
 ONLY_STATUS = (("metadata",), ("spec",))
@@ -60,23 +60,6 @@ def only_status(obj: Obj, old: Obj) -> None:
     kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
     obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
     obj["spec"] = old["spec"]
-
-
-def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-    """Note who created an object; nobody can write the note."""
-    if ctx.strict_compat:
-        return
-    annotations = dict(obj["metadata"].get("annotations", {}))
-    annotations.pop(CREATED_BY, None)
-    author = ctx.user
-    if old is not None:
-        author = old["metadata"].get("annotations", {}).get(CREATED_BY, "")
-    if author:
-        annotations[CREATED_BY] = author
-    if annotations:
-        obj["metadata"]["annotations"] = annotations
-    else:
-        obj["metadata"].pop("annotations", None)
 
 
 def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iterator[str]:
@@ -198,14 +181,17 @@ class RuleStrategy(Strategy):
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new rule."""
-        spec = msgspec.convert(obj["spec"], DeviceTaintRuleSpec)
-        return in_order(validate_rule_spec(spec, None, SPEC, options(ctx)))
+        return self._checked(obj, None, ctx)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check a changed rule."""
+        return self._checked(obj, old, ctx)
+
+    def _checked(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
         spec = msgspec.convert(obj["spec"], DeviceTaintRuleSpec)
-        before = msgspec.convert(old["spec"], DeviceTaintRuleSpec)
-        return in_order(validate_rule_spec(spec, before, SPEC, options(ctx)))
+        before = msgspec.convert(old["spec"], DeviceTaintRuleSpec) if old is not None else None
+        yield from validate_annotations(obj, old, options(ctx))
+        yield from in_order(validate_rule_spec(spec, before, SPEC, options(ctx)))
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of a reserved taint key."""
@@ -239,15 +225,19 @@ class PatchStrategy(Strategy):
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
         """Check a new patch."""
-        spec = msgspec.convert(obj["spec"], ResourceSlicePatchSpec)
-        return in_order(validate_patch(spec.devices, None, SPEC.child("devices"), options(ctx)))
+        return self._checked(obj, None, ctx)
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check a changed patch."""
+        return self._checked(obj, old, ctx)
+
+    def _checked(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
         spec = msgspec.convert(obj["spec"], ResourceSlicePatchSpec)
-        before = msgspec.convert(old["spec"], ResourceSlicePatchSpec)
+        before = msgspec.convert(old["spec"], ResourceSlicePatchSpec) if old is not None else None
+        yield from validate_annotations(obj, old, options(ctx))
+        devices = before.devices if before is not None else None
         at = SPEC.child("devices")
-        return in_order(validate_patch(spec.devices, before.devices, at, options(ctx)))
+        yield from in_order(validate_patch(spec.devices, devices, at, options(ctx)))
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of reserved taint keys."""

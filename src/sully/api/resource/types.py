@@ -6,13 +6,17 @@ stay texts in canonical form: `sully.machinery.quantity` reads them.
 """
 
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
+from sully.machinery.memo import Memo
 from sully.machinery.meta import Condition, ObjectMeta, Wire
 
 GROUP = "resource.k8s.io"
+
+V = TypeVar("V")
 
 
 class NodeSelectorRequirement(Wire, frozen=True, kw_only=True):
@@ -144,6 +148,24 @@ class NodeAllocatableResource(Wire, frozen=True, kw_only=True):
     overhead: NodeAllocatableOverhead | None = None
 
 
+_MOST_LOOKS = 8192
+"""Kinds of devices that are recognised."""
+_known_attributes: Memo[tuple[tuple[str, DeviceAttribute], ...], dict[str, DeviceAttribute]] = Memo(
+    _MOST_LOOKS
+)
+_known_capacity: Memo[tuple[tuple[str, DeviceCapacity], ...], dict[str, DeviceCapacity]] = Memo(
+    _MOST_LOOKS
+)
+
+
+def _shared(
+    value: dict[str, V], known: Memo[tuple[tuple[str, V], ...], dict[str, V]]
+) -> dict[str, V]:
+    key = tuple(value.items())
+    found = known.get(key)
+    return found if found is not None else known.keep(key, value)
+
+
 class Device(Wire, frozen=True, kw_only=True):
     """One device of a slice."""
 
@@ -160,6 +182,14 @@ class Device(Wire, frozen=True, kw_only=True):
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
     node_allocatable_resources: dict[str, NodeAllocatableResource] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Share attributes and capacity with devices that have the same.
+
+        A fleet consists of few kinds of devices, and these are most of what a device weighs.
+        """
+        force_setattr(self, "attributes", _shared(self.attributes, _known_attributes))
+        force_setattr(self, "capacity", _shared(self.capacity, _known_capacity))
 
 
 class ResourcePool(Wire, frozen=True, kw_only=True):

@@ -7,12 +7,11 @@ longer needs its claims is releasing.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.client.events import reference
-from sully.client.informer import own_key
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
@@ -55,8 +54,8 @@ class PodClaimsController:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for pods, and for the claims and templates they want."""
-        yield Watch(self._lookups.pods, own_key)
-        yield Watch(self._lookups.claims, self._pods_naming)
+        yield Watch(self._lookups.pods.newest, self._if_wanting)
+        yield Watch(self._lookups.claims.newest, self._pods_naming)
         yield Watch(self._lookups.templates, self._pods_wanting)
 
     async def reconcile(self, key: Key) -> Result:
@@ -107,13 +106,18 @@ class PodClaimsController:
             self._recorder.event(about, "Warning", "FailedResourceClaimCreation", text)
 
     async def _reserve_claims(self, pod: Pod) -> None:
+        for claim in self._unreserved(pod):
+            await self._reserve(claim, pod)
+
+    def _unreserved(self, pod: Pod) -> Iterator[ResourceClaim]:
+        """Yield the claims of a pod with a node that are still to be reserved for it."""
         uid = pod.metadata.uid
         for key, made in claims_named(pod).items():
             claim = self._lookups.claims.get(key)
             if claim is None or (made and not made_for(claim, uid=uid, group=pod.group)):
                 continue
             if may_reserve(claim, uid=uid, group=pod.group):
-                await self._reserve(claim, pod)
+                yield claim
 
     async def _reserve(self, claim: ResourceClaim, pod: Pod) -> None:
         """Add a pod to those who may use a claim, if that is still as the cache shows it."""
@@ -126,8 +130,39 @@ class PodClaimsController:
             CLAIMS, key_of(claim), patch, subresource="status", options=WRITTEN
         )
 
+    # -- news -------------------------------------------------------------------------------------
+
+    def _if_wanting(self, pod: Pod) -> Iterable[Key]:
+        """Return a pod's key, unless it plainly has all it needs: most changes are not about it."""
+        key = key_of(pod)
+        now = self._lookups.pods.get(key)
+        return (key,) if now is not None and self._is_wanting(now) else ()
+
+    def _is_wanting(self, pod: Pod) -> bool:
+        if not pod.spec.resource_claims and pod.status.extended_resource_claim_status is None:
+            return False
+        if pod.leaving or pod.finished:
+            return False
+        return self._lacks_claims(pod) or bool(pod.spec.node_name and any(self._unreserved(pod)))
+
+    def _lacks_claims(self, pod: Pod) -> bool:
+        """Say whether a claim is not made, not recorded, or not where it was recorded."""
+        statuses = pod.status.resource_claim_statuses
+        recorded = {each.name: each.resource_claim_name for each in statuses}
+        for each in pod.spec.resource_claims:
+            if each.resource_claim_template_name is None:
+                continue
+            if each.name not in recorded:
+                return True
+            name = recorded[each.name]
+            claim = self._lookups.claims.get(Key(pod.metadata.namespace, name)) if name else None
+            if name and (claim is None or not made_for(claim, uid=pod.metadata.uid)):
+                return True
+        return False
+
     def _pods_naming(self, claim: ResourceClaim) -> Iterable[Key]:
-        return map(key_of, self._lookups.pods_naming(key_of(claim)))
+        pods = self._lookups.pods_naming(key_of(claim))
+        return [key_of(pod) for pod in pods if self._is_wanting(pod)]
 
     def _pods_wanting(self, template: Template) -> Iterable[Key]:
         return map(key_of, self._lookups.pods_wanting(key_of(template)))

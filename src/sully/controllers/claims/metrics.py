@@ -40,10 +40,14 @@ class ClaimMetrics:
         self._creates.labels("success" if success else "failure", _yes(admin)).inc()
 
     def _changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        if old is not None:
-            self._claims.labels(*_labels(old)).dec()
-        if new is not None:
-            self._claims.labels(*_labels(new)).inc()
+        before = _labels(old) if old is not None else None
+        after = _labels(new) if new is not None else None
+        if before == after:
+            return
+        if before is not None:
+            self._claims.labels(*before).dec()
+        if after is not None:
+            self._claims.labels(*after).inc()
 
 
 def _labels(claim: ResourceClaim) -> tuple[str, str, str]:

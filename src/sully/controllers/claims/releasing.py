@@ -12,7 +12,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaim, ResourceClaimConsumerReference
-from sully.client.informer import own_key
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
@@ -51,8 +50,8 @@ class ReleaseController:
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for claims, and for the pods they are reserved for or were made for."""
-        yield Watch(self._lookups.claims, own_key)
-        yield Watch(self._lookups.pods, self._claims_left_by)
+        yield Watch(self._lookups.claims.newest, self._if_left)
+        yield Watch(self._lookups.pods.newest, self._claims_left_by)
 
     async def reconcile(self, key: Key) -> Result:
         """Take back what a claim's consumers have left."""
@@ -149,6 +148,29 @@ class ReleaseController:
             return
 
     # -- news -------------------------------------------------------------------------------------
+
+    def _if_left(self, claim: ResourceClaim) -> Iterable[Key]:
+        """Return a claim's key, unless it is plain that nobody has left it.
+
+        A claim on its way to its pod changes several times, and none of that is for us.
+        """
+        key = key_of(claim)
+        now = self._lookups.claims.get(key)
+        return () if now is None or self._is_settled(now) else (key,)
+
+    def _is_settled(self, claim: ResourceClaim) -> bool:
+        if is_leaving(claim) or claim.metadata.uid in self._given_back:
+            return False
+        namespace, consumers = claim.metadata.namespace, claim.status.reserved_for
+        if consumers:
+            return all(self._runs(namespace, each.name, each.uid) for each in consumers)
+        owner = owning_pod(claim)
+        return owner is None or self._runs(namespace, owner.name, owner.uid)
+
+    def _runs(self, namespace: str, name: str, uid: str) -> bool:
+        """Say whether a pod is known to need its claims; when that ends we are woken."""
+        pod = self._lookups.pods.get(Key(namespace, name))
+        return pod is not None and pod.metadata.uid == uid and may_run(pod)
 
     def _claims_left_by(self, pod: Pod) -> Iterable[Key]:
         """Return the claims that a pod may have left; none while it needs them."""

@@ -1,32 +1,48 @@
 """Evicts pods whose devices carry taints that nothing tolerates any longer.
 
 Reads the inventory's tainted devices and who holds them; writes pod deletions and events. The
-decision is `domain.eviction.judge`; this file only fetches, asks and acts. What that means for the
-rules that wanted it is told to status.py.
+decision is `domain.eviction.judge`; this file only fetches, asks and acts. How fast is asked of
+pacer.py, and what all that means for the rules that wanted it is told to status.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from sully.client.transport import Key
-from sully.controllers.eviction.evictor import Evictor, Outcome
+from sully.controllers.eviction.evictor import Departure, Evictor, Outcome
 from sully.controllers.eviction.metrics import EvictionMetrics
+from sully.controllers.eviction.outlook import Outlook
+from sully.controllers.eviction.pacer import NOT_YET, Pacer
+from sully.controllers.eviction.records import rules_in
+from sully.controllers.eviction.requests import Requests
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.eviction import KEEP, Evict, Keep, Reason, Verdict, Wait, judge
+from sully.domain.eviction import (
+    KEEP,
+    Evict,
+    Hold,
+    Keep,
+    Reason,
+    Verdict,
+    Wait,
+    needs_budget,
+)
+from sully.domain.pacing import Limit, limits
 from sully.runtime.backoff import Backoff
-from sully.runtime.clock import Clock
-from sully.views.exposures import Exposures
 from sully.views.kinds import Pod
 
 NAME = "device-taint-eviction-controller"
 WORKERS = 32
 """Kubernetes has 8; but writes that are under way together are made durable together."""
 BACKOFF = Backoff(base=0.005, cap=1000.0, jitter=0.0)
+TURNS = 20
+"""How many turns of the loop an eviction leaves to the status of a new rule."""
+REFUSED = Backoff(base=1.0, cap=30.0, jitter=0.0)
+"""How long to wait after a budget refused an eviction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +50,8 @@ class _Plan:
     """A pod that is to leave."""
 
     uid: str
-    at: datetime
+    at: datetime | None
+    """None while everything that wants it is paused."""
     because: tuple[Reason, ...]
 
 
@@ -45,26 +62,29 @@ class EvictionController:
 
     def __init__(
         self,
-        *,
-        exposures: Exposures,
+        outlook: Outlook,
         evictor: Evictor,
         statuses: RuleStatuses,
-        clock: Clock,
-        metrics: EvictionMetrics | None = None,
-        strict: bool = False,
+        metrics: EvictionMetrics,
     ) -> None:
-        self._exposures = exposures
+        self._exposures = outlook.exposures
+        self._records = outlook.records
+        self._clock = outlook.clock
+        self._options = outlook.options
         self._evictor = evictor
         self._statuses = statuses
-        self._clock = clock
         self._metrics = metrics
-        self._strict = strict
+        self._requests = Requests()
+        most = outlook.options.max_per_minute
+        self._pacer = Pacer(self._requests.add, past=outlook.records, max_per_minute=most)
         self._plans: dict[Key, _Plan] = {}
+        self._refusals: dict[Key, int] = {}
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for devices and their taints, and for pods and their claims."""
+        """Wake for devices and their taints, pods and their claims, and for whose turn it is."""
         yield Watch(self._exposures.inventory, self._exposures.touched_by)
         yield Watch(self._exposures.usage, lambda pods: pods)
+        yield Watch(self._requests, lambda key: (key,))
 
     async def reconcile(self, key: Key) -> Result:
         """Make a pod leave if it must, or look again when its time has come."""
@@ -72,26 +92,45 @@ class EvictionController:
         plan = self._plans.get(key)
         if plan is not None and (pod is None or pod.metadata.uid != plan.uid):
             self._drop(key)
+        await self._settle_record(key, pod)
         if pod is None:
             return DONE
-        match self._judge(pod):
+        verdict = self._judge(pod)
+        match verdict:
             case Keep():
-                self._keep(key, pod)
+                return await self._keep(key, pod)
+            case Hold(because):
+                self._plan(key, pod, None, because)
+                self._pacer.stays(key)
                 return DONE
-            case Wait(until, because):
-                self._plan(key, pod, until, because)
+            case Wait(until, because, paused):
+                self._plan(key, pod, until, because + paused)
+                self._pacer.stays(key)
                 return Result(requeue_after=until - self._clock.now())
-            case Evict(since, because):
-                self._plan(key, pod, since, because)
-                return await self._evict(key, pod)
+            case Evict(since, because, paused):
+                self._plan(key, pod, since, because + paused)
+                return await self._evict_at_its_pace(key, pod, verdict)
 
     def _judge(self, pod: Pod) -> Verdict:
-        if self._exposures.has_departed(pod) or (pod.leaving and not self._strict):
+        if self._exposures.has_departed(pod) or (pod.leaving and not self._options.strict):
             # Nothing more can be done to a pod that is on its way.
             return KEEP
-        return judge(self._exposures.of(pod), now=self._clock.now(), strict=self._strict)
+        return self._exposures.judge(pod)
 
-    def _plan(self, key: Key, pod: Pod, at: datetime, because: tuple[Reason, ...]) -> None:
+    async def _settle_record(self, key: Key, pod: Pod | None) -> None:
+        """Deal with the open record of a pod that went while nobody watched."""
+        known = self._records.open(key)
+        if known is None or (pod is not None and pod.metadata.uid == known.uid and not pod.leaving):
+            return
+        if not known.sent:
+            await self._records.withdraw(key)
+            return
+        self._records.close(key)
+        self._statuses.evicted(known.rules, now=known.ours)
+        if known.ours:
+            self._metrics.deleted(0.0)
+
+    def _plan(self, key: Key, pod: Pod, at: datetime | None, because: tuple[Reason, ...]) -> None:
         plan = _Plan(pod.metadata.uid, at, because)
         before = self._plans.get(key)
         if before != plan:
@@ -100,33 +139,80 @@ class EvictionController:
 
     def _drop(self, key: Key) -> _Plan | None:
         plan = self._plans.pop(key, None)
+        self._pacer.stays(key)
+        self._refusals.pop(key, None)
         if plan is not None:
             self._statuses.concern(plan.because)
         return plan
 
-    def _keep(self, key: Key, pod: Pod) -> None:
+    async def _keep(self, key: Key, pod: Pod) -> Result:
         plan = self._drop(key)
-        if plan is not None and not pod.leaving:
-            self._evictor.cancel(key, plan.uid)
-
-    async def _evict(self, key: Key, pod: Pod) -> Result:
-        plan, uid = self._plans[key], pod.metadata.uid
-        # A thousand pods may be due at once; whoever watches should see them go one by one.
-        await self._clock.sleep(0)
-        outcome = await self._evictor.evict(key, uid, lambda: self._still(key, uid))
-        if outcome is Outcome.SPARED:
-            # What changed has woken us again, or will.
-            return DONE
-        del self._plans[key]
-        self._exposures.departed(uid)
-        # Kubernetes also counts pods that someone else had deleted.
-        if outcome is Outcome.EVICTED or (outcome is Outcome.LEAVING and self._strict):
-            self._statuses.evicted(plan.because)
-            if self._metrics is not None:
-                self._metrics.deleted((self._clock.now() - plan.at).total_seconds())
-        else:
-            self._statuses.concern(plan.because)
+        if not pod.leaving:
+            await self._records.withdraw(key)
+            if plan is not None:
+                self._evictor.cancel(key, plan.uid)
         return DONE
+
+    async def _evict_at_its_pace(self, key: Key, pod: Pod, verdict: Evict) -> Result:
+        now = self._clock.now()
+        wait = self._pacer.ask(key, self._limits(verdict, now), now)
+        if wait == NOT_YET:
+            # Whoever is before us wakes us.
+            return DONE
+        return Result(requeue_after=wait) if wait else await self._evict(key, pod, verdict)
+
+    def _limits(self, verdict: Evict, now: datetime) -> tuple[Limit, ...]:
+        if not self._options.rates:
+            return ()
+        # A taint whose time has not come does not make the pod leave any faster.
+        taints = (each.taint for each in verdict.due(now))
+        return limits(taints, default=self._options.default_per_second)
+
+    async def _evict(self, key: Key, pod: Pod, verdict: Evict) -> Result:
+        await self._give_way(verdict)
+        within_budget = needs_budget(verdict.due(self._clock.now()))
+        outcome = await self._evictor.evict(
+            Departure(pod, verdict, lambda: self._still(key, pod.metadata.uid), within_budget)
+        )
+        match outcome:
+            case Outcome.SPARED:
+                # What changed has woken us again, or will.
+                self._pacer.stays(key)
+                return DONE
+            case Outcome.REFUSED:
+                return self._refused(key)
+            case _:
+                self._departed(key, pod, verdict, outcome)
+                return DONE
+
+    async def _give_way(self, verdict: Evict) -> None:
+        """Let others run: a thousand pods may be due at once, and all should see them go.
+
+        What will happen is to be said before it happens, but nobody waits long for that.
+        """
+        for _ in range(TURNS):
+            await self._clock.sleep(0)
+            if not self._statuses.lags(verdict.because):
+                return
+
+    def _departed(self, key: Key, pod: Pod, verdict: Evict, outcome: Outcome) -> None:
+        plan = self._plans.pop(key)
+        self._refusals.pop(key, None)
+        self._exposures.departed(pod.metadata.uid)
+        # Kubernetes also counts pods that someone else had deleted.
+        if outcome is Outcome.EVICTED or (outcome is Outcome.LEAVING and self._options.strict):
+            self._pacer.left(key)
+            self._statuses.evicted(rules_in(verdict.because))
+            self._metrics.deleted((self._clock.now() - verdict.since).total_seconds())
+        else:
+            self._pacer.stays(key)
+        self._statuses.concern(plan.because)
+
+    def _refused(self, key: Key) -> Result:
+        """Let others go first; budgets say nothing when they allow more."""
+        self._pacer.stays(key)
+        tries = self._refusals[key] = self._refusals.get(key, 0) + 1
+        return Result(requeue_after=timedelta(seconds=REFUSED.delay(tries)))
 
     def _still(self, key: Key, uid: str) -> bool:
         pod = self._exposures.usage.pod(key)

@@ -1,12 +1,14 @@
-"""What is done to a pod that must leave: mark it, tell people, delete it.
+"""What is done to a pod that must leave: write it down, mark it, tell people, delete it.
 
-One pod costs a GET, a PATCH and a DELETE. The uid guards every step against a new pod that took the
-old one's name.
+One pod costs a GET, a PATCH and a DELETE, and the record of it. The uid guards every step against a
+new pod that took the old one's name. A pod whose budgets have a say is not deleted but evicted: the
+server asks the budgets, and marks it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Any
@@ -14,13 +16,16 @@ from typing import Any
 import msgspec
 
 from sully.client.events import EventRecorder, Reference
-from sully.client.options import DeleteOptions, PatchType
+from sully.client.objects import key_of
+from sully.client.options import DeleteOptions, PatchType, WriteOptions
 from sully.client.transport import Key, Kind, Transport
-from sully.machinery.errors import NotFound
+from sully.controllers.eviction.records import Records
+from sully.domain.eviction import Evict
+from sully.machinery.errors import NotFound, TooManyRequests
 from sully.machinery.meta import Wire
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
-from sully.views.kinds import PodMetadata
+from sully.views.kinds import Pod, PodMetadata
 
 REASON = "DeviceTaintManagerEviction"
 CONDITION = {
@@ -61,6 +66,7 @@ class MarkedPod(Wire, frozen=True, kw_only=True):
 
 
 PODS: Kind[MarkedPod] = Kind("", "v1", "pods", "Pod", MarkedPod)
+EVICTIONS: Kind[dict[str, Any]] = PODS.read_as(dict)
 
 
 class Outcome(Enum):
@@ -72,40 +78,112 @@ class Outcome(Enum):
     GONE = "gone"
     SPARED = "spared"
     """While we looked, the reason went away."""
+    REFUSED = "refused"
+    """A budget does not allow it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """A pod that is to leave, and why."""
+
+    pod: Pod
+    verdict: Evict
+    still: Callable[[], bool]
+    """Says whether that is so at the moment of the question."""
+    within_budget: bool = False
+    """Whether its budgets have a say."""
+
+    @property
+    def key(self) -> Key:
+        """Return which pod it is."""
+        return key_of(self.pod)
+
+    @property
+    def uid(self) -> str:
+        """Return which pod of that name it is."""
+        return self.pod.metadata.uid
 
 
 class Evictor:
     """Makes pods leave."""
 
-    def __init__(self, transport: Transport, recorder: EventRecorder, clock: Clock) -> None:
+    def __init__(
+        self, transport: Transport, recorder: EventRecorder, clock: Clock, records: Records
+    ) -> None:
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
+        self._records = records
 
-    async def evict(self, key: Key, uid: str, still: Callable[[], bool]) -> Outcome:
-        """Delete a pod as long as `still` says so; errors other than its absence rise."""
+    async def evict(self, departure: Departure) -> Outcome:
+        """Make a pod leave as long as it still has to; errors other than its absence rise."""
+        found = await self._look(departure)
+        if isinstance(found, Outcome):
+            return found
+        if departure.within_budget and not await self._ask_budgets(departure, dry_run=True):
+            return Outcome.REFUSED
+        await self._records.write(departure.key, departure.pod, departure.verdict)
+        outcome = Outcome.SPARED
+        if departure.still():
+            outcome = await self._remove(departure, marked=found.marked)
+        if outcome is Outcome.EVICTED:
+            self._records.close(departure.key)
+        else:
+            await self._records.withdraw(departure.key)
+        return outcome
+
+    def cancel(self, key: Key, uid: str) -> None:
+        """Tell people that a pod stays after all."""
+        self._say(key, uid, "Cancelling deletion")
+
+    async def _look(self, departure: Departure) -> MarkedPod | Outcome:
+        """Return the pod as it is, or what became of it."""
         try:
-            pod = await self._transport.get(PODS, key)
+            pod = await self._transport.get(PODS, departure.key)
         except NotFound:
             return Outcome.GONE
-        if pod.metadata.uid != uid:
+        if pod.metadata.uid != departure.uid:
             return Outcome.GONE
         if pod.metadata.deletion_timestamp is not None:
             return Outcome.LEAVING
-        if not still():
-            return Outcome.SPARED
+        return pod if departure.still() else Outcome.SPARED
+
+    async def _remove(self, departure: Departure, *, marked: bool) -> Outcome:
+        key, uid = departure.key, departure.uid
         self._say(key, uid, "Marking for deletion")
         try:
-            if not pod.marked:
+            if departure.within_budget:
+                self._note_sent(key)
+                gone = await self._ask_budgets(departure, dry_run=False)
+                return Outcome.EVICTED if gone else Outcome.REFUSED
+            if not marked:
                 await self._mark(key, uid)
+            self._note_sent(key)
             await self._transport.delete(PODS, key, DeleteOptions(uid=uid))
         except NotFound:
             return Outcome.GONE
         return Outcome.EVICTED
 
-    def cancel(self, key: Key, uid: str) -> None:
-        """Tell people that a pod stays after all."""
-        self._say(key, uid, "Cancelling deletion")
+    def _note_sent(self, key: Key) -> None:
+        known = self._records.open(key)
+        if known is not None:
+            known.sent = True
+
+    async def _ask_budgets(self, departure: Departure, *, dry_run: bool) -> bool:
+        """Evict a pod, or try whether that would be allowed; say whether it is."""
+        key = departure.key
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "deleteOptions": {"preconditions": {"uid": departure.uid}},
+        }
+        try:
+            options = WriteOptions(dry_run=dry_run)
+            await self._transport.create(EVICTIONS, body, "eviction", options)
+        except TooManyRequests:
+            return False
+        return True
 
     async def _mark(self, key: Key, uid: str) -> None:
         condition = CONDITION | {"lastTransitionTime": format_time(self._clock.now())}

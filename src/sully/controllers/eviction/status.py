@@ -1,14 +1,15 @@
-"""Keeps the status of rules: how many pods must leave, and how many left.
+"""Keeps the status of rules: how many pods must leave, how many left, and what a rule would do.
 
 The first word comes at once after a rule was made or changed. After that Kubernetes waits ten
 seconds after each eviction before it speaks again; we speak at once, but at most once a second, so
-that whoever waits for the end of an eviction knows within a second.
+that whoever waits for the end of an eviction knows within a second. What is said is put together in
+conditions.py.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,18 +17,37 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.client.events import EventRecorder, reference
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
+from sully.controllers.eviction.conditions import (
+    Said,
+    evicted_so_far,
+    find,
+    fitting,
+    stands,
+    trouble,
+    written,
+)
+from sully.controllers.eviction.outlook import Outlook
+from sully.controllers.eviction.previews import Previews
+from sully.controllers.eviction.records import rules_in
+from sully.controllers.eviction.requests import Requests
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.eviction import EVICTING, Reason
-from sully.domain.evictionstatus import CONDITION, Counts, Report, report
+from sully.domain.eviction import Reason
+from sully.domain.evictionstatus import (
+    CONDITION,
+    EVICTED,
+    PAUSED,
+    PREVIEW,
+    SELECTOR_PROBLEM,
+    Counts,
+    Report,
+    evicted,
+    paused,
+    report,
+)
 from sully.domain.taints import NONE
-from sully.machinery.meta import Condition
-from sully.machinery.timestamps import format_time
-from sully.runtime.clock import Clock
 from sully.views.changes import Change
-from sully.views.exposures import Exposures, Problem
+from sully.views.exposures import Problem
 from sully.views.kinds import RULES
-
-SELECTOR_PROBLEM = "sully.dev/SelectorProblem"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,45 +62,24 @@ REFERENCE = Pace(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
 PROMPT = Pace(delay=timedelta(0), interval=timedelta(seconds=1))
 
 
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What a status says of one generation of a rule."""
-
-    generation: int
-    report: Report
-    trouble: Report | None = None
-
-
 @dataclass(slots=True)
 class _State:
     """What is known of a rule since the controller started."""
 
     uid: str
     evicted: int = 0
+    """By this process; `lasting` also counts what earlier ones began."""
+    lasting: int = 0
+    before: int | None = None
+    """How many had left when the process began; None until someone asks."""
     look_at: datetime | None = None
     """When to look at it next; None when nothing happened since the last look."""
-    said: _Said | None = None
+    seen: int = 0
+    """The generation that was last looked at."""
+    said: Said | None = None
     said_at: datetime | None = None
+    times: dict[str, datetime] = field(default_factory=dict)
     warned: frozenset[str] = frozenset()
-
-
-class Requests:
-    """A source of keys that a controller asks for by itself."""
-
-    def __init__(self) -> None:
-        self._asked: list[Callable[[Key], None]] = []
-
-    def add(self, key: Key) -> None:
-        """Have a key looked at."""
-        for add in self._asked:
-            add(key)
-
-    def enqueue(
-        self, add: Callable[[Key], None], _: Callable[[Key], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add the keys that are asked for to a queue."""
-        self._asked.append(add)
-        return lambda: self._asked.remove(add)
 
 
 class RuleStatuses:
@@ -89,54 +88,66 @@ class RuleStatuses:
     name = "device-taint-rule-status"
 
     def __init__(
-        self,
-        *,
-        exposures: Exposures,
-        transport: Transport,
-        recorder: EventRecorder,
-        clock: Clock,
-        manager: str,
-        pace: Pace = PROMPT,
+        self, outlook: Outlook, transport: Transport, recorder: EventRecorder, manager: str
     ) -> None:
-        self._exposures = exposures
+        self._exposures = outlook.exposures
+        self._records = outlook.records
+        self._clock = outlook.clock
+        self._ours = not outlook.options.strict
+        self._pace = PROMPT if self._ours else REFERENCE
         self._transport = transport
         self._recorder = recorder
-        self._clock = clock
         self._options = WriteOptions(field_manager=manager, force=True)
-        self._pace = pace
         self._states: dict[str, _State] = {}
         self._requests = Requests()
+        self._previews = Previews(self._clock)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for rules and what they select, and for pods that leave because of them."""
         yield Watch(self._exposures.inventory, self._touched)
         yield Watch(self._requests, lambda key: (key,))
+        if self._ours:
+            yield Watch(self._exposures.usage, lambda _: self._previews.touched())
 
     def _touched(self, change: Change) -> Iterator[Key]:
         for each in change.rules:
             for rule in (each.old, each.new):
                 if rule is not None:
                     yield Key("", rule.metadata.name)
+            if self._ours:
+                self._previews.follow(each)
             if each.new is not None:
                 self._of(each.new).look_at = self._clock.now()
         if not change.rules:
             for rule in self._exposures.inventory.content_rules():
                 self._look_later(rule.metadata.name, self._of(rule))
+        yield from self._previews.touched()
 
-    def concern(self, reasons: Iterable[Reason]) -> None:
+    def concern(self, reasons: tuple[Reason, ...]) -> None:
         """Note that a pod must leave, or need not any more, because of these rules."""
-        for name, uid in _rules(reasons):
+        for name, uid in rules_in(reasons):
             self._look_later(name, self._state(name, uid))
 
-    def evicted(self, reasons: Iterable[Reason]) -> None:
-        """Count a pod that left because of these rules."""
-        for name, uid in _rules(reasons):
+    def evicted(self, rules: Iterable[tuple[str, str]], *, now: bool = True) -> None:
+        """Count a pod that left because of these rules, now or in an earlier process."""
+        for name, uid in rules:
             state = self._state(name, uid)
-            state.evicted += 1
+            state.evicted += now
+            state.lasting += 1
             self._look_later(name, state)
+
+    def lags(self, reasons: tuple[Reason, ...]) -> bool:
+        """Say whether one of these rules was made or changed and has not been looked at since."""
+        for name, uid in rules_in(reasons):
+            rule = self._exposures.inventory.rule(name)
+            if rule is not None and self._state(name, uid).seen != rule.metadata.generation:
+                return True
+        return False
 
     async def reconcile(self, key: Key) -> Result:
         """Write the status of a rule if it is time and there is something new to say."""
+        if not key.name:
+            return self._look_at_previews()
         rule = self._exposures.inventory.rule(key.name)
         if rule is None:
             self._states.pop(key.name, None)
@@ -156,6 +167,17 @@ class RuleStatuses:
             raise
         return DONE
 
+    def _look_at_previews(self) -> Result:
+        """Have all rules looked at that say what they would do, but not too often."""
+        wait = self._previews.wait()
+        if wait:
+            return Result(requeue_after=wait)
+        for name in self._previews.due():
+            rule = self._exposures.inventory.rule(name)
+            if rule is not None:
+                self._look_later(name, self._of(rule))
+        return DONE
+
     def _look_later(self, name: str, state: _State) -> None:
         later = self._clock.now() + self._pace.delay
         state.look_at = min(state.look_at, later) if state.look_at is not None else later
@@ -173,86 +195,55 @@ class RuleStatuses:
 
     def _quiet_until(self, rule: DeviceTaintRule, state: _State, now: datetime) -> datetime:
         """Return until when nothing more is to be said about this generation of a rule."""
-        said, found = state.said or _stands(rule), _condition(rule)
+        said, found = state.said or stands(rule), find(rule, CONDITION)
         spoken = state.said_at or (found.last_transition_time if found is not None else None)
         if spoken is None or said is None or said.generation != rule.metadata.generation:
             return now
         return spoken + self._pace.interval
 
     async def _look(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
-        said = self._report(rule, state)
+        state.seen = rule.metadata.generation
+        before = state.said or stands(rule)
+        news = Said(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
+        if news != before:
+            body = {
+                "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
+                "status": {"conditions": written(rule, news, before, state.times, now)},
+            }
+            await self._transport.apply(RULES, body, self._options, "status")
+            state.said_at = now
+        state.said = news
+
+    def _reports(self, rule: DeviceTaintRule, state: _State) -> Iterator[tuple[str, Report | None]]:
+        yield CONDITION, self._progress(rule, state)
+        if not self._ours:
+            return
+        yield EVICTED, evicted(self._lasting(rule, state))
+        yield PAUSED, paused(self._exposures.pause_reason(rule))
         problems = list(self._exposures.problems(rule))
         self._warn(rule, state, problems)
-        trouble = _trouble(problems)
-        news = _Said(rule.metadata.generation, said, trouble)
-        if news == (state.said or _stands(rule)):
-            return
-        conditions = [_written(CONDITION, said, rule, now)]
-        if trouble is not None:
-            conditions.append(_written(SELECTOR_PROBLEM, trouble, rule, now))
-        body = {
-            "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
-            "status": {"conditions": conditions},
-        }
-        await self._transport.apply(RULES, body, self._options, "status")
-        state.said, state.said_at = news, now
+        yield SELECTOR_PROBLEM, trouble(problems)
+        if rule.spec.taint.effect == NONE:
+            yield PREVIEW, self._previews.of(rule, self._exposures)
 
-    def _report(self, rule: DeviceTaintRule, state: _State) -> Report:
+    def _progress(self, rule: DeviceTaintRule, state: _State) -> Report:
         effect, generation = rule.spec.taint.effect, rule.metadata.generation
         if effect == NONE and state.said is not None and state.said.generation == generation:
             # The text promises not to be updated.
-            return state.said.report
-        if effect not in (NONE, *EVICTING):
+            return state.said.reports[CONDITION]
+        effects = self._exposures.terms.effects
+        if effect not in (NONE, *effects):
             # Nothing is counted of what nothing is said about.
             return report(effect, Counts(evicted=state.evicted))
-        return report(effect, self._exposures.counts(rule, evicted=state.evicted))
+        return report(effect, self._exposures.counts(rule, evicted=state.evicted), effects)
+
+    def _lasting(self, rule: DeviceTaintRule, state: _State) -> int:
+        if state.before is None:
+            state.before = max(evicted_so_far(rule), self._records.evicted_by(state.uid))
+        return state.before + state.lasting
 
     def _warn(self, rule: DeviceTaintRule, state: _State, problems: list[Problem]) -> None:
         texts = frozenset(each.choice.problem for each in problems if each.choice.own)
         for text in sorted(texts - state.warned):
             self._recorder.event(reference(RULES, rule), "Warning", "CELRuntimeError", text)
         state.warned = texts
-
-
-def _rules(reasons: Iterable[Reason]) -> set[tuple[str, str]]:
-    return {
-        (reason.taint.origin.name, reason.rule) for reason in reasons if reason.rule is not None
-    }
-
-
-def _condition(rule: DeviceTaintRule, type_: str = CONDITION) -> Condition | None:
-    return next((each for each in rule.status.conditions if each.type == type_), None)
-
-
-def _stands(rule: DeviceTaintRule) -> _Said | None:
-    """Return what the status said before we started, in the form of what we would say."""
-    found, trouble = _condition(rule), _condition(rule, SELECTOR_PROBLEM)
-    if found is None:
-        return None
-    return _Said(
-        found.observed_generation, _read(found), _read(trouble) if trouble is not None else None
-    )
-
-
-def _read(condition: Condition) -> Report:
-    return Report(condition.status, condition.reason, condition.message)
-
-
-def _trouble(problems: list[Problem]) -> Report | None:
-    if not problems:
-        return None
-    first = problems[0]
-    devices = "1 device" if len(problems) == 1 else f"{len(problems)} devices"
-    text = f"{devices} not selected because of errors: {first.device}: {first.choice.problem}"
-    return Report("True", "SelectorFailed", text)
-
-
-def _written(type_: str, said: Report, rule: DeviceTaintRule, now: datetime) -> dict[str, Any]:
-    return {
-        "type": type_,
-        "status": said.status,
-        "reason": said.reason,
-        "message": said.message,
-        "observedGeneration": rule.metadata.generation,
-        "lastTransitionTime": format_time(now),
-    }

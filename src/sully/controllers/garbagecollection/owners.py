@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
+from sully.client.discovery import Served
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.garbagecollection.graph import Graph
 from sully.domain.ownership import Owned, Standing
 from sully.machinery.errors import NotFound
 from sully.machinery.meta import OwnerReference
-from sully.machinery.scheme import Scheme
 
 REMEMBERED = 500
 _Place = tuple[OwnerReference, str]
@@ -40,27 +40,26 @@ class Kinds:
         return kind if known else None
 
 
-def collected_kinds(scheme: Scheme) -> Kinds:
+def collected_kinds(served: Iterable[Served]) -> Kinds:
     """Return all kinds that can be watched and deleted; events own nothing and expire anyway."""
     kinds: list[Kind[Owned]] = []
-    served: dict[str, set[str]] = {}
-    for resource in scheme.resources():
-        names = [version.name for version in resource.versions if version.enabled]
-        usable = {"list", "watch", "delete", "patch"} <= set(resource.verbs)
-        if not names or not usable or resource.storage or resource.storage_key == "events":
+    versions: dict[str, set[str]] = {}
+    for each in served:
+        usable = each.verbs >= {"list", "watch", "delete", "patch"}
+        if not usable or each.alias or (each.group, each.plural) == ("", "events"):
             continue
-        served[f"{resource.group}/{resource.kind}"] = set(names)
+        versions[f"{each.group}/{each.kind}"] = set(each.versions)
         kinds.append(
             Kind(
-                resource.group,
-                names[0],
-                resource.plural,
-                resource.kind,
+                each.group,
+                each.versions[0],
+                each.plural,
+                each.kind,
                 Owned,
-                namespaced=resource.namespaced,
+                namespaced=each.namespaced,
             )
         )
-    return Kinds(kinds, served)
+    return Kinds(kinds, versions)
 
 
 class Owners:

@@ -10,23 +10,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from sully.client.discovery import Served
 from sully.client.options import DeleteOptions
 from sully.client.transport import Kind, Transport
 from sully.controllers.kinds import Item
 from sully.controllers.namespaces.conditions import Remainder, remainder
 from sully.machinery.errors import ApiError
-from sully.machinery.scheme import Scheme
 
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 
 
-def namespaced_kinds(scheme: Scheme) -> Iterable[Kind[Item]]:
+def namespaced_kinds(served: Iterable[Served]) -> Iterable[Kind[Item]]:
     """Yield all kinds that live in namespaces; another shape of the same objects counts once."""
-    for resource in scheme.resources():
-        version = next((each for each in resource.versions if each.enabled), None)
-        deletable = {"list", "deletecollection"} <= set(resource.verbs)
-        if resource.namespaced and deletable and version is not None and not resource.storage:
-            yield Kind(resource.group, version.name, resource.plural, resource.kind, Item)
+    for each in served:
+        if each.namespaced and not each.alias and each.verbs >= {"list", "deletecollection"}:
+            yield Kind(each.group, each.versions[0], each.plural, each.kind, Item)
 
 
 class Content:

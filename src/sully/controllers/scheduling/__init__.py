@@ -1,5 +1,5 @@
 """Owns giving pods a node and their claims devices, and saying why a pod has none.
 
 Never decides by itself which node or device: that is `domain/scheduling` and `domain/allocation`.
-Start at controller.py (one pod at a time), then binder.py (what is written); wiring.py adds both.
+Start at controller.py (one pod at a time), then judging.py, then binder.py (what is written).
 """

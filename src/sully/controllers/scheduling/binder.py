@@ -1,4 +1,4 @@
-"""Writes what was decided about pods: claims, then the binding; or the condition that says why not.
+"""Writes what was decided about pods: claims, then the binding; or, by telling.py, why not.
 
 Many pods are written at the same time, each by one worker. A write that fails for a while is tried
 again with the same decision; one that is refused gives back what was taken, and the pod is looked
@@ -8,23 +8,36 @@ at again after a delay.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.client.events import EventRecorder, reference
 from sully.client.informer import Informer
 from sully.client.objects import key_of
-from sully.client.options import PatchType
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.scheduling.claims import ClaimWriter, OvertakenError
 from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.devices import Devices
 from sully.controllers.scheduling.kinds import PODS
-from sully.controllers.scheduling.outbox import Again, ClaimWrite, Outbox, Placement, Refusal
+from sully.controllers.scheduling.metrics import ERROR as ERRED
+from sully.controllers.scheduling.metrics import SchedulerMetrics
+from sully.controllers.scheduling.outbox import (
+    Again,
+    ClaimWrite,
+    ExtendedWrite,
+    Outbox,
+    Placement,
+    Refusal,
+    Tidy,
+)
 from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.readiness import Readiness, deadline, readiness, waits
+from sully.controllers.scheduling.telling import Teller
+from sully.domain.scheduling import account as accounts
 from sully.domain.scheduling.decisions import ERROR, Concern, Refuse
+from sully.domain.scheduling.extended import mapping_status
 from sully.domain.scheduling.messages import before_binding
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import (
@@ -36,13 +49,11 @@ from sully.machinery.errors import (
     Timeout,
     TooManyRequests,
 )
-from sully.machinery.timestamps import format_time
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 
 WORKERS = 32
 BACKOFF = Backoff(base=1.0, cap=10.0, jitter=0.0)
-CONDITION = "PodScheduled"
 _PASSING = (TooManyRequests, ServiceUnavailable, InternalError, Timeout)
 
 
@@ -62,8 +73,9 @@ class Binder:
         writer: ClaimWriter,
         transport: Transport,
         recorder: EventRecorder,
+        teller: Teller,
         clock: Clock,
-        strict: bool = False,
+        metrics: SchedulerMetrics,
     ) -> None:
         self._outbox = outbox
         self._queue = queue
@@ -73,8 +85,9 @@ class Binder:
         self._writer = writer
         self._transport = transport
         self._recorder = recorder
+        self._teller = teller
         self._clock = clock
-        self._strict = strict
+        self._metrics = metrics
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for decisions, and for reports about devices that a pod waits for."""
@@ -98,21 +111,30 @@ class Binder:
             case Placement():
                 return await self._place(key, decision)
             case Refusal():
-                await self._refuse(key, decision)
+                result = await self._refuse(key, decision)
+                if result is not DONE:
+                    return result
             case Again():
                 self._queue.touch(key)
+            case Tidy(pod):
+                await self._teller.tidy(key, pod)
         self._outbox.done(key, decision)
         return DONE
 
     # Placing
 
     async def _place(self, key: Key, placement: Placement) -> Result:
+        claims: list[ResourceClaim] = []
         try:
-            claims = [await self._reserve(placement.pod, each) for each in placement.claims]
+            for write in placement.claims:
+                claims.append(await self._reserve(placement.pod, write))  # noqa: PERF401 - those before a failure must be known
+            if placement.extended is not None:
+                claims.append(await self._extend(placement.pod, placement.extended))
         except _PASSING:
             raise
         except (OvertakenError, ApiError) as error:
-            return await self._give_up(key, placement, before_binding(str(error)))
+            message = before_binding(str(error))
+            return await self._give_up(key, placement, message, reserved=claims)
         match readiness(claims):
             case Readiness.FAILED:
                 return await self._not_ready(key, placement, "device binding failed")
@@ -126,6 +148,25 @@ class Binder:
         claim = await self._writer.reserve(pod, write, known or write.claim)
         if write.allocation is not None:
             self._devices.written(claim)
+        return claim
+
+    async def _extend(self, pod: Pod, extended: ExtendedWrite) -> ResourceClaim:
+        """Create the claim for extended resources, and tell the pod of it."""
+        try:
+            created = await self._writer.create(extended)
+        except ApiError:
+            self._metrics.created_claim(success=False)
+            raise
+        self._metrics.created_claim(success=True)
+        self._devices.adopt(extended.claim.metadata.uid, created)
+        write = ClaimWrite(created, extended.allocation, extended.record)
+        claim = await self._reserve(pod, write)
+        status = mapping_status(extended.mappings, created.metadata.name)
+        patch = {
+            "metadata": {"uid": pod.metadata.uid},
+            "status": {"extendedResourceClaimStatus": status},
+        }
+        await self._transport.patch(PODS, key_of(pod), patch, subresource="status")
         return claim
 
     async def _bind(self, key: Key, placement: Placement) -> Result:
@@ -145,9 +186,13 @@ class Binder:
                 # A pod that is gone, or went elsewhere: who keeps claims sees to them.
                 kept = not isinstance(error, Conflict | NotFound)
                 text = f"binding rejected: {error}"
-                return await self._give_up(key, placement, text, unreserve=kept)
+                reserved = [each.claim for each in placement.claims] if kept else []
+                return await self._give_up(key, placement, text, reserved=reserved)
         text = f"Successfully assigned {key} to {node}"
         self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", text)
+        self._metrics.bound(pod, placement.look, self._clock.monotonic())
+        if key in self._outbox.accounted or pod.condition(accounts.CONDITION) is not None:
+            await self._teller.tidy(key, pod)
         self._outbox.done(key, placement)
         return DONE
 
@@ -175,56 +220,51 @@ class Binder:
             alone = claim is not None and len(claim.status.reserved_for) <= 1
             if claim is not None and alone and waits(claim):
                 await self._writer.deallocate(claim)
-        return await self._give_up(key, placement, before_binding(why))
+        reserved = [each.claim for each in placement.claims]
+        return await self._give_up(key, placement, before_binding(why), reserved=reserved)
 
     async def _give_up(
-        self, key: Key, placement: Placement, message: str, *, unreserve: bool = True
+        self,
+        key: Key,
+        placement: Placement,
+        message: str,
+        *,
+        reserved: Iterable[ResourceClaim],
     ) -> Result:
-        if unreserve:
-            for write in placement.claims:
-                await self._writer.unreserve(placement.pod, write.claim)
+        """Give back what was taken. Claims that we did not get to are somebody else's matter."""
+        for claim in reserved:
+            await self._writer.unreserve(placement.pod, claim)
+        if placement.extended is not None:
+            await self._discard(key, placement.pod, placement.extended)
         # In one step: what is free again must not be written by a second attempt at this.
         for write in placement.claims:
             self._devices.abandon(write.claim.metadata.uid)
         self._cluster.vacate(placement.pod.metadata.uid)
         self._outbox.replace(key, Again())
         self._queue.wake(Concern.DEVICES | Concern.ROOM)
-        await self._refuse(key, Refusal(placement.pod, Refuse(message, ERROR)))
+        self._metrics.attempted(
+            placement.pod, ERRED, self._clock.monotonic() - placement.look.began
+        )
+        await self._teller.tell(key, Refusal(placement.pod, Refuse(message, ERROR)))
         return AGAIN
 
-    # Refusing
+    async def _discard(self, key: Key, pod: Pod, extended: ExtendedWrite) -> None:
+        """Take back the claim for extended resources, as far as it came."""
+        uid = await self._writer.discard(extended.claim)
+        self._devices.abandon(extended.claim.metadata.uid)
+        if not uid:
+            return
+        self._devices.abandon(uid)
+        patch = {
+            "metadata": {"uid": pod.metadata.uid},
+            "status": {"extendedResourceClaimStatus": None},
+        }
+        with suppress(NotFound, Conflict):
+            await self._transport.patch(PODS, key, patch, subresource="status")
 
-    async def _refuse(self, key: Key, refusal: Refusal) -> None:
+    async def _refuse(self, key: Key, refusal: Refusal) -> Result:
         if refusal.deallocate is not None:
             await self._writer.deallocate(refusal.deallocate)
-        pod, why = refusal.pod, refusal.why
-        known = pod.condition(CONDITION)
-        said = known is not None and (known.status, known.reason, known.message) == (
-            "False",
-            why.reason,
-            why.message,
-        )
-        if not said:
-            try:
-                await self._mark(key, pod, why)
-            except (NotFound, Conflict):
-                # The pod is gone, or another one has its name.
-                return
-        if not said or self._strict:
-            about = reference(PODS, pod)
-            self._recorder.event(about, "Warning", "FailedScheduling", why.message)
-
-    async def _mark(self, key: Key, pod: Pod, why: Refuse) -> None:
-        known = pod.condition(CONDITION)
-        since = (
-            known.last_transition_time if known is not None and known.status == "False" else None
-        )
-        condition = {
-            "type": CONDITION,
-            "status": "False",
-            "reason": why.reason,
-            "message": why.message,
-            "lastTransitionTime": format_time(since or self._clock.now()),
-        }
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"conditions": [condition]}}
-        await self._transport.patch(PODS, key, patch, PatchType.STRATEGIC, "status")
+        if refusal.delete is not None:
+            await self._writer.discard(refusal.delete)
+        return await self._teller.tell(key, refusal)

@@ -6,6 +6,7 @@ gives up if it is no longer what the decision was about.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 
 from msgspec.structs import replace
@@ -17,14 +18,15 @@ from sully.api.resource.claim_types import (
     ResourceClaimStatus,
 )
 from sully.client.objects import key_of
-from sully.client.options import PatchType
+from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key, Transport
-from sully.controllers.scheduling.outbox import ClaimWrite
+from sully.controllers.scheduling.outbox import ClaimWrite, ExtendedWrite
+from sully.domain.allocation.exclusion import IN_USE
 from sully.domain.claims import FINALIZER
 from sully.domain.holding import reserved_for
 from sully.domain.rules import ALLOCATED_ATTRIBUTES
 from sully.domain.scheduling.objects import Pod
-from sully.machinery.errors import Conflict, NotFound
+from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.runtime.clock import Clock
 from sully.views.kinds import CLAIMS
 
@@ -49,7 +51,9 @@ class ClaimWriter:
         for _ in range(TRIES):
             try:
                 return await self._reserve(pod, write, known)
-            except (Conflict, NotFound):
+            except (Conflict, NotFound) as error:
+                if _is_in_use(error):
+                    raise OvertakenError(str(error)) from error
                 known = await self._fresh(key)
         raise OvertakenError(f"claim {key} keeps changing")
 
@@ -78,7 +82,7 @@ class ClaimWriter:
         if FINALIZER not in metadata.finalizers:
             metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
         if record:
-            annotations = {**metadata.annotations, ALLOCATED_ATTRIBUTES: record}
+            annotations = _with_record(metadata.annotations, record)
             metadata = replace(metadata, annotations=annotations)
         if metadata == claim.metadata:
             return claim
@@ -89,6 +93,43 @@ class ClaimWriter:
             return allocation
         now: datetime = self._clock.now().replace(microsecond=0)
         return replace(allocation, allocation_timestamp=now)
+
+    async def create(self, extended: ExtendedWrite) -> ResourceClaim:
+        """Create the claim for a pod's extended resources; again, if that went unanswered."""
+        metadata = replace(
+            extended.claim.metadata,
+            uid="",
+            finalizers=(FINALIZER,),
+            annotations=_with_record(extended.claim.metadata.annotations, extended.record),
+        )
+        claim = replace(extended.claim, metadata=metadata)
+        try:
+            return await self._transport.create(CLAIMS, claim)
+        except AlreadyExists as error:
+            found = await self._fresh(key_of(claim))
+            if not _same_owner(found, claim):
+                raise OvertakenError(str(error)) from error
+            return found
+
+    async def discard(self, claim: ResourceClaim) -> str:
+        """Delete a claim for extended resources; return its uid, or nothing if there is none."""
+        for _ in range(TRIES):
+            try:
+                found = await self._transport.get(CLAIMS, key_of(claim))
+                if not _same_owner(found, claim):
+                    return ""
+                left = [each for each in found.metadata.finalizers if each != FINALIZER]
+                seen = {"resourceVersion": found.metadata.resource_version}
+                patch = {"metadata": {**seen, "finalizers": left or None}}
+                await self._transport.patch(CLAIMS, key_of(claim), patch)
+                options = DeleteOptions(uid=found.metadata.uid)
+                await self._transport.delete(CLAIMS, key_of(claim), options)
+            except Conflict:
+                continue
+            except NotFound:
+                return ""
+            return found.metadata.uid
+        return ""
 
     async def unreserve(self, pod: Pod, claim: ResourceClaim) -> None:
         """Take a reservation back; the devices stay with the claim."""
@@ -110,6 +151,21 @@ class ClaimWriter:
         except (Conflict, NotFound):
             # Its pod hears of what changed and is looked at again.
             return
+
+
+def _with_record(annotations: Mapping[str, str], record: str) -> dict[str, str]:
+    return {**annotations, **({ALLOCATED_ATTRIBUTES: record} if record else {})}
+
+
+def _is_in_use(error: ApiError) -> bool:
+    """Say whether the server refuses devices that another claim got in the meantime."""
+    causes = (error.details or {}).get("causes") or ()
+    return any(each.get("reason") == IN_USE for each in causes)
+
+
+def _same_owner(first: ResourceClaim, second: ResourceClaim) -> bool:
+    owners = first.metadata.controller(), second.metadata.controller()
+    return owners[0] is not None and owners[1] is not None and owners[0].uid == owners[1].uid
 
 
 def _check(write: ClaimWrite, claim: ResourceClaim) -> None:

@@ -6,7 +6,7 @@ A pod counts from the moment a node was chosen for it, so that the next pod find
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
 
 from sully.domain.allocation.nodes import Node as Spot
 from sully.domain.scheduling.filters import NodeState
@@ -25,14 +25,21 @@ class Cluster:
         """By uid: the node, and what the pod takes of it."""
         self._order: list[tuple[int, str]] = []
         self._loads: dict[str, int] = {}
+        self.version = 0
+        """Another one after every change."""
+        self._listeners: list[Callable[[str], None]] = []
 
     def __len__(self) -> int:
         """Return how many nodes there are."""
         return len(self._nodes)
 
-    def by_load(self) -> Iterator[NodeState]:
-        """Yield the nodes, the emptiest first; equally empty ones by name."""
-        return (self._nodes[name] for _, name in self._order)
+    def by_load(self, but: Container[str] = ()) -> Iterator[NodeState]:
+        """Yield the nodes but these, the emptiest first; equally empty ones by name."""
+        return (self._nodes[name] for _, name in self._order if name not in but)
+
+    def on_gain(self, listener: Callable[[str], None]) -> None:
+        """Tell of every node that is new, that changed, or that a pod has left."""
+        self._listeners.append(listener)
 
     def get(self, name: str) -> NodeState | None:
         """Return a node, or None."""
@@ -40,14 +47,17 @@ class Cluster:
 
     def put(self, node: Node) -> None:
         """Take a node, new or changed."""
+        self.version += 1
         name = node.metadata.name
         room = self._rooms.setdefault(name, Room())
         room.allocatable = amounts(node.status.allocatable)
         self._nodes[name] = NodeState(node, Spot(name, node.metadata.labels), room)
         self._rank(name)
+        self._tell(name)
 
     def remove(self, name: str) -> None:
         """Drop a node."""
+        self.version += 1
         self._nodes.pop(name, None)
         self._unrank(name)
         room = self._rooms.get(name)
@@ -59,6 +69,7 @@ class Cluster:
         if self._pods.get(uid) == (node, requests):
             return
         self.vacate(uid)
+        self.version += 1
         self._pods[uid] = (node, requests)
         self._rooms.setdefault(node, Room()).add(requests)
         self._rank(node)
@@ -68,13 +79,19 @@ class Cluster:
         found = self._pods.pop(uid, None)
         if found is None:
             return False
+        self.version += 1
         node, requests = found
         room = self._rooms[node]
         room.add(requests, -1)
         self._rank(node)
+        self._tell(node)
         if not room.pods and node not in self._nodes:
             del self._rooms[node]
         return True
+
+    def _tell(self, name: str) -> None:
+        for listener in self._listeners:
+            listener(name)
 
     def _rank(self, name: str) -> None:
         if name not in self._nodes:

@@ -13,6 +13,7 @@ from sully.api.resource.claim_types import AllocationResult, ResourceClaim
 from sully.api.resource.types import ResourceSlice
 from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.requests import claim_key
 from sully.domain.devices import EffectiveDevice
 from sully.domain.pools import DeviceId, PoolId, pool_of
 from sully.domain.rules import sourced
@@ -47,16 +48,18 @@ class Shelf:
         pool = self._inventory.pool(id_)
         if pool is None or pool.generation != slice_.spec.pool.generation:
             return
+        merged = self._inventory.devices(id_)
         for device in slice_.spec.devices:
-            found = self._inventory.device(DeviceId(*id_, device.name))
-            # By name: a device that did not change is remembered with an older state of its slice.
-            if found and found.published.slice.metadata.name == slice_.metadata.name:
+            found = merged.get(device.name)
+            # A name that stands in two slices is one device, that of the first.
+            if found and found.published.slice is slice_:
                 yield found
 
 
 @dataclass(slots=True)
 class _InFlight:
     allocation: AllocationResult
+    holder: str
     version: int | None = None
     """The version in which it was written, once it was."""
 
@@ -89,10 +92,18 @@ class Devices:
 
     def assume(self, claim: ResourceClaim, allocation: AllocationResult) -> None:
         """Count an allocation that is going to be written."""
-        uid = claim.metadata.uid
-        self._in_flight[uid] = _InFlight(allocation)
-        self._versions[uid] = int(claim.metadata.resource_version)
-        self.ledger.take(allocation)
+        uid, holder = claim.metadata.uid, claim_key(claim)
+        self._in_flight[uid] = _InFlight(allocation, holder)
+        self._versions[uid] = int(claim.metadata.resource_version or 0)
+        self.ledger.take(allocation, holder)
+
+    def adopt(self, uid: str, claim: ResourceClaim) -> None:
+        """Go on counting an allocation under the uid that its claim got when it was created."""
+        if uid in self._in_flight:
+            self._in_flight[claim.metadata.uid] = self._in_flight.pop(uid)
+            self._versions[claim.metadata.uid] = max(
+                self._versions.pop(uid), int(claim.metadata.resource_version)
+            )
 
     def written(self, claim: ResourceClaim) -> None:
         """Note that the API has an allocation; it counts as ours until we have seen it there."""
@@ -111,16 +122,16 @@ class Devices:
         entry = self._in_flight.pop(uid, None)
         self._versions.pop(uid, None)
         if entry is not None:
-            self.ledger.release(entry.allocation)
+            self.ledger.release(entry.allocation, entry.holder)
 
     def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> bool:
         """Take a change of a claim; say whether devices became free."""
         before, after = _allocation(old), _allocation(new)
         if before != after:
-            if after is not None:
-                self.ledger.take(after)
-            if before is not None:
-                self.ledger.release(before)
+            if after is not None and new is not None:
+                self.ledger.take(after, claim_key(new))
+            if before is not None and old is not None:
+                self.ledger.release(before, claim_key(old))
         self._saw(old, new)
         return before is not None and before != after
 

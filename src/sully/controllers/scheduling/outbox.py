@@ -11,8 +11,19 @@ from dataclasses import dataclass
 
 from sully.api.resource.claim_types import AllocationResult, ResourceClaim
 from sully.client.transport import Key
+from sully.domain.scheduling.account import Account
 from sully.domain.scheduling.decisions import Refuse
+from sully.domain.scheduling.extended import Mapped
 from sully.domain.scheduling.objects import Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """When and how often a pod was looked at, for those who count."""
+
+    began: float = 0.0
+    queued: float = 0.0
+    attempts: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +38,25 @@ class ClaimWrite:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtendedWrite:
+    """The claim for a pod's extended resources, which is to be created."""
+
+    claim: ResourceClaim
+    """With the name it gets; its uid is a placeholder."""
+    mappings: tuple[Mapped, ...]
+    allocation: AllocationResult
+    record: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Placement:
     """A pod that gets a node."""
 
     pod: Pod
     node: str
     claims: tuple[ClaimWrite, ...] = ()
+    extended: ExtendedWrite | None = None
+    look: Look = Look()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +67,9 @@ class Refusal:
     why: Refuse
     deallocate: ResourceClaim | None = None
     """A claim that is allocated where the pod cannot go, and that nobody else uses."""
+    delete: ResourceClaim | None = None
+    """A claim for extended resources that an earlier attempt left behind."""
+    account: Account | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +77,14 @@ class Again:
     """A pod whose placement failed, and which is to be looked at again after a while."""
 
 
-Decision = Placement | Refusal | Again
+@dataclass(frozen=True, slots=True)
+class Tidy:
+    """A pod that has a node, and still an account of why it had none."""
+
+    pod: Pod
+
+
+Decision = Placement | Refusal | Again | Tidy
 
 
 class Outbox:
@@ -58,6 +92,8 @@ class Outbox:
 
     def __init__(self) -> None:
         self._decisions: dict[Key, Decision] = {}
+        self.accounted: set[Key] = set()
+        """Pods that an account was written for, though the cache may not show it yet."""
         self._listeners: list[Callable[[Key], None]] = []
 
     def __len__(self) -> int:
@@ -70,6 +106,14 @@ class Outbox:
         for listener in list(self._listeners):
             listener(key)
 
+    def forget(self, key: Key) -> None:
+        """Drop what is remembered of a pod that is gone; what is being written goes on."""
+        self.accounted.discard(key)
+
+    def drop(self, key: Key) -> None:
+        """Drop what is not worth writing any more."""
+        self._decisions.pop(key, None)
+
     def replace(self, key: Key, decision: Decision) -> None:
         """Change what is to be done for a pod, when it comes back to its worker."""
         self._decisions[key] = decision
@@ -81,6 +125,10 @@ class Outbox:
     def is_busy(self, key: Key) -> bool:
         """Say whether a pod must not be looked at now."""
         return isinstance(self._decisions.get(key), Placement | Again)
+
+    def backing_off(self) -> int:
+        """Return how many pods are looked at again after a while."""
+        return sum(isinstance(each, Again) for each in self._decisions.values())
 
     def done(self, key: Key, decision: Decision) -> None:
         """Note that a decision was written; not if there is a newer one."""

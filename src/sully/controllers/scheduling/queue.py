@@ -13,6 +13,7 @@ from heapq import heappop, heappush
 from itertools import count
 
 from sully.client.transport import COLLECTION, Key
+from sully.controllers.scheduling.outbox import Look
 from sully.domain.scheduling.decisions import Concern
 from sully.domain.scheduling.objects import Pod
 
@@ -23,14 +24,17 @@ _Rank = tuple[int, datetime, int]
 @dataclass(slots=True)
 class _Entry:
     rank: _Rank
+    since: float
     active: bool = False
+    attempts: int = 0
     concern: Concern = Concern.NOTHING
 
 
 class Queue:
     """Pods without a node."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
         self._entries: dict[Key, _Entry] = {}
         self._heap: list[tuple[_Rank, Key]] = []
         self._order = count()
@@ -39,6 +43,10 @@ class Queue:
     def __len__(self) -> int:
         """Return how many pods are to be looked at now."""
         return sum(each.active for each in self._entries.values())
+
+    def waiting(self) -> int:
+        """Return how many pods wait for a change."""
+        return len(self._entries) - len(self)
 
     def add(self, key: Key, pod: Pod) -> None:
         """Look at a pod soon."""
@@ -49,7 +57,7 @@ class Queue:
         if known is not None and known.rank != rank:
             known.rank, known.active = rank, False
         elif known is None:
-            self._entries[key] = _Entry(rank)
+            self._entries[key] = _Entry(rank, self._monotonic())
         self.touch(key)
 
     def touch(self, key: Key) -> None:
@@ -79,8 +87,14 @@ class Queue:
             # Anything else was overtaken: removed, or ranked anew since.
             if entry is not None and entry.active and entry.rank == rank:
                 entry.active, entry.concern = False, Concern.NOTHING
+                entry.attempts += 1
                 return key
         return None
+
+    def look(self, key: Key) -> Look:
+        """Return how often a pod was looked at, and since when it waits; this look begins now."""
+        now, entry = self._monotonic(), self._entries.get(key)
+        return Look(now, entry.since, entry.attempts) if entry is not None else Look(now, now)
 
     def park(self, key: Key, concern: Concern) -> None:
         """Let a pod wait until something changes."""

@@ -11,27 +11,35 @@ from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.controller import Scheduler
 from sully.controllers.scheduling.devices import Devices
 from sully.controllers.scheduling.kinds import COMPONENT, NODES, PODS
+from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.controllers.scheduling.outbox import Outbox
 from sully.controllers.scheduling.queue import Queue
+from sully.controllers.scheduling.telling import Teller
 from sully.controllers.scheduling.wishes import Options
+from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, Terms
+from sully.domain.scheduling.objects import SCHEDULERS
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
+from sully.runtime.metrics import Metrics
 from sully.views.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
 
 
-def options(gates: Gates, *, strict: bool) -> Options:
+def options(gates: Gates, *, strict: bool, schedulers: frozenset[str] = SCHEDULERS) -> Options:
     """Return what the gates switch on."""
+    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"]
     return Options(
         strict=strict,
         taints=gates["DRADeviceTaints"],
         prefer_no_schedule=gates["SullyPreferNoSchedule"],
         binding_conditions=gates["DRADeviceBindingConditions"],
+        eviction=Terms(effects=EVICTING_WITH_BUDGETS if budgets else EVICTING),
+        schedulers=schedulers,
     )
 
 
-def add_scheduler(
+def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test may replace
     manager: Manager,
     *,
     transport: Transport,
@@ -39,12 +47,16 @@ def add_scheduler(
     clock: Clock,
     ids: Ids,
     settings: Options,
+    metrics: Metrics | None = None,
+    queue: Queue | None = None,
 ) -> None:
     """Run the scheduler with the other controllers of a manager."""
     recorder = EventRecorder(transport, COMPONENT, clock=clock)
     manager.alongside(recorder.run)
     claims = manager.informer(CLAIMS)
-    devices, cluster, queue, outbox = Devices(inventory), Cluster(), Queue(), Outbox()
+    counted = SchedulerMetrics(metrics or Metrics())
+    devices, cluster, outbox = Devices(inventory), Cluster(), Outbox()
+    queue = Queue(clock.monotonic) if queue is None else queue
     scheduler = Scheduler(
         pods=manager.informer(PODS),
         nodes=manager.informer(NODES),
@@ -57,6 +69,7 @@ def add_scheduler(
         clock=clock,
         ids=ids,
         options=settings,
+        metrics=counted,
     )
     binder = Binder(
         outbox=outbox,
@@ -67,8 +80,15 @@ def add_scheduler(
         writer=ClaimWriter(transport, clock, timestamps=settings.binding_conditions),
         transport=transport,
         recorder=recorder,
+        teller=Teller(
+            outbox=outbox,
+            transport=transport,
+            recorder=recorder,
+            clock=clock,
+            strict=settings.strict,
+        ),
         clock=clock,
-        strict=settings.strict,
+        metrics=counted,
     )
     # One looks, because what it decides must be seen by the next look; many write.
     manager.add(scheduler, workers=1)

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import DeviceClass
 from sully.client.transport import Key
 from sully.controllers.scheduling.devices import Devices
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.rechecks import usable_on
-from sully.domain.allocation.requests import Demand
-from sully.domain.allocation.verdicts import NOT_ON_NODE, Allocated, Failed, Refused
+from sully.domain.allocation.requests import Demand, Heed, claim_key, prepare
+from sully.domain.allocation.verdicts import (
+    MOST_CHOICES,
+    NOT_ON_NODE,
+    Allocated,
+    Failed,
+    Refused,
+    Unresolved,
+)
+from sully.domain.eviction import USUAL, Terms
 from sully.domain.holding import made_for
 from sully.domain.scheduling.decisions import NO_DEVICES
+from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeState
 from sully.domain.scheduling.messages import DEALLOCATED
-from sully.domain.scheduling.objects import Pod
-from sully.domain.taints import tolerates
-
-PREFER_NO_SCHEDULE = "PreferNoSchedule"
+from sully.domain.scheduling.objects import SCHEDULERS, Pod
+from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, discouraging
 
 FindClaim = Callable[[Key], ResourceClaim | None]
 
@@ -33,6 +41,16 @@ class Options:
     taints: bool = True
     prefer_no_schedule: bool = False
     binding_conditions: bool = True
+    eviction: Terms = USUAL
+    """How it is judged whether a pod would have to leave at once."""
+    schedulers: frozenset[str] = SCHEDULERS
+    """Which `schedulerName` makes a pod ours; fewer where another scheduler is at work."""
+
+    @property
+    def heed(self) -> Heed:
+        """Return what the choice of devices looks at."""
+        budgets = NO_EXECUTE_WITH_BUDGET in self.eviction.effects
+        return Heed(taints=self.taints, budgets=budgets, advice=self.prefer_no_schedule)
 
 
 def claim_keys(pod: Pod) -> list[Key]:
@@ -80,70 +98,109 @@ class Wish:
         self,
         pod: Pod,
         claims: Sequence[ResourceClaim],
-        demand: Demand | None,
+        demand: Demand,
         devices: Devices,
         options: Options,
+        backed: Mapping[str, DeviceClass],
     ) -> None:
         self._pod = pod
         self._allocated = [each for each in claims if each.status.allocation is not None]
         self._demand = demand
         self._devices = devices
         self._options = options
-        self._unavailable: dict[str, ResourceClaim] = {}
+        self.backed = backed
+        self._extended: dict[tuple[str, ...], tuple[Extension, Demand | Unresolved | Failed]] = {}
+        self._best = MOST_CHOICES * sum(
+            any(each.is_choice for each in request.alternatives)
+            for claim in demand.claims
+            for request in claim.requests
+        )
+        self.unavailable: dict[str, tuple[ResourceClaim, int]] = {}
+        """Claims whose devices cannot be used on some nodes, and on how many."""
         self.to_deallocate: ResourceClaim | None = None
 
     @property
-    def varied(self) -> bool:
-        """Say whether nodes may serve the pod differently well.
+    def is_empty(self) -> bool:
+        """Say whether no device has to be chosen, on whatever node."""
+        return not self._demand.claims and not self.backed
+
+    def settles(self, allocated: Allocated) -> bool:
+        """Say whether no other node could serve the pod better.
 
         Kubernetes asks all nodes, so that an error on any of them ends the attempt.
         """
-        if self._demand is None:
+        if self.is_empty:
+            return True
+        if self._options.strict:
             return False
-        return self._options.strict or self._options.prefer_no_schedule or self._has_choices()
+        return allocated.preference == self._best and not self.dislikes(allocated)
 
     def on(self, state: NodeState) -> Allocated | Refused | Failed:
         """Choose devices on a node."""
         away = [each for each in self._allocated if not _is_usable(each, state)]
-        self._unavailable |= {each.metadata.name: each for each in away}
+        for each in away:
+            name = claim_key(each)
+            self.unavailable[name] = each, self.unavailable.get(name, (each, 0))[1] + 1
         if away:
             return Refused(NOT_ON_NODE)
-        if self._demand is None:
+        demand = self.demand(self.provided(state))
+        if isinstance(demand, Failed):
+            return demand
+        if not demand.claims:
             return NO_DEVICES
         return allocate(
-            self._demand,
+            demand,
             self._devices.catalogue.offer(state.place),
             self._devices.ledger,
             strict=self._options.strict,
             explain=False,
         )
 
+    def provided(self, state: NodeState) -> tuple[str, ...]:
+        """Return the extended resources that devices must provide on a node."""
+        if not self.backed:
+            return ()
+        return tuple(each for each in self.backed if not state.room.allocatable.get(each))
+
+    def extension(self, resources: tuple[str, ...]) -> Extension | None:
+        """Return the claim that the pod gets where devices provide these resources."""
+        return self._extend(resources)[0] if resources else None
+
+    def demand(self, resources: tuple[str, ...]) -> Demand | Failed:
+        """Return what is to be allocated where devices provide these resources."""
+        if not resources:
+            return self._demand
+        more = self._extend(resources)[1]
+        if isinstance(more, Unresolved):
+            return Failed(more.message)
+        return more if isinstance(more, Failed) else Demand((*self._demand.claims, *more.claims))
+
+    def _extend(self, resources: tuple[str, ...]) -> tuple[Extension, Demand | Unresolved | Failed]:
+        found = self._extended.get(resources)
+        if found is None:
+            extension = extend(self._pod, {each: self.backed[each] for each in resources})
+            classes = self._devices.inventory.class_
+            found = extension, prepare([extension.claim], classes, self._options.heed)
+            self._extended[resources] = found
+        return found
+
     def dislikes(self, allocated: Allocated) -> int:
         """Count taints that only advise against a device and are not tolerated."""
         if not self._options.prefer_no_schedule:
             return 0
         return sum(
-            each.taint.effect == PREFER_NO_SCHEDULE
-            and not any(tolerates(one, each.taint) for one in result.tolerations)
+            discouraging(device.taints, result.tolerations)
             for allocation, devices in zip(allocated.allocations, allocated.devices, strict=True)
             for result, device in zip(allocation.devices.results, devices, strict=True)
-            for each in device.taints
         )
 
     def clear(self) -> str:
         """Pick a claim to take devices from: one that no node of the pod can use, nor anyone."""
-        for _, claim in sorted(self._unavailable.items()):
+        for _, (claim, _) in sorted(self.unavailable.items()):
             if all(each.uid == self._pod.metadata.uid for each in claim.status.reserved_for):
                 self.to_deallocate = claim
                 return DEALLOCATED
         return ""
-
-    def _has_choices(self) -> bool:
-        return self._demand is not None and any(
-            len(request.alternatives) > 1
-            for claim in self._demand.claims
-            for request in claim.requests
-        )
 
 
 def _is_usable(claim: ResourceClaim, state: NodeState) -> bool:

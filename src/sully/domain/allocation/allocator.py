@@ -7,17 +7,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from sully.domain.allocation.accounts import account_for, refuse
+from sully.domain.allocation.accounts import account_on, refuse
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.plans import AllocationError, TooLongError, plan
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import write
 from sully.domain.allocation.search import MOST_STEPS, Search
-from sully.domain.allocation.verdicts import Allocated, Failed, Verdict
-
-_MOST_CHOICES = 8
-"""Alternatives in a list; the first scores as much, the last one."""
+from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
 
 
 def allocate(
@@ -46,7 +43,7 @@ def allocate(
     refused = refuse(offer)
     if not explain:
         return refused
-    return replace(refused, requests=account_for(demand, plans, offer, use, search.unfit))
+    return replace(refused, requests=account_on(demand, offer, use, search.unfit))
 
 
 def _allocated(demand: Demand, search: Search, offer: NodeOffer) -> Allocated:
@@ -68,5 +65,5 @@ def _allocated(demand: Demand, search: Search, offer: NodeOffer) -> Allocated:
             for place, (_, slot) in enumerate(each)
             if slot.is_shareable
         ),
-        sum(_MOST_CHOICES - choice for choice in picked.values()),
+        sum(MOST_CHOICES - choice for choice in picked.values()),
     )

@@ -8,20 +8,22 @@ list of candidates, at the place of the device.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.capacity import Need, need_of
 from sully.domain.allocation.counters import Draw
+from sully.domain.allocation.derived import DerivedError, derive
 from sully.domain.allocation.ledger import InUse, PoolUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices import EffectiveDevice
 from sully.domain.pools import PoolId
-from sully.domain.selectors import Content, SelectorError, matches
-from sully.domain.taints import SourcedTaint, untolerated
+from sully.domain.selectors import Content, SelectorError, mismatch
+from sully.domain.taints import SourcedTaint, discouraging, untolerated
 
 _MISSING_KEY = "no such key:"
 _ADVICE = (
@@ -30,6 +32,23 @@ _ADVICE = (
 )
 _MOST_SHAPES = 512
 """Shapes remembered per offer; a cluster has few, and a flood of them must not fill the memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class DerivedFailure:
+    """An attribute that cannot be worked out for a device."""
+
+    error: DerivedError
+    device: EffectiveDevice
+
+    def text(self, claim: str) -> str:
+        """Say what is wrong."""
+        error = self.error
+        place = f"claim {claim}: derived attribute {error.name}"
+        if error.phase == "compile":
+            return f"{place}: CEL compile error: {error.error}"
+        advice = _ADVICE if _MISSING_KEY in error.error else ""
+        return f"{place} on device {self.device.id}: CEL runtime error: {error.error}{advice}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,10 +85,19 @@ class Slot:
     """What a share of it takes."""
     taints: tuple[SourcedTaint, ...] = ()
     """Those that keep the shape off it."""
-    failure: SelectorFailure | None = None
+    dislikes: int = 0
+    """How many taints advise against it."""
+    failure: SelectorFailure | DerivedFailure | None = None
 
 
-Closed = tuple[EffectiveDevice, Reason, tuple[SourcedTaint, ...]]
+class Closed(NamedTuple):
+    """A device that a shape may not have."""
+
+    device: EffectiveDevice
+    reason: Reason
+    taints: tuple[SourcedTaint, ...] = ()
+    selector: int = 0
+    """Which of the selectors of the class, or of the request, does not choose it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,15 +168,23 @@ def lane(offer: NodeOffer, shape: Shape) -> Lane:
     """Return a node's candidates for a shape."""
     found = offer.memory.get(shape)
     if not isinstance(found, Lane):
-        judged = [(pool, candidates(pool, shape).open) for pool in offer.pools if pool.is_usable]
-        groups = tuple(
-            Group(pool.id, slots, frozenset(slot.name for slot in slots))
-            for pool, slots in judged
-            if slots
-        )
+        groups = tuple(_groups(offer.pools, shape))
         found = Lane(groups, any(slot.failure for each in groups for slot in each.slots))
         _remember(offer.memory, shape, found)
     return found
+
+
+def _groups(pools: Iterable[PoolOffer], shape: Shape) -> Iterator[Group]:
+    """Yield the candidates pool by pool; those that taints advise against follow all others."""
+    judged = [(pool, candidates(pool, shape).open) for pool in pools if pool.is_usable]
+    levels = sorted({slot.dislikes for _, slots in judged for slot in slots})
+    for level in levels:
+        for pool, slots in judged:
+            chosen = slots
+            if len(levels) > 1:
+                chosen = tuple(slot for slot in slots if slot.dislikes == level)
+            if chosen:
+                yield Group(pool.id, chosen, frozenset(slot.name for slot in chosen))
 
 
 def _remember(memory: dict[object, object], shape: Shape, found: object) -> None:
@@ -163,34 +199,38 @@ def _judge_all(pool: PoolOffer, shape: Shape) -> Candidates:
     closed: list[Closed] = []
     for place, device in enumerate(pool.devices):
         found = _judge(pool, place, device, shape)
-        if isinstance(found, Reason):
-            closed.append((device, found, ()))
+        if isinstance(found, Closed):
+            closed.append(found)
             continue
         selected.append(found)
         if found.taints:
-            closed.append((device, Reason.TAINT, found.taints))
+            closed.append(Closed(device, Reason.TAINT, found.taints))
         else:
             open_.append(found)
     return Candidates(tuple(open_), tuple(selected), tuple(closed))
 
 
-def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -> Slot | Reason:
+def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -> Slot | Closed:
     content, name = device.content, device.published.device.name
     for reason, owner, selectors in (
         (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
         (Reason.REQUEST_SELECTOR, None, shape.selectors),
     ):
-        chosen = _matches(owner, selectors, device)
-        if isinstance(chosen, SelectorFailure):
-            return Slot(device, pool, name, content, failure=chosen)
-        if not chosen:
-            return reason
+        against = _against(owner, selectors, device)
+        if isinstance(against, SelectorFailure):
+            return Slot(device, pool, name, content, failure=against)
+        if against is not None:
+            return Closed(device, reason, selector=against)
     if place in pool.elsewhere:
-        return Reason.NODE
+        return Closed(device, Reason.NODE)
     shareable = bool(content.allow_multiple_allocations)
     need = need_of(shape.capacity, content) if shareable or shape.capacity else None
     if need is None and (shareable or shape.capacity):
-        return Reason.CAPACITY
+        return Closed(device, Reason.CAPACITY)
+    try:
+        content = derive(shape.derived, content)
+    except DerivedError as error:
+        return Slot(device, pool, name, content, failure=DerivedFailure(error, device))
     return Slot(
         device,
         pool,
@@ -199,14 +239,16 @@ def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -
         draws=pool.draws.get(name, ()),
         is_shareable=shareable,
         need=need if shareable else None,
-        taints=untolerated(device.taints, shape.tolerations) if shape.heeds_taints else (),
+        taints=untolerated(device.taints, shape.tolerations, shape.blocking),
+        dislikes=discouraging(device.taints, shape.tolerations) if shape.heeds_advice else 0,
     )
 
 
-def _matches(
+def _against(
     owner: str | None, selectors: Sequence[DeviceSelector], device: EffectiveDevice
-) -> bool | SelectorFailure:
+) -> int | SelectorFailure | None:
+    """Return which selector does not choose a device, or cannot tell; None if all choose it."""
     try:
-        return matches(selectors, device.content)
+        return mismatch(selectors, device.content)
     except SelectorError as error:
         return SelectorFailure(owner, error, device)

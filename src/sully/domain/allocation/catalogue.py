@@ -7,7 +7,7 @@ which pools they touch; only those are looked at again, and only for the nodes t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from sully.api.resource.types import ResourceSlice
@@ -41,6 +41,8 @@ class Catalogue:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self.version = 0
+        """Another one after every change of what nodes are offered."""
         self._nodes: dict[str, NodeOffer] = {}
         self._pools: dict[PoolId, dict[tuple[str, ...], PoolOffer | None]] = {}
         self._seen_by: dict[PoolId, set[str]] = {}
@@ -56,8 +58,13 @@ class Catalogue:
             self._nodes[node.name] = found
         return found
 
+    def viewers(self, pool: PoolId) -> Collection[str]:
+        """Return the nodes whose offers were made with a pool in view."""
+        return self._seen_by.get(pool, ())
+
     def touch(self, pools: Iterable[PoolId]) -> None:
         """Look at pools again, because something about their slices or devices changed."""
+        self.version += 1
         for pool in pools:
             self._pools.pop(pool, None)
             for node in self._seen_by.pop(pool, set()) | self._may_see(pool):

@@ -9,6 +9,7 @@ scheduler's matter.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -28,6 +29,10 @@ class PoolUse:
     """How many shares of a device are held."""
     amounts: dict[str, Counter[str]] = field(default_factory=dict)
     """Capacity that shares take: device, full name of the capacity, nano units."""
+    holders: dict[str, list[str]] = field(default_factory=dict)
+    """Who has a device or a share of it; nobody decides by this, it is told to people."""
+    version: int = 0
+    """Another one after every change."""
 
     def __contains__(self, device: str) -> bool:
         """Say whether a device is used at all."""
@@ -51,28 +56,42 @@ class Ledger:
     def __init__(self) -> None:
         self.releases = 0
         """How often something has become free; until then, what is full stays full."""
+        self.version = 0
+        """Another one after every change."""
         self._pools: dict[PoolId, PoolUse] = {}
+        self._listeners: list[Callable[[PoolId], None]] = []
+
+    def on_release(self, listener: Callable[[PoolId], None]) -> None:
+        """Tell of every pool in which something has become free."""
+        self._listeners.append(listener)
 
     def get(self, pool: PoolId, /) -> PoolUse | None:
         """Return what is taken of a pool, or None if nothing is."""
         return self._pools.get(pool)
 
-    def take(self, allocation: AllocationResult) -> None:
+    def take(self, allocation: AllocationResult, holder: str = "") -> None:
         """Note the devices of an allocation as taken."""
+        self.version += 1
         for result in allocation.devices.results:
             if not result.admin_access:
-                self._change(result, 1)
+                self._change(result, 1, holder)
 
-    def release(self, allocation: AllocationResult) -> None:
-        """Note the devices of an allocation, taken before, as free."""
+    def release(self, allocation: AllocationResult, holder: str = "") -> None:
+        """Note the devices of an allocation, taken before by the same holder, as free."""
+        self.version += 1
         self.releases += 1
         for result in allocation.devices.results:
             if not result.admin_access:
-                self._change(result, -1)
+                self._change(result, -1, holder)
+                for listener in self._listeners:
+                    listener(PoolId(result.driver, result.pool))
 
-    def _change(self, result: DeviceRequestAllocationResult, by: int) -> None:
+    def _change(self, result: DeviceRequestAllocationResult, by: int, holder: str) -> None:
         pool = PoolId(result.driver, result.pool)
         use = self._pools.setdefault(pool, PoolUse())
+        use.version = self.version
+        if holder:
+            _hold(use.holders, result.device, by, holder)
         if result.share_id is None:
             _count(use.devices, result.device, by)
         else:
@@ -88,6 +107,16 @@ def _share(use: PoolUse, result: DeviceRequestAllocationResult, by: int) -> None
         _count(amounts, full_name(name, result.driver), by * parse_quantity(text).nanos)
     if result.device not in use.shares:
         del use.amounts[result.device]
+
+
+def _hold(holders: dict[str, list[str]], device: str, by: int, holder: str) -> None:
+    if by > 0:
+        holders.setdefault(device, []).append(holder)
+        return
+    known = holders[device]
+    known.remove(holder)
+    if not known:
+        del holders[device]
 
 
 def _count(counter: Counter[str], name: str, by: int) -> None:

@@ -45,7 +45,7 @@ class Plan:
 Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
 """By claim, request and alternative."""
 
-_NO_LANE = Lane(())
+NO_LANE = Lane(())
 
 
 def plan(demand: Demand, offer: NodeOffer, use: InUse) -> Plans:
@@ -84,7 +84,7 @@ def _plan(
         found = lane(offer, alternative.shape)
         return Plan(*place, alternative, alternative.count, found, is_only=only)
     everything = _everything(claim, alternative, offer, use)
-    return Plan(*place, alternative, len(everything), _NO_LANE, everything, is_only=only)
+    return Plan(*place, alternative, len(everything), NO_LANE, everything, is_only=only)
 
 
 def _everything(

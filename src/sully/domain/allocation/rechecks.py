@@ -7,11 +7,13 @@ evicted at once if a device was tainted in the meantime. We refuse it before it 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from sully.api.resource.claim_types import AllocationResult
 from sully.domain.allocation.nodes import Node, selects_node
+from sully.domain.eviction import USUAL, Terms, leaves_at
 from sully.domain.pools import DeviceId
-from sully.domain.taints import NO_EXECUTE, SourcedTaint, tolerates
+from sully.domain.taints import SourcedTaint
 
 
 def usable_on(allocation: AllocationResult, node: Node) -> bool:
@@ -21,16 +23,22 @@ def usable_on(allocation: AllocationResult, node: Node) -> bool:
 
 
 def evicting_taints(
-    allocation: AllocationResult, taints: Callable[[DeviceId], Iterable[SourcedTaint]]
-) -> tuple[SourcedTaint, ...]:
-    """Return the taints that would evict a pod which now begins to use an allocation.
+    allocation: AllocationResult,
+    taints: Callable[[DeviceId], Iterable[SourcedTaint]],
+    *,
+    now: datetime,
+    terms: Terms = USUAL,
+) -> tuple[tuple[DeviceId, SourcedTaint], ...]:
+    """Return the taints that would at once evict a pod which now begins to use an allocation.
 
-    A taint that only keeps new allocations away does not count: this one is not new.
+    A taint that only keeps new allocations away does not count: this one is not new. Nor does one
+    that is tolerated for a while that has not passed.
     """
-    return tuple(
-        each
-        for result in allocation.devices.results
-        for each in taints(DeviceId(result.driver, result.pool, result.device))
-        if each.taint.effect == NO_EXECUTE
-        and not any(tolerates(one, each.taint) for one in result.tolerations)
-    )
+    found = []
+    for result in allocation.devices.results:
+        device = DeviceId(result.driver, result.pool, result.device)
+        for each in taints(device):
+            due = leaves_at(each.taint, result.tolerations, now=now, terms=terms)
+            if due is not None and due <= now:
+                found.append((device, each))
+    return tuple(found)

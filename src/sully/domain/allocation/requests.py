@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from sully.api.resource.claim_types import (
     DeviceConstraint,
+    DeviceDerivedAttribute,
     DeviceRequest,
     DeviceSubRequest,
     DeviceToleration,
@@ -22,6 +24,7 @@ from sully.api.resource.claim_types import (
 from sully.api.resource.types import DeviceClass, DeviceSelector
 from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.rules import Classes
+from sully.domain.taints import BLOCKING, BLOCKING_WITH_BUDGETS
 
 ALL = "All"
 EXACT_COUNT = "ExactCount"
@@ -39,7 +42,12 @@ class Shape:
     selectors: tuple[DeviceSelector, ...]
     tolerations: tuple[DeviceToleration, ...]
     capacity: Mapping[str, str]
-    heeds_taints: bool
+    derived: tuple[DeviceDerivedAttribute, ...]
+    """Attributes to be worked out, for constraints."""
+    blocking: frozenset[str]
+    """Effects of taints that keep it off a device."""
+    heeds_advice: bool
+    """Taints that only advise against a device decide which is tried first."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -85,16 +93,35 @@ class Demand:
     claims: tuple[ClaimDemand, ...]
 
 
-def prepare(
-    claims: Iterable[ResourceClaim], classes: Classes, *, taints: bool = True
-) -> Demand | Unresolved | Failed:
-    """Read claims that are to be allocated together.
+@dataclass(frozen=True, slots=True)
+class Heed:
+    """What is looked at besides selectors; each follows a feature gate."""
 
-    Without `taints`, as when the feature gate is off, no taint keeps a request off a device.
-    """
+    taints: bool = True
+    """If not, no taint keeps a request off a device."""
+    budgets: bool = True
+    """If not, taints that evict as budgets allow do not."""
+    advice: bool = False
+    """Devices with an untolerated PreferNoSchedule taint come last."""
+
+    @property
+    def blocking(self) -> frozenset[str]:
+        """Return the effects that keep a request off a device."""
+        if not self.taints:
+            return frozenset()
+        return BLOCKING_WITH_BUDGETS if self.budgets else BLOCKING
+
+
+HEED = Heed()
+
+
+def prepare(
+    claims: Iterable[ResourceClaim], classes: Classes, heed: Heed = HEED
+) -> Demand | Unresolved | Failed:
+    """Read claims that are to be allocated together."""
     found = []
     for claim in claims:
-        read = _read_claim(claim, classes, taints=taints)
+        read = _read_claim(claim, classes, heed)
         if not isinstance(read, ClaimDemand):
             return read
         found.append(read)
@@ -107,14 +134,14 @@ def claim_key(claim: ResourceClaim) -> str:
 
 
 def _read_claim(
-    claim: ResourceClaim, classes: Classes, *, taints: bool
+    claim: ResourceClaim, classes: Classes, heed: Heed
 ) -> ClaimDemand | Unresolved | Failed:
     key, devices = claim_key(claim), claim.spec.devices
     requests = []
     for request in devices.requests or ():
         alternatives = []
         for given in _alternatives(request):
-            read = _read(key, request, given, classes, taints=taints)
+            read = _read(key, request, given, classes, heed)
             if not isinstance(read, Alternative):
                 return read
             alternatives.append(read)
@@ -135,8 +162,7 @@ def _read(
     request: DeviceRequest,
     given: ExactDeviceRequest | DeviceSubRequest,
     classes: Classes,
-    *,
-    taints: bool,
+    heed: Heed,
 ) -> Alternative | Unresolved | Failed:
     choice = isinstance(given, DeviceSubRequest)
     name = given.name if isinstance(given, DeviceSubRequest) else request.name
@@ -151,7 +177,7 @@ def _read(
         request=request.name,
         name=name,
         full_name=full_name,
-        shape=_shape_of(given, device_class, taints=taints),
+        shape=_shape_of(given, device_class, heed),
         device_class=device_class,
         # Objects stored before defaulting may lack the count.
         count=None if given.allocation_mode == ALL else given.count or 1,
@@ -163,36 +189,50 @@ def _read(
 def _unsupported(given: ExactDeviceRequest | DeviceSubRequest) -> str:
     if given.allocation_mode not in (ALL, EXACT_COUNT, ""):
         return f"unsupported count mode {given.allocation_mode}"
-    if given.derived_attributes:
-        # A constraint over them would refuse every device, and nobody would know why.
-        return "derived attributes are not supported"
     for index, selector in enumerate(given.selectors):
         if selector.cel is None:
             return f"selector #{index}: CEL expression empty (unsupported selector type?)"
     return ""
 
 
+class _Key(NamedTuple):
+    """What makes two shapes equal."""
+
+    class_name: str
+    class_selectors: tuple[DeviceSelector, ...]
+    selectors: tuple[DeviceSelector, ...]
+    tolerations: tuple[DeviceToleration, ...]
+    capacity: tuple[tuple[str, str], ...]
+    derived: tuple[DeviceDerivedAttribute, ...]
+    heed: Heed
+
+
 def _shape_of(
-    given: ExactDeviceRequest | DeviceSubRequest, device_class: DeviceClass, *, taints: bool
+    given: ExactDeviceRequest | DeviceSubRequest, device_class: DeviceClass, heed: Heed
 ) -> Shape:
     amounts = given.capacity.requests if given.capacity is not None else {}
     return _shape(
-        device_class.metadata.name,
-        device_class.spec.selectors,
-        given.selectors,
-        given.tolerations,
-        tuple(sorted(amounts.items())),
-        taints,
+        _Key(
+            device_class.metadata.name,
+            device_class.spec.selectors,
+            given.selectors,
+            given.tolerations,
+            tuple(sorted(amounts.items())),
+            given.derived_attributes,
+            heed,
+        )
     )
 
 
 @lru_cache(maxsize=4096)
-def _shape(
-    class_name: str,
-    class_selectors: tuple[DeviceSelector, ...],
-    selectors: tuple[DeviceSelector, ...],
-    tolerations: tuple[DeviceToleration, ...],
-    capacity: tuple[tuple[str, str], ...],
-    taints: bool,
-) -> Shape:
-    return Shape(class_name, class_selectors, selectors, tolerations, dict(capacity), taints)
+def _shape(key: _Key) -> Shape:
+    return Shape(
+        class_name=key.class_name,
+        class_selectors=key.class_selectors,
+        selectors=key.selectors,
+        tolerations=key.tolerations,
+        capacity=dict(key.capacity),
+        derived=key.derived,
+        blocking=key.heed.blocking,
+        heeds_advice=key.heed.advice,
+    )

@@ -56,6 +56,7 @@ class Search:
         self._use = use
         self._steps = most_steps
         self._may_fail = any(each.lane.has_failures for each in _flat(plans))
+        self._derives = any(each.alternative.shape.derived for each in _flat(plans))
         self._free: dict[Plan, int] = {}
         self._likeness: dict[EffectiveDevice, object] = {}
 
@@ -185,7 +186,8 @@ class Search:
     def _looks(self, slot: Slot) -> object:
         """Return what a device is to this attempt: two that look alike can stand for each other."""
         device = slot.device
-        if slot.is_shareable or self.state.is_held(device):
+        # What is worked out differs from request to request, so then nothing looks like another.
+        if slot.is_shareable or self._derives or self.state.is_held(device):
             return device
         found = self._likeness.get(device)
         if found is None:

@@ -20,6 +20,8 @@ from sully.domain.taints import SourcedTaint
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"
+MOST_CHOICES: Final = 8
+"""Alternatives in a list; the first scores as much, the last one."""
 NOT_ON_NODE: Final = "resourceclaim not available on the node"
 
 
@@ -46,8 +48,26 @@ class TaintCount:
 
 
 @dataclass(frozen=True, slots=True)
+class SelectorCount:
+    """A selector, and how many devices it did not choose."""
+
+    device_class: str
+    """The class it stands in; empty for the request's own."""
+    index: int
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
+class HolderCount:
+    """A claim, and how many devices that a request could use are in its hands."""
+
+    claim: str
+    devices: int
+
+
+@dataclass(frozen=True, slots=True)
 class RequestAccount:
-    """How the devices of a node looked to one request, or to one of its alternatives."""
+    """How the devices of some nodes looked to one request, or to one of its alternatives."""
 
     claim: str
     request: str
@@ -58,6 +78,9 @@ class RequestAccount:
     refused: Mapping[Reason, int]
     taints: tuple[TaintCount, ...] = ()
     """Which taints kept the request off how many devices."""
+    selectors: tuple[SelectorCount, ...] = ()
+    holders: tuple[HolderCount, ...] = ()
+    admin_access: bool = False
 
     def __str__(self) -> str:
         """Say it in one line."""

@@ -7,7 +7,7 @@ part of a refusal (`Concern`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Protocol
@@ -56,8 +56,11 @@ class Devices(Protocol):
     """Answers for one pod which devices it can have on a node."""
 
     @property
-    def varied(self) -> bool:
-        """Say whether nodes may serve the pod differently well."""
+    def backed(self) -> Container[str]:
+        """Return the resources that devices may provide where a node has none of its own."""
+
+    def settles(self, allocated: Allocated) -> bool:
+        """Say whether no other node could serve the pod better."""
 
     def on(self, state: NodeState) -> Allocated | Refused | Failed:
         """Choose devices on a node."""
@@ -70,32 +73,47 @@ class Devices(Protocol):
 
 
 def decide(
-    pod: Pod, requests: Amounts, nodes: Iterable[NodeState], devices: Devices
+    pod: Pod,
+    requests: Amounts,
+    nodes: Iterable[NodeState],
+    devices: Devices,
+    refusing: set[str] | None = None,
 ) -> Place | Refuse:
-    """Find a node for a pod."""
+    """Find a node for a pod; nodes that were asked in vain are added to `refusing`."""
+    refusing = set() if refusing is None else refusing
     rejections: list[Rejection] = []
     concern = Concern.NODES
     best: tuple[tuple[int, int], Place] | None = None
     for state in nodes:
-        rejection = rejects(state, pod, requests)
+        rejection = rejects(state, pod, requests, devices.backed)
         if rejection is not None:
-            if rejection.helped_by_leaving:
-                concern |= Concern.ROOM
+            concern |= _concern(rejection)
             rejections.append(rejection)
+            refusing.add(state.place.name)
             continue
         match devices.on(state):
             case Allocated() as allocated:
                 place = Place(state.node.metadata.name, allocated)
-                if not devices.varied:
+                if devices.settles(allocated):
                     return place
                 rank = (devices.dislikes(allocated), -allocated.preference)
                 best = (rank, place) if best is None or rank < best[0] else best
             case Refused(reason):
                 concern |= Concern.DEVICES | Concern.CLASSES
                 rejections.append(Rejection((reason,)))
+                refusing.add(state.place.name)
             case Failed(error):
                 return Refuse(messages.in_filter(error), ERROR, ~Concern.NOTHING)
     return best[1] if best is not None else _refuse(pod, rejections, devices, concern)
+
+
+def _concern(rejection: Rejection) -> Concern:
+    concern = Concern.NOTHING
+    if rejection.helped_by_leaving:
+        concern |= Concern.ROOM
+    if rejection.helped_by_classes:
+        concern |= Concern.CLASSES
+    return concern
 
 
 def _refuse(pod: Pod, rejections: list[Rejection], devices: Devices, concern: Concern) -> Refuse:
@@ -105,6 +123,19 @@ def _refuse(pod: Pod, rejections: list[Rejection], devices: Devices, concern: Co
     done = [text for text in (devices.clear(),) if text]
     after = [*done, messages.preemption(rejections, never=never)]
     return Refuse(messages.by_nodes(rejections, after), concern=concern)
+
+
+def refuse_leftover(pod: Pod, nodes: int) -> Refuse:
+    """Refuse a pod whose claim for extended resources is left over from an earlier attempt.
+
+    It is deleted, and when it is gone the pod is looked at anew.
+    """
+    if not nodes:
+        return Refuse(messages.NO_NODES, concern=Concern.NODES)
+    rejections = [Rejection((messages.LEFTOVER,))] * nodes
+    never = pod.spec.preemption_policy == "Never"
+    after = [messages.DELETED, messages.preemption(rejections, never=never)]
+    return Refuse(messages.by_nodes(rejections, after))
 
 
 def refuse_everywhere(pod: Pod, reason: str, nodes: int, concern: Concern) -> Refuse:

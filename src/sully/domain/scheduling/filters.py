@@ -5,20 +5,29 @@ The first constraint that does not hold is the reason, in the order in which Kub
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sully.domain.allocation.nodes import Node as Place
 from sully.domain.allocation.nodes import selects_node
 from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
-from sully.domain.scheduling.resources import Amounts, Room, shortages
+from sully.domain.scheduling.resources import Amounts, Room, may_be_backed, shortages
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
 NOT_CHOSEN: Final = "node(s) didn't match Pod's node affinity/selector"
 _CORDONED: Final = NodeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _BLOCKING: Final = frozenset(("NoSchedule", "NoExecute"))
+_PLACED_VOLUMES: Final = (
+    "persistentVolumeClaim",
+    "ephemeral",
+    # These four can be mounted by one node or pod at a time.
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "iscsi",
+    "rbd",
+)
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
@@ -29,6 +38,8 @@ class Rejection:
     reasons: tuple[str, ...]
     helped_by_leaving: bool = False
     """It would take the pod if others left."""
+    helped_by_classes: bool = False
+    """It would take the pod if a device class stood for what the node lacks."""
 
 
 @dataclass(slots=True)
@@ -40,8 +51,13 @@ class NodeState:
     room: Room
 
 
-def rejects(state: NodeState, pod: Pod, requests: Amounts) -> Rejection | None:
-    """Return why a node does not take a pod, devices aside; None if it does."""
+def rejects(
+    state: NodeState, pod: Pod, requests: Amounts, backed: Container[str] = ()
+) -> Rejection | None:
+    """Return why a node does not take a pod, devices aside; None if it does.
+
+    `backed` are resources that devices may provide where the node has none.
+    """
     spec = state.node.spec
     if spec.unschedulable and not _tolerated(_CORDONED, pod.spec.tolerations):
         return Rejection((UNSCHEDULABLE,))
@@ -50,11 +66,12 @@ def rejects(state: NodeState, pod: Pod, requests: Amounts) -> Rejection | None:
             return Rejection((UNTOLERATED,))
     if not chooses(pod, state.place):
         return Rejection((NOT_CHOSEN,))
-    lacking = tuple(shortages(requests, state.room))
+    lacking = tuple(shortages(requests, state.room, backed))
     if lacking:
         return Rejection(
             tuple(each.text for each in lacking),
             helped_by_leaving=all(each.could_fit for each in lacking),
+            helped_by_classes=any(may_be_backed(each.resource) for each in lacking),
         )
     return None
 
@@ -100,7 +117,7 @@ def _not_evaluated(pod: Pod) -> Iterator[str]:
     if pod.spec.scheduling_group is not None:
         yield "spec.schedulingGroup"
     for index, volume in enumerate(pod.spec.volumes):
-        for kind in ("persistentVolumeClaim", "ephemeral"):
+        for kind in _PLACED_VOLUMES:
             if volume.get(kind) is not None:
                 yield f"spec.volumes[{index}].{kind}"
     yield from _host_ports("containers", pod.spec.containers)

@@ -10,6 +10,8 @@ from sully.domain.scheduling.filters import Rejection
 
 NO_NODES: Final = "no nodes available to schedule pods"
 DEALLOCATED: Final = "deallocation of ResourceClaim completed"
+LEFTOVER: Final = "cannot schedule extended resource claim"
+DELETED: Final = "deletion of ResourceClaim completed"
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NO_VICTIMS: Final = "No preemption victims found for incoming pod"
 _NEVER: Final = "not eligible due to preemptionPolicy=Never."

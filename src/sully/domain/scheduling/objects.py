@@ -101,7 +101,23 @@ class PodCondition(Wire, frozen=True, kw_only=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_probe_time: datetime | None = None
     last_transition_time: datetime | None = None
+
+
+class RequestMapping(Wire, frozen=True, kw_only=True):
+    """An extended resource of a container that devices provide."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class ExtendedClaimStatus(Wire, frozen=True, kw_only=True):
+    """The claim that was made for extended resources."""
+
+    resource_claim_name: str = ""
+    request_mappings: tuple[RequestMapping, ...] | None = None
 
 
 class PodStatus(Wire, frozen=True, kw_only=True):
@@ -110,6 +126,7 @@ class PodStatus(Wire, frozen=True, kw_only=True):
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
     resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
+    extended_resource_claim_status: ExtendedClaimStatus | None = None
 
 
 class PodMetadata(Wire, frozen=True, kw_only=True):
@@ -152,6 +169,12 @@ class Pod(Wire, frozen=True, kw_only=True):
             and not self.spec.scheduling_gates
         )
 
+    @property
+    def gated(self) -> bool:
+        """Say whether somebody holds it back until its gates are taken away."""
+        ours = self.spec.scheduler_name in SCHEDULERS and self.metadata.deletion_timestamp is None
+        return ours and bool(self.spec.scheduling_gates)
+
     def asks_as(self, other: Pod) -> bool:
         """Say whether it asks for the same as another state of it."""
         return (
@@ -193,6 +216,15 @@ class Node(Wire, frozen=True, kw_only=True):
     metadata: NodeMetadata = NodeMetadata()
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
+
+    def may_take_more(self, before: Node) -> bool:
+        """Say whether it may take a pod that it did not take in an earlier state."""
+        return (
+            self.metadata.labels != before.metadata.labels
+            or self.status != before.status
+            or self.spec.taints != before.spec.taints
+            or (before.spec.unschedulable and not self.spec.unschedulable)
+        )
 
     def offers_as(self, other: Node) -> bool:
         """Say whether it is the same to pods as another state of it."""

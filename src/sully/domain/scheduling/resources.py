@@ -5,7 +5,7 @@ Amounts are whole numbers of nano units, so that sums are exact.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, Final
@@ -18,6 +18,9 @@ Amounts = Mapping[str, int]
 
 PODS: Final = "pods"
 TOO_MANY: Final = "Too many pods"
+IMPLICIT: Final = "deviceclass.resource.kubernetes.io/"
+"""Before the name of a class, it is a resource that devices of the class provide."""
+_NATIVE: Final = "kubernetes.io/"
 _NANO: Final = 1_000_000_000
 _ASSUMED: Final = {"cpu": _NANO // 10, "memory": 200 * 1024 * 1024 * _NANO}
 """What a pod that says nothing counts for in the load, so that such pods spread as well."""
@@ -28,6 +31,19 @@ _FULL: Final = 1_000_000
 def nanos(text: str) -> int:
     """Return a quantity as a number of nano units."""
     return parse_quantity(text).nanos
+
+
+def may_be_backed(resource: str) -> bool:
+    """Say whether a resource is one that a device class may stand for."""
+    if resource.startswith(IMPLICIT):
+        return True
+    return "/" in resource and _NATIVE not in resource and not resource.startswith("requests.")
+
+
+def whole(text: str) -> int:
+    """Return a quantity as a whole number, as extended resources are counted; 0 if it is none."""
+    found, part = divmod(nanos(text), _NANO)
+    return 0 if part else found
 
 
 def amounts(texts: Mapping[str, str]) -> dict[str, int]:
@@ -46,7 +62,16 @@ def requests_of(pod: Pod) -> dict[str, int]:
     found |= amounts({name: text for name, text in own.items() if name in POD_LEVEL})
     for name, extra in amounts(pod.spec.overhead).items():
         found[name] = found.get(name, 0) + extra
-    return {name: amount for name, amount in found.items() if amount}
+    given = set(_given_by_devices(pod))
+    return {name: amount for name, amount in found.items() if amount and name not in given}
+
+
+def _given_by_devices(pod: Pod) -> Iterator[str]:
+    """Yield the resources of a bound pod that devices provide, so that its node does not."""
+    status = pod.status.extended_resource_claim_status
+    if status is not None and pod.spec.node_name:
+        for each in status.request_mappings or ():
+            yield each.resource_name
 
 
 def _with_resources(container: Mapping[str, Any]) -> dict[str, Any]:
@@ -88,14 +113,20 @@ class Shortage:
     text: str
     could_fit: bool
     """It would be enough if other pods left."""
+    resource: str = ""
 
 
-def shortages(requests: Amounts, room: Room) -> Iterator[Shortage]:
-    """Yield what a node has too little of for one more pod."""
+def shortages(requests: Amounts, room: Room, backed: Container[str] = ()) -> Iterator[Shortage]:
+    """Yield what a node has too little of for one more pod.
+
+    Of `backed` resources it needs none itself: where it has none, devices are asked for.
+    """
     most = room.allocatable.get(PODS, 0)
     if room.pods * _NANO + _NANO > most:
         yield Shortage(TOO_MANY, could_fit=most > 0)
     for name, amount in requests.items():
         has = room.allocatable.get(name, 0)
+        if not has and name in backed:
+            continue
         if amount > has - room.used.get(name, 0):
-            yield Shortage(f"Insufficient {name}", could_fit=amount <= has)
+            yield Shortage(f"Insufficient {name}", could_fit=amount <= has, resource=name)

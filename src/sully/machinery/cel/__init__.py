@@ -1,7 +1,7 @@
 """Owns expressions in the Common Expression Language: parse, check, estimate, evaluate.
 
 Never knows a kind of the API, keeps a clock or does I/O: what an expression sees is an argument.
-Start at `environment.py`; `devices.py` has the environment of device selectors.
+Start at `environment.py`; `devices.py` and `clusters.py` have the environments of selectors.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 from sully.machinery.cel import types
@@ -160,22 +161,20 @@ def _put(domains: Domains, name: str, driver: str, value: Any) -> None:
     domains.setdefault(domain, {})[identifier] = value
 
 
-_PLAIN: Final = ("int", "bool", "string", "ints", "bools", "strings")
-
-
-def _member(attribute: Mapping[str, Any] | Attribute, name: str) -> Any:
-    if isinstance(attribute, Mapping):
-        return attribute.get(name)
-    return getattr(attribute, name if name.endswith("s") else f"{name}_value")
+_KINDS: Final = ("int", "bool", "string", "ints", "bools", "strings", "version", "versions")
+_MEMBERS: Final = attrgetter(*(kind if kind[-1] == "s" else f"{kind}_value" for kind in _KINDS))
 
 
 def _attribute(name: str, attribute: Mapping[str, Any] | Attribute) -> Any:
-    for kind in _PLAIN:
-        value = _member(attribute, kind)
+    if isinstance(attribute, Mapping):
+        members: Sequence[Any] = [attribute.get(kind) for kind in _KINDS]
+    else:
+        members = _MEMBERS(attribute)
+    *plain, version, versions = members
+    for value in plain:
         if value is not None:
             return value
     try:
-        version, versions = _member(attribute, "version"), _member(attribute, "versions")
         if version is not None:
             return parse_semver(version)
         if versions is not None:
@@ -187,9 +186,15 @@ def _attribute(name: str, attribute: Mapping[str, Any] | Attribute) -> Any:
 
 def _amount(amount: Mapping[str, Any] | Capacity | str) -> Quantity:
     if isinstance(amount, str):
-        return parse_quantity(amount)
+        return _parsed(amount)
     value = amount["value"] if isinstance(amount, Mapping) else amount.value
-    return value if isinstance(value, Quantity) else parse_quantity(str(value))
+    return value if isinstance(value, Quantity) else _parsed(str(value))
+
+
+@lru_cache(maxsize=1024)
+def _parsed(text: str) -> Quantity:
+    # A fleet has few sizes of devices.
+    return parse_quantity(text)
 
 
 def selects(program: Program, device: DeviceInput) -> bool:

@@ -6,8 +6,10 @@ unless forced. managed.py keeps the record for other writes, pruning.py takes ou
 lastapplied.py helps clients that come from client-side apply.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from sully.machinery.errors import ApiError, BadRequest
 from sully.machinery.patch.checking import TypedError, check
@@ -80,7 +82,7 @@ def _apply(live: Obj | None, applied: Obj, write: Write, *, force: bool) -> Appl
         raise refusal(refused)
     change.hand_over(managed)
     result = with_last_applied(old if change.is_same else merged, applied, write.manager)
-    entries = encode(managed)
+    entries = encode(managed, before)
     changed = live is None or result is not old or entries != before
     return Applied(result, entries if changed else before, changed)
 

@@ -35,11 +35,47 @@ class TypedError(ValueError):
 
 def check(obj: Any, schema: ObjectType) -> None:
     """Raise TypedError with everything that does not fit."""
-    problems = list(_check(obj, shape_of(schema), "", 0))
+    shape = shape_of(schema)
+    if _fits(obj, shape, 0):
+        return
+    problems = list(_check(obj, shape, "", 0))
     if not problems:
         return
     texts = [f"{path}: {what}" if path else what for path, what in problems]
     raise TypedError(texts[0] if len(texts) == 1 else "\n  ".join(["errors:", *texts]))
+
+
+def _fits(value: Any, shape: Shape, depth: int) -> bool:
+    """Say whether it is plain that nothing is wrong: most often so, and much quicker to see."""
+    if depth > MAX_DEPTH:
+        return False
+    if value is None:
+        return True
+    if shape.kind == SCALAR:
+        return not _scalar_problem(value, shape.scalar)
+    if shape.kind in (STRUCT, MAP):
+        return isinstance(value, dict) and _all_fit(value, shape, depth + 1)
+    if not isinstance(value, list) or not all(
+        _fits(each, shape.inner, depth + 1) for each in value
+    ):
+        return False
+    return shape.kind not in (SET, ITEMS) or _differ(value, shape)
+
+
+def _all_fit(value: dict[str, Any], shape: Shape, depth: int) -> bool:
+    for name, given in value.items():
+        inner = shape.below(name)
+        if inner is None or not _fits(given, inner, depth):
+            return False
+    return True
+
+
+def _differ(items: list[Any], shape: Shape) -> bool:
+    """Say whether each item of a list has a name of its own."""
+    try:
+        return len({element(shape, item) for item in items}) == len(items)
+    except ElementError:
+        return False
 
 
 def _check(value: Any, shape: Shape, at: str, depth: int) -> Iterator[Problem]:

@@ -80,8 +80,11 @@ def _check_entry(index: int, entry: Entry) -> None:
         raise ManagedFieldsError(f'invalid fieldsType "{kind}" in managed fields entry {index}')
 
 
-def encode(managed: Managed) -> list[Entry]:
-    """Write entries: appliers first, then by time and name."""
+def encode(managed: Managed, before: Sequence[Entry] = ()) -> list[Entry]:
+    """Write entries: appliers first, then by time and name.
+
+    Of those that were read from `before` and did not change, the entry itself is taken again.
+    """
     ordered = sorted(
         managed.items(),
         key=lambda item: (
@@ -92,7 +95,20 @@ def encode(managed: Managed) -> list[Entry]:
             item[0].subresource,
         ),
     )
-    return [_entry(owner, holding) for owner, holding in ordered]
+    known = {id(entry.get("fieldsV1")): entry for entry in before}
+    return [
+        _same(owner, holding, known.get(id(holding.fields))) or _entry(owner, holding)
+        for owner, holding in ordered
+    ]
+
+
+def _same(owner: Owner, holding: Holding, entry: Entry | None) -> Entry | None:
+    """Return an entry with the same fields if it is as it would be written."""
+    if entry is None or entry.get("time", "") != holding.time:
+        return None
+    said = (entry.get("manager", ""), entry["operation"], entry.get("subresource", ""))
+    now = (owner.manager, owner.operation, owner.subresource)
+    return entry if said == now and entry["apiVersion"] == holding.api_version else None
 
 
 def _entry(owner: Owner, holding: Holding) -> Entry:

@@ -10,11 +10,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
+
+from sully.machinery.codec import from_json
 from sully.machinery.gotext import compact_json, quote
 from sully.machinery.patch.errors import MAX_DEPTH
 
 Tree = dict[str, Any]
 SELF = "."
+_sorting = msgspec.json.Encoder(order="sorted")
 
 
 class FieldSetError(ValueError):
@@ -200,7 +204,9 @@ def _paths(tree: Tree, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 
 def in_order(tree: Tree) -> Tree:
     """Return a tree with sorted keys, for a stable wire form."""
-    return {element: in_order(tree[element]) if tree[element] else {} for element in sorted(tree)}
+    # A walk in Python takes more than twice as long.
+    found: Tree = from_json(_sorting.encode(tree))
+    return found
 
 
 def path_text(path: tuple[str, ...]) -> str:

@@ -205,6 +205,8 @@ def _test(document: Any, tokens: list[str], value: Any) -> Any:
 
 def same_json(left: Any, right: Any) -> bool:
     """Say whether two documents are equal as JSON: numbers by value, true is not 1."""
+    if left is right:
+        return True
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, dict) and isinstance(right, dict):

@@ -10,8 +10,9 @@ the record. The walk over objects is typed.py's. Upstream's rules, and where the
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
+
+import msgspec
 
 from sully.machinery.decode import DecodeError, empty_object
 from sully.machinery.decode import decode as normal_form
@@ -67,8 +68,7 @@ _SERVER_KEPT = FieldSet.of(
 ).tree
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(msgspec.Struct, frozen=True):
     """One write as field management sees it.
 
     time: of the write, as the wire has it (whole seconds). reset: fields this endpoint does not
@@ -80,7 +80,7 @@ class Write:
     schema: ObjectType
     time: str
     subresource: str = ""
-    reset: FieldSet = field(default_factory=FieldSet)
+    reset: FieldSet = msgspec.field(default_factory=FieldSet)
     convert: Convert | None = None
 
     def owner(self, operation: str) -> Owner:
@@ -110,7 +110,7 @@ def track_update(live: Obj | None, new: Obj, write: Write) -> list[Entry]:
     if managed == recorded and before and (not sent or sent == before):
         return before
     cap_updaters(managed)
-    return encode(managed)
+    return encode(managed, before)
 
 
 def read(live: Obj | None, new: Obj, *, subresource: str) -> Managed:
@@ -225,6 +225,8 @@ def stripped(fields: Tree) -> Tree:
 
 def cap_updaters(managed: Managed) -> None:
     """Fold the oldest entries of updaters into one a version, until ten are left."""
+    if len(managed) <= MAX_UPDATERS:
+        return
     updaters = sorted(
         (owner for owner in managed if owner.operation == "Update"),
         key=lambda owner: (managed[owner].time, owner),

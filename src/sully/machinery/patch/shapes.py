@@ -21,13 +21,15 @@ class ElementError(ValueError):
 class Shape:
     """How one place merges. Filled once while compiling, then only read."""
 
-    __slots__ = ("fields", "item", "keys", "kind", "leaf", "raw", "scalar")
+    __slots__ = ("fields", "item", "keys", "kind", "leaf", "mixed", "raw", "scalar")
 
     def __init__(self, kind: int, *, leaf: bool) -> None:
         self.kind = kind
         self.leaf = leaf
         # Whether the place can hold JSON of any form, where true and 1 must be told apart.
         self.raw = False
+        # Whether something below can: elsewhere, what Python calls equal is equal.
+        self.mixed = False
         self.scalar = ""
         # Field name → (path element, shape), for structs.
         self.fields: dict[str, tuple[str, Shape]] = {}
@@ -62,7 +64,8 @@ def shape_of(schema: ObjectType) -> Shape:
     # Entered before its fields are compiled: types may contain themselves.
     for name, field in schema.fields.items():
         shape.fields[name] = (f"f:{name}", _compile(field.type, field))
-    shape.raw = schema.atomic and _holds_raw(schema, set())
+    shape.mixed = _holds_raw(schema, set())
+    shape.raw = schema.atomic and shape.mixed
     return shape
 
 
@@ -70,7 +73,7 @@ def _compile(kind: Type, field: Field | None) -> Shape:
     if isinstance(kind, Scalar):
         shape = Shape(SCALAR, leaf=True)
         shape.scalar = kind.name
-        shape.raw = kind.name == "object"
+        shape.raw = shape.mixed = kind.name == "object"
         return shape
     atomic = field is not None and field.list_type == "atomic"
     if isinstance(kind, ObjectType):
@@ -80,7 +83,8 @@ def _compile(kind: Type, field: Field | None) -> Shape:
         shape.item = _compile(kind.value, None)
     else:
         shape = _compile_list(kind, field)
-    shape.raw = shape.leaf and _holds_raw(kind, set())
+    shape.mixed = _holds_raw(kind, set())
+    shape.raw = shape.leaf and shape.mixed
     return shape
 
 
@@ -88,7 +92,7 @@ def _atomic_struct(kind: ObjectType) -> Shape:
     """Compile a struct that is atomic only because the field says so."""
     open_shape, shape = shape_of(kind), Shape(STRUCT, leaf=True)
     shape.fields = open_shape.fields
-    shape.raw = _holds_raw(kind, set())
+    shape.raw = shape.mixed = _holds_raw(kind, set())
     return shape
 
 

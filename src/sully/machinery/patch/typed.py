@@ -57,6 +57,8 @@ def to_field_set(obj: Obj, schema: ObjectType) -> FieldSet:
 
 def _compare(old: Any, new: Any, shape: Shape, at: str, out: Comparison) -> None:
     """Compare two values that are both there and note what differs under `at`."""
+    if old == new and not shape.mixed:
+        return
     if shape.leaf or not (old or new):
         if old != new or (shape.raw and not same_json(old, new)):
             out.modified[at] = {}
@@ -87,7 +89,7 @@ def _compare_fields(old: Obj, new: Obj, shape: Shape, out: Comparison) -> None:
             out.added[at] = {} if below.leaf else _whole(value, below)
             continue
         known = old[name]
-        if known is value:
+        if known is value or (known == value and not below.mixed):
             continue
         if not below.leaf:
             _compare(known, value, below, at, out)

@@ -7,8 +7,10 @@ a refusal tells what was missing first.
 """
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from urllib.parse import unquote
+
+from msgspec.structs import replace
 
 from sully.machinery.errors import BadRequest, Forbidden
 from sully.machinery.gotext import quote

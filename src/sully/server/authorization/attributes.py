@@ -6,10 +6,11 @@ refusals into answers.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Protocol
 from urllib.parse import unquote
+
+import msgspec
 
 from sully.machinery import fieldselectors
 from sully.machinery.labels import SelectorError
@@ -30,8 +31,7 @@ _OF_MANY = ("list", "watch", "deletecollection")
 _NAMESPACE_PARTS = ("status", "finalize")
 
 
-@dataclass(frozen=True, slots=True)
-class Attributes:
+class Attributes(msgspec.Struct, frozen=True):
     """What somebody wants to do: a verb on a resource, or a method on a path."""
 
     verb: str
@@ -43,11 +43,10 @@ class Attributes:
     name: str = ""
     path: str | None = None  # set for paths that are no resources; nothing else counts then
     # Fields that selected objects must have, for lists and watches.
-    fields: Mapping[str, str] = field(default_factory=lambda: NO_OPTIONS)
+    fields: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_OPTIONS)
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """The answer: whether it is allowed, and why."""
 
     allowed: bool

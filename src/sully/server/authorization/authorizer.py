@@ -124,7 +124,7 @@ class RbacAuthorizer:
             if rights is None:
                 problems.append(_no_role(grant.role.at))
             elif rights.grant(asked) if path is None else rights.grant_path(asked.verb, path):
-                return Verdict(allowed=True, reason=f"RBAC: allowed by {grant.describe()}")
+                return Verdict(allowed=True, reason=grant.reason)
         return Verdict(allowed=False, reason=f"RBAC: {_joined(problems)}" if problems else "")
 
     def rules_for(self, user: User, namespace: str) -> Rules:

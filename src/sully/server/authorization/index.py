@@ -7,6 +7,7 @@ were given. It knows nothing of stores or time: `authorizer.py` feeds it.
 from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from sully.api.rbac.names import service_account
@@ -39,16 +40,18 @@ class Grant:
 
     binding: Place
     role: Role
-    role_kind: str
-    subject: str  # in words
+    reason: str
+    """Where the right comes from, in the words of Kubernetes."""
 
-    def describe(self) -> str:
-        """Tell where the right comes from, as Kubernetes does."""
-        namespace, name = self.binding
+    @classmethod
+    def of(cls, at: Place, role: Role, role_kind: str, subject: str) -> "Grant":
+        """Make a grant; the reason is written once, since every decision for a user gives it."""
+        namespace, name = at
         binding = f"RoleBinding {quote(f'{name}/{namespace}')}"
         if not namespace:
             binding = f"ClusterRoleBinding {quote(name)}"
-        return f"{binding} of {self.role_kind} {quote(self.role.at[1])} to {self.subject}"
+        words = f"{binding} of {role_kind} {quote(role.at[1])} to {subject}"
+        return cls(at, role, f"RBAC: allowed by {words}")
 
 
 class Index:
@@ -99,7 +102,7 @@ class Index:
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """Go through what a user has everywhere, then what they have in a namespace."""
         given = self._given
-        names = (f"u:{user.name}", *[f"g:{group}" for group in user.groups])
+        names = _names(user.name, user.groups)
         for where in ("", namespace) if namespace else ("",):
             for name in names:
                 yield from given.get((where, name), ())
@@ -108,6 +111,11 @@ class Index:
         """Return what a role that a binding in this namespace names contains."""
         role = self._roles.get(("" if kind == "ClusterRole" else namespace, name))
         return None if role is None else role.rights
+
+
+@lru_cache(maxsize=1024)
+def _names(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
+    return (f"u:{user}", *(f"g:{group}" for group in groups))
 
 
 def place(obj: Obj) -> Place:
@@ -131,7 +139,7 @@ def _grants(binding: Obj, role: Role) -> Iterator[tuple[Given, Grant]]:
         who, words = _subject(subject, at[0])
         if who not in seen:
             seen.add(who)
-            yield (at[0], who), Grant(at, role, kind, words)
+            yield (at[0], who), Grant.of(at, role, kind, words)
 
 
 def _subject(subject: Obj, namespace: str) -> tuple[str, str]:

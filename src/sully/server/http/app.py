@@ -20,6 +20,8 @@ from sully.server.http.door import Door, Visit
 from sully.server.http.exchange import Exchange, Receive, Send
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
+from sully.server.http.placements import PREFIX as PLACEMENTS
+from sully.server.http.placements import PlacementPages
 from sully.server.limits import Limits
 from sully.server.requests import parse_path
 
@@ -43,6 +45,7 @@ class HttpApp:
         self._documents = Documents(api.scheme)
         self.checks: dict[str, pages.Check] = {"ping": lambda: ""}
         self.documents: dict[str, pages.Page] = {}
+        self.placements: PlacementPages | None = None
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
         """Handle one connection event of ASGI."""
@@ -78,6 +81,9 @@ class HttpApp:
         self._door.greet(exchange, visit)
         if pages.is_public(path):
             await self._public(exchange)
+            return
+        if self.placements is not None and path.startswith(PLACEMENTS):
+            await self.placements.serve(exchange, visit)
             return
         try:
             target = parse_path(self._api.scheme, path)

@@ -19,6 +19,8 @@ PATCHES = (
     "application/merge-patch+json",
     "application/strategic-merge-patch+json",
 )
+# kubectl looks here before it sends a strategic merge patch, which custom resources do not take.
+WITHOUT_STRATEGIC = PATCHES[:-1]
 BODIES = ("application/json", "application/yaml")
 VERSION_ID, VERSION_ABOUT = "getCodeVersion", "Says which software answers."
 
@@ -285,7 +287,7 @@ class _Paths:
                 gvk,
                 parameters.PATCH,
                 self._tables.get(META, "Patch"),
-                consumes=PATCHES,
+                consumes=WITHOUT_STRATEGIC if self._version.structural else PATCHES,
                 codes=(200, 201),
             )
 

@@ -1,7 +1,7 @@
 """All cluster roles and bindings that are there from the start."""
 
 from sully.api.rbac.aggregation import gathered
-from sully.server.authorization.policy import nodes, people, programs
+from sully.server.authorization.policy import clusters, nodes, people, programs
 from sully.server.authorization.policy.writing import Obj
 
 
@@ -16,5 +16,8 @@ def _complete(roles: tuple[Obj, ...]) -> tuple[Obj, ...]:
     return tuple(named.values())
 
 
-CLUSTER_ROLES: tuple[Obj, ...] = _complete((*people.ROLES, *nodes.ROLES, *programs.ROLES))
-CLUSTER_ROLE_BINDINGS: tuple[Obj, ...] = (*people.BINDINGS, *nodes.BINDINGS, *programs.BINDINGS)
+_SUBJECTS = (people, nodes, clusters, programs)
+CLUSTER_ROLES: tuple[Obj, ...] = _complete(tuple(role for each in _SUBJECTS for role in each.ROLES))
+CLUSTER_ROLE_BINDINGS: tuple[Obj, ...] = tuple(
+    binding for each in _SUBJECTS for binding in each.BINDINGS
+)

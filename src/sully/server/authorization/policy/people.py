@@ -54,6 +54,7 @@ _VIEW = role(
     on("policy", "poddisruptionbudgets poddisruptionbudgets/status", READ),
     on("networking.k8s.io", "ingresses ingresses/status networkpolicies", READ),
     on(RESOURCE, "resourceclaims resourceclaims/status resourceclaimtemplates", READ),
+    on("sully.dev", "evictionrecords", READ),
     gives_to="view",
 )
 

@@ -4,7 +4,9 @@ Controllers are service accounts in kube-system, by their own names; scheduler a
 manager are users, as in Kubernetes.
 """
 
+from sully.server.authorization.policy.clusters import CLUSTER
 from sully.server.authorization.policy.writing import (
+    RBAC,
     READ,
     RESOURCE,
     Obj,
@@ -36,6 +38,7 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     "device-taint-eviction-controller": (
         on("core", "pods", f"delete {READ}"),
         on("core", "pods/status", "patch update"),
+        on("sully.dev", "evictionrecords", "create delete"),
         on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
         on(RESOURCE, "devicetaintrules", READ),
         on(RESOURCE, "devicetaintrules/status", "patch update"),
@@ -53,11 +56,70 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on("policy", "poddisruptionbudgets/status", "update"),
         events(),
     ),
+    "cluster-taint-policy-controller": (
+        on(CLUSTER, "managedclusters", f"patch {READ}"),
+        on("sully.dev", "clustertaintpolicies", READ),
+        on("sully.dev", "clustertaintpolicies/status", "patch"),
+    ),
+    "managed-cluster-controller": (
+        on(CLUSTER, "managedclusters", f"patch update {READ}"),
+        on(CLUSTER, "managedclusters/status", "patch update"),
+        on("core", "namespaces", f"create patch {READ}"),
+        on(RBAC, "clusterrolebindings clusterroles rolebindings", f"create delete patch {READ}"),
+        # It may not escalate: what it gives to agents is the following, and what stands above.
+        on("coordination.k8s.io", "leases", f"update {READ}"),
+        on("events.k8s.io", "events", "list watch"),
+        events(),
+    ),
+    "managed-cluster-lease-controller": (
+        on(CLUSTER, "managedclusters", READ),
+        on(CLUSTER, "managedclusters/status", "patch"),
+        on("coordination.k8s.io", "leases", f"create patch {READ}"),
+        events(),
+    ),
+    "managed-cluster-set-controller": (
+        on(CLUSTER, "managedclusters managedclustersetbindings", READ),
+        on(CLUSTER, "managedclustersets", f"create patch {READ}"),
+        on(CLUSTER, "managedclustersetbindings/status managedclustersets/status", "patch"),
+    ),
+    "managed-cluster-taint-controller": (on(CLUSTER, "managedclusters", f"patch {READ}"),),
     "generic-garbage-collector": (on("*", "*", f"delete patch update {READ}"), events()),
+    # Registers the members of `sully up --hollow-clusters`; their agents have their own roles.
+    "hollow-clusters": (
+        on(CLUSTER, "managedclusters", f"create delete patch {READ}"),
+        on(CLUSTER, "managedclustersets/join", "create", "default"),
+        on("register.open-cluster-management.io", "managedclusters/accept", "update"),
+        events(),
+    ),
+    # The machines of `sully up --hollow-nodes`: what kubelets and a driver do, in one.
+    "hollow-nodes": (
+        on("core", "nodes", f"create delete patch {READ}"),
+        on("core", "nodes/status", "patch"),
+        on("core", "pods", f"delete {READ}"),
+        on("core", "pods/status", "patch"),
+        on("coordination.k8s.io", "leases", "create get patch"),
+        on(RESOURCE, "deviceclasses", "create"),
+        on(RESOURCE, "resourceclaims", READ),
+        on(RESOURCE, "resourceslices", f"create delete update {READ}"),
+        events(),
+    ),
     "namespace-controller": (
         on("core", "namespaces", f"delete {READ}"),
         on("core", "namespaces/finalize namespaces/status", "update"),
         on("*", "*", "delete deletecollection get list"),
+    ),
+    "placement-controller": (
+        on(
+            CLUSTER,
+            "addonplacementscores managedclusters managedclustersetbindings managedclustersets",
+            READ,
+        ),
+        on(CLUSTER, "placements", READ),
+        on(CLUSTER, "placements/finalizers", "update"),
+        on(CLUSTER, "placements/status", "patch update"),
+        on(CLUSTER, "placementdecisions", f"create delete patch update {READ}"),
+        on(CLUSTER, "placementdecisions/status", "patch update"),
+        events(),
     ),
     "replicaset-controller": (
         on("apps", "replicasets", f"update {READ}"),
@@ -79,6 +141,22 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     "root-ca-cert-publisher": (
         on("core", "configmaps", f"create update {READ}"),
         events(),
+    ),
+    "slice-patch-status-controller": (
+        on(RESOURCE, "deviceclasses resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "resourceslicepatches/status", "patch update"),
+        events(),
+    ),
+    "taint-expiry-controller": (
+        on(RESOURCE, "devicetaintrules resourceslicepatches", f"delete {READ}"),
+        events(),
+    ),
+    "taint-history-controller": (
+        on("core", "pods", READ),
+        on(RESOURCE, "devicetaintrules", READ),
+        on("sully.dev", "evictionrecords", f"delete {READ}"),
+        on("sully.dev", "taintrecords", f"create delete {READ}"),
+        on("sully.dev", "taintrecords/status", "update"),
     ),
     "service-account-controller": (
         on("core", "serviceaccounts", "create"),
@@ -130,6 +208,16 @@ def controller_role(name: str) -> str:
     """Return the name of a controller's role."""
     return f"system:controller:{name}"
 
+
+_BUDGETS = f"{controller_role('device-taint-eviction-controller')}:budgets"
+
+GATED: dict[str, tuple[Obj, Obj]] = {
+    "SullyNoExecuteWithPodDisruptionBudget": (
+        role(_BUDGETS, on("core", "pods/eviction", "create")),
+        bind(_BUDGETS, [account("device-taint-eviction-controller")]),
+    )
+}
+"""Roles and their bindings that only a feature needs, by its gate."""
 
 ROLES: tuple[Obj, ...] = (
     _SCHEDULER,

@@ -1,0 +1,25 @@
+"""cluster.open-cluster-management.io: managed clusters, their sets, and placements on them.
+
+Owns: the kinds of the group, which are custom resources in the reference, and their admission.
+Never: decides which cluster a placement gets (domain), or whether a cluster is healthy.
+Start at: types.py and placement_types.py, then strategy.py, then clusters.py.
+"""
+
+from collections.abc import Iterable, Mapping
+
+from sully.api.cluster.clusters import CLUSTERS
+from sully.api.cluster.placements import DECISIONS, PLACEMENTS
+from sully.api.cluster.schemas import load_tables
+from sully.api.cluster.scores import CLAIMS, SCORES
+from sully.api.cluster.sets import BINDINGS, SETS
+from sully.machinery.strategy import ResourceType
+
+__all__ = ["SUPERSET_VERSIONS", "load_tables", "resources"]
+
+# The first version of placements is only in the design they come from.
+SUPERSET_VERSIONS: Mapping[str, tuple[str, ...]] = {"Placement": ("v1alpha1",)}
+
+
+def resources() -> Iterable[ResourceType]:
+    """Return the resources of the group."""
+    return (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS, SCORES, CLAIMS)

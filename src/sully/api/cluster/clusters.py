@@ -1,0 +1,165 @@
+"""ManagedCluster: what admission does on a write, and its resource.
+
+Who may accept a cluster or move it between sets depends on rights, which strategies do not see:
+server/authorization/cluster_guard.py asks for those.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import chain, islice
+from typing import Any
+from urllib.parse import urlsplit
+
+from sully.api.cluster import taints
+from sully.api.cluster.resources import AGE, CLUSTER_VERBS, condition_status, printed
+from sully.api.cluster.schemas import package
+from sully.api.cluster.strategy import (
+    MOST_WARNINGS,
+    CustomStatusStrategy,
+    CustomStrategy,
+    denied,
+    denied_badly,
+)
+from sully.api.cluster.types import DEFAULT_SET, GROUP, HEALTH_KEYS, SET_LABEL
+from sully.api.core.columns import NAME, plain
+from sully.machinery.gotext import quote
+from sully.machinery.names import dns_label_problems
+from sully.machinery.strategy import ResourceType, Version, WriteContext
+
+Obj = dict[str, Any]
+
+MUTATORS = "managedclustermutators"
+VALIDATORS = "managedclustervalidators"
+AVAILABLE = "ManagedClusterConditionAvailable"
+AGENTS = "system:open-cluster-management:"
+"""How names of agents, and of the groups they are in, begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class ManagedClusterStrategy(CustomStrategy):
+    """Writes to clusters."""
+
+    def notices(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
+        """Say which times of taints will not be kept, and which taints will."""
+        if ctx.strict_compat:
+            return ()
+        kept = (
+            f"spec.taints: {each['key']} stays while {AVAILABLE} is {_available(old)}"
+            for each in _still_due(obj, old)
+        )
+        told = taints.disregarded(_taints(obj), _taints(old))
+        return islice(chain(kept, told), MOST_WARNINGS)
+
+    def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Stamp taints, put the cluster into the default set, and check what must hold."""
+        if not ctx.strict_compat:
+            _protect_health(obj, old, ctx)
+            if due := _still_due(obj, old):
+                obj["spec"] = {**(obj.get("spec") or {}), "taints": [*_taints(obj), *due]}
+        if _taints(obj):
+            # A new list: what was sent may be tried again.
+            obj["spec"] = {**obj["spec"], "taints": _stamped(obj, old, ctx)}
+        labels = obj["metadata"].get("labels") or {}
+        if not labels.get(SET_LABEL):
+            obj["metadata"]["labels"] = {**labels, SET_LABEL: DEFAULT_SET}
+        _check_addresses(obj)
+
+
+def _stamped(obj: Obj, old: Obj | None, ctx: WriteContext) -> list[Obj]:
+    if not ctx.strict_compat:
+        return taints.stamped(_taints(obj), _taints(old), ctx.now)
+    before = None if old is None else _taints(old)
+    found, refused = taints.stamped_as_reference(_taints(obj), before, ctx.now)
+    if refused:
+        why = f"It is not allowed to set TimeAdded of Taint {quote(','.join(refused))}."
+        raise denied_badly(MUTATORS, why)
+    return found
+
+
+def _taints(obj: Obj | None) -> list[Obj]:
+    found: list[Obj] = ((obj or {}).get("spec") or {}).get("taints") or []
+    return found
+
+
+def _available(obj: Obj | None) -> str:
+    """Return what is said of a cluster's availability; nothing if nobody has said anything."""
+    found = ((obj or {}).get("status") or {}).get("conditions") or []
+    return next((each.get("status", "") for each in found if each.get("type") == AVAILABLE), "")
+
+
+def _still_due(obj: Obj, old: Obj | None) -> list[Obj]:
+    return taints.still_due(_taints(obj), _taints(old), _available(old))
+
+
+def is_agent(user: str, groups: Iterable[str]) -> bool:
+    """Say whether somebody is the agent of a managed cluster."""
+    return any(name.startswith(AGENTS) for name in (user, *groups))
+
+
+def _protect_health(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Let no cluster declare itself healthy: those taints belong to the hub."""
+    if not is_agent(ctx.user, ctx.groups):
+        return
+    if _health(obj) != _health(old):
+        keys = " and ".join(HEALTH_KEYS)
+        name = obj["metadata"].get("name", "")
+        why = f"user {quote(ctx.user)} cannot change the taints {keys}, the hub sets them"
+        raise denied(VALIDATORS, "managedclusters", name, why)
+
+
+def _health(obj: Obj | None) -> list[tuple[str, str, str]]:
+    found = (taints.identity(taint) for taint in _taints(obj))
+    return sorted(one for one in found if one[0] in HEALTH_KEYS)
+
+
+def _check_addresses(obj: Obj) -> None:
+    configs = (obj.get("spec") or {}).get("managedClusterClientConfigs") or []
+    for config in configs:
+        if not _is_https(config.get("url", "")):
+            why = f"url {quote(config.get('url', ''))} is invalid in client configs"
+            raise denied_badly(VALIDATORS, why)
+    problems = dns_label_problems(obj["metadata"].get("name", "")) if configs else []
+    if problems:
+        why = f"metadata.name format is not correct: {','.join(problems)}"
+        raise denied_badly(VALIDATORS, why)
+
+
+def _is_https(url: str) -> bool:
+    try:
+        return urlsplit(url).scheme == "https"
+    except ValueError:
+        return False
+
+
+def _first_url(obj: Obj) -> str | None:
+    configs = (obj.get("spec") or {}).get("managedClusterClientConfigs") or []
+    return configs[0].get("url") if configs else None
+
+
+CLUSTERS = ResourceType(
+    GROUP,
+    "ManagedCluster",
+    "managedclusters",
+    "managedcluster",
+    namespaced=False,
+    versions=(Version("v1", package("v1"), unconditional_update=False, structural=True),),
+    strategy=ManagedClusterStrategy(version="v1", kind="ManagedCluster"),
+    status=CustomStatusStrategy(version="v1", kind="ManagedCluster"),
+    short_names=("mcl", "mcls"),
+    columns=(
+        NAME,
+        printed(
+            "Hub Accepted",
+            ".spec.hubAcceptsClient",
+            plain(lambda obj: (obj.get("spec") or {}).get("hubAcceptsClient")),
+            holds="boolean",
+        ),
+        printed(
+            "Managed Cluster URLs", ".spec.managedClusterClientConfigs[*].url", plain(_first_url)
+        ),
+        condition_status("Joined", "ManagedClusterJoined"),
+        condition_status("Available", "ManagedClusterConditionAvailable"),
+        AGE,
+    ),
+    verbs=CLUSTER_VERBS,
+)

@@ -1,0 +1,38 @@
+"""Whether selectors and expressions in a spec can work, told in one sentence.
+
+The reference accepts all of them and finds out later; here a warning says so at once.
+"""
+
+from functools import lru_cache
+from typing import Any
+
+from sully.machinery import labels
+from sully.machinery.cel.clusters import cluster_environment
+from sully.machinery.cel.environment import compile_cached
+from sully.machinery.cel.errors import CompileError
+
+Obj = dict[str, Any]
+
+LONGEST = 16 * 1024
+"""How long an expression may be to be looked at while its author waits."""
+
+
+def selector_problem(selector: Obj) -> str:
+    """Return what is wrong with a selector of labels or claims, empty if nothing is."""
+    try:
+        labels.from_object(selector)
+    except labels.SelectorError as error:
+        return str(error)
+    return ""
+
+
+@lru_cache(maxsize=1024)
+def expression_problem(expression: str) -> str:
+    """Return what is wrong with an expression over a cluster, empty if nothing is."""
+    if len(expression) > LONGEST:
+        return f"longer than {LONGEST} characters, and so not checked"
+    try:
+        compile_cached(cluster_environment(), expression)
+    except CompileError as error:
+        return error.detail
+    return ""

@@ -1,0 +1,112 @@
+"""What a write to a custom resource does: prune, default, validate, count generations.
+
+All kinds of the group go through here; clusters.py, sets.py and placements.py add what their
+admission does. `default` refuses what is misshapen, since nothing after it could look into it;
+every other problem waits for the usual place.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from sully.api.cluster.schemas import schema
+from sully.api.cluster.types import GROUP
+from sully.api.core import generations
+from sully.machinery.errors import BadRequest, Forbidden, forbidden, invalid
+from sully.machinery.fields import FieldError
+from sully.machinery.strategy import Strategy, WriteContext
+from sully.machinery.structural import fill, is_misshapen, problems
+
+Obj = dict[str, Any]
+
+MOST_WARNINGS = 20
+"""How many a client gets about one object; each is a header of the answer."""
+# What a status write brings along: its precondition, and who owns which field.
+_OWN_METADATA = ("name", "namespace", "uid", "resourceVersion", "managedFields")
+
+
+@dataclass(frozen=True, slots=True)
+class CustomStrategy(Strategy):
+    """Writes to the main endpoint: everything but the status."""
+
+    version: str = ""
+    kind: str = ""
+    reset: tuple[tuple[str, ...], ...] = (("status",),)
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Leave the status to its own endpoint, fill in the rest."""
+        obj.pop("status", None)
+        fill(obj, schema(self.version, self.kind))
+        refuse_misshapen(obj, self.version, self.kind)
+
+    def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
+        """Start the generation."""
+        generations.start(obj)
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Keep the status, count changes of everything else."""
+        generations.follow(obj, old, bump=_without_status(obj) != _without_status(old))
+        if "status" in old:
+            obj["status"] = old["status"]
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check a new object."""
+        return problems(obj, schema(self.version, self.kind))
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check a changed object."""
+        return problems(obj, schema(self.version, self.kind))
+
+
+@dataclass(frozen=True, slots=True)
+class CustomStatusStrategy(Strategy):
+    """Writes to the status endpoint: nothing but the status."""
+
+    version: str = ""
+    kind: str = ""
+    reset: tuple[tuple[str, ...], ...] = (("metadata",), ("spec",))
+
+    def default(self, obj: Obj, ctx: WriteContext) -> None:
+        """Look at the status alone."""
+        fill(obj, schema(self.version, self.kind))
+        obj.pop("spec", None)
+        refuse_misshapen(obj, self.version, self.kind, besides="spec")
+
+    def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
+        """Take everything but the status from the stored object."""
+        sent = obj["metadata"]
+        kept = {name: value for name, value in old["metadata"].items() if name not in _OWN_METADATA}
+        obj["metadata"] = kept | {name: sent[name] for name in _OWN_METADATA if name in sent}
+        obj.update({name: old[name] for name in old if name not in ("metadata", "status")})
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the new status."""
+        return problems(obj, schema(self.version, self.kind))
+
+
+def refuse_misshapen(obj: Obj, version: str, kind: str, *, besides: str = "") -> None:
+    """Raise the answer to an object of the wrong types; `besides` is left unread."""
+    found = [one for one in problems(obj, schema(version, kind)) if one.field != besides]
+    if found and is_misshapen(found):
+        raise invalid(kind, GROUP, obj["metadata"].get("name", ""), found)
+
+
+def _without_status(obj: Obj) -> Obj:
+    return {name: value for name, value in obj.items() if name not in ("metadata", "status")}
+
+
+def denied_badly(webhook: str, why: str) -> BadRequest:
+    """Return the answer of the reference's admission to a request that makes no sense."""
+    return BadRequest(f"{_prefix(webhook)}{why}")
+
+
+def denied(webhook: str, resource: str, name: str, why: str) -> Forbidden:
+    """Return the answer of the reference's admission to somebody who may not."""
+    answer = forbidden(resource, GROUP, name, why)
+    answer.message = f"{_prefix(webhook)}{answer.message}"
+    return answer
+
+
+def _prefix(webhook: str) -> str:
+    # The reference checks in webhooks, and the API server says so; clients know the texts.
+    return f'admission webhook "{webhook}.admission.{GROUP}" denied the request: '

@@ -1,0 +1,97 @@
+"""Since when a cluster carries a taint: `timeAdded`, which tolerated seconds count from.
+
+The reference stamps on create and then refuses every update that does not repeat the stored time.
+That makes manifests impossible to apply again, so by default the server keeps the time itself and
+only says that what was sent does not count. Both ways are here; clusters.py chooses.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from sully.api.cluster.types import NO_SELECT, UNAVAILABLE, UNREACHABLE
+from sully.machinery.timestamps import TimeError, format_time, parse_time
+
+Obj = dict[str, Any]
+Taints = Sequence[Mapping[str, Any]]
+
+_DUE = {"False": UNAVAILABLE, "Unknown": UNREACHABLE}
+"""The taint of the hub by what is said of a cluster's availability."""
+
+
+def identity(taint: Mapping[str, Any]) -> tuple[str, str, str]:
+    """Return what makes a taint the same one as before."""
+    return taint.get("key", ""), taint.get("value", ""), taint.get("effect", "")
+
+
+def stamped(taints: Taints, before: Taints, now: datetime) -> list[Obj]:
+    """Return taints with their times: the stored one for what was there, now for what is new."""
+    since = {identity(taint): taint["timeAdded"] for taint in before if taint.get("timeAdded")}
+    return [
+        {**taint, "timeAdded": since.get(identity(taint)) or format_time(now)} for taint in taints
+    ]
+
+
+def still_due(taints: Taints, before: Taints, available: str) -> list[Obj]:
+    """Return taints of the hub that a write leaves out though the cluster is as it was.
+
+    Taints are one value: whoever applies a manifest replaces them all. The hub would put its own
+    back at once, but as new, so tolerated seconds would begin anew with every write.
+    """
+    due = _DUE.get(available)
+    sent = {identity(taint) for taint in taints}
+    return [
+        dict(taint)
+        for taint in before
+        if identity(taint) == (due, "", NO_SELECT) and identity(taint) not in sent
+    ]
+
+
+def disregarded(taints: Taints, before: Taints) -> Iterator[str]:
+    """Yield a warning for each time that was sent and will not be kept."""
+    since = {identity(taint): taint.get("timeAdded") for taint in before}
+    for index, taint in enumerate(taints):
+        sent = taint.get("timeAdded")
+        kept = since.get(identity(taint))
+        if sent and not _same(sent, kept):
+            stays = f"the stored {kept} stays" if kept else "the time of this write counts"
+            yield f"spec.taints[{index}].timeAdded: {sent} is not used: {stays}"
+
+
+def stamped_as_reference(
+    taints: Taints, before: Taints | None, now: datetime
+) -> tuple[list[Obj], list[str]]:
+    """Return stamped taints as the reference does it, and the keys it refuses.
+
+    Old taints are looked up by key alone, and the first one of a key counts: that is why two
+    taints of one key make every later update fail there. `before` is None on create.
+    """
+    if before is None:
+        return [{**taint, "timeAdded": format_time(now)} for taint in taints], []
+    first: dict[str, Mapping[str, Any]] = {}
+    for taint in before:
+        first.setdefault(taint.get("key", ""), taint)
+    result: list[Obj] = []
+    refused: list[str] = []
+    for taint in taints:
+        old = first.get(taint.get("key", ""))
+        sent = taint.get("timeAdded")
+        if old is not None and identity(old) == identity(taint):
+            allowed = _same(sent, old.get("timeAdded"))
+            result.append(dict(taint))
+        else:
+            allowed = not sent
+            result.append({**taint, "timeAdded": format_time(now)})
+        if not allowed:
+            refused.append(taint.get("key", ""))
+    return result, refused
+
+
+def _same(one: str | None, other: str | None) -> bool:
+    """Compare two times as moments, to the second."""
+    if not one or not other:
+        return not one and not other
+    try:
+        return format_time(parse_time(one)) == format_time(parse_time(other))
+    except TimeError:
+        return False

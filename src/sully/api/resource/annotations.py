@@ -1,0 +1,76 @@
+"""Annotations of ours on taint rules and slice patches: who made them, why, until when, pauses.
+
+They are annotations because a server that is not ours keeps those, where it would drop a field it
+does not know. Strategies stamp and check them here; controllers read them through here.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from sully.api.resource.checks import Errors, Options
+from sully.machinery.fields import Path
+from sully.machinery.strategy import Obj, WriteContext
+from sully.machinery.timestamps import TimeError, parse_time
+
+CREATED_BY = "sully.dev/created-by"
+DESCRIPTION = "sully.dev/description"
+EXPIRES_AT = "sully.dev/expires-at"
+PAUSED = "sully.dev/paused"
+DESCRIPTION_MAX = 1024
+GUARDS = "SullyEvictionGuards"
+"""The gate of pauses and expiry."""
+_AT = Path("metadata.annotations")
+
+
+def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Note who created an object; nobody can write the note."""
+    if ctx.strict_compat:
+        return
+    annotations = dict(obj["metadata"].get("annotations", {}))
+    annotations.pop(CREATED_BY, None)
+    author = ctx.user
+    if old is not None:
+        author = old["metadata"].get("annotations", {}).get(CREATED_BY, "")
+    if author:
+        annotations[CREATED_BY] = author
+    if annotations:
+        obj["metadata"]["annotations"] = annotations
+    else:
+        obj["metadata"].pop("annotations", None)
+
+
+def validate_annotations(obj: Obj, old: Obj | None, rules: Options) -> Errors:
+    """Check what is ours; what was stored before and did not change may stay."""
+    if rules.strict_compat:
+        return
+    given = obj["metadata"].get("annotations") or {}
+    before = old["metadata"].get("annotations") or {} if old is not None else {}
+    changed = {key: text for key, text in given.items() if before.get(key) != text}
+    if len(changed.get(DESCRIPTION, "").encode()) > DESCRIPTION_MAX:
+        yield _AT.key(DESCRIPTION).too_long(DESCRIPTION_MAX)
+    if EXPIRES_AT in changed and rules.gates[GUARDS]:
+        yield from _time(changed[EXPIRES_AT], _AT.key(EXPIRES_AT))
+
+
+def _time(text: str, at: Path) -> Errors:
+    try:
+        parse_time(text)
+    except TimeError:
+        yield at.invalid(text, "must be a time as in RFC 3339, for example 2026-01-02T15:04:05Z")
+
+
+def expiry(annotations: Mapping[str, str]) -> datetime | None:
+    """Return when an object is to end; a text that is no time ends nothing.
+
+    Another server, or a server whose gate was off, may have stored such a text.
+    """
+    try:
+        return parse_time(annotations.get(EXPIRES_AT, ""))
+    except TimeError:
+        return None
+
+
+def pause_reason(annotations: Mapping[str, str]) -> str | None:
+    """Return why eviction is paused, `true` where nobody says why, or None when it is not."""
+    text = annotations.get(PAUSED, "").strip()
+    return None if text.lower() in ("", "false") else text

@@ -1,0 +1,27 @@
+"""sully.dev: kinds of our own, which remember what taints did, and which set them.
+
+Owns: EvictionRecord (a pod that left), TaintRecord (a rule, also after it is gone) and
+ClusterTaintPolicy (conditions of clusters that become taints).
+Never: served by a server that imitates the reference; decides who leaves.
+Start at: types.py, then records.py.
+"""
+
+from collections.abc import Iterable
+
+from sully.api.sully.policies import POLICIES
+from sully.api.sully.records import EVICTIONS, SULLY, TAINTS
+from sully.api.tables import load
+from sully.machinery.schema import Tables
+from sully.machinery.strategy import ResourceType
+
+SUPERSET_KINDS = ("EvictionRecord", "TaintRecord", "ClusterTaintPolicy")
+
+
+def load_tables(tables: Tables) -> None:
+    """Load the types of the group."""
+    load(tables, __name__, SULLY, "sully.fields", "policies.fields")
+
+
+def resources() -> Iterable[ResourceType]:
+    """Return the resources of the group."""
+    return (EVICTIONS, TAINTS, POLICIES)

@@ -1,0 +1,123 @@
+"""What may stand in a record: enough that whoever reads it need not doubt it."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from sully.api.core.checks import (
+    dns_subdomain,
+    formatted,
+    label_key,
+    not_negative,
+    one_of,
+    unchanged,
+)
+from sully.api.sully.types import CAUSE_KINDS
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import label_value_problems
+
+Obj = dict[str, Any]
+Errors = Iterator[FieldError]
+
+SPEC = Path("spec")
+CLAIMS_MAX = 256
+DEVICES_MAX = 1024
+CAUSES_MAX = 256
+CHANGES_MAX = 50
+TEXT_MAX = 1024
+_NO_DEVICE = "must be written driver/pool/device"
+
+
+def validate_eviction(spec: Obj, namespace: str) -> Errors:
+    """Yield everything wrong with the record of an eviction."""
+    yield from _pod(spec.get("pod") or {}, namespace, SPEC.child("pod"))
+    yield from _items(spec, "claims", CLAIMS_MAX, dns_subdomain)
+    yield from _items(spec, "devices", DEVICES_MAX, _device)
+    if not spec.get("causes"):
+        yield SPEC.child("causes").required("no pod leaves without a reason")
+    yield from _items(spec, "causes", CAUSES_MAX, _cause)
+    yield from _given(spec, "evictedTime", SPEC)
+
+
+def validate_taint(spec: Obj) -> Errors:
+    """Yield everything wrong with the record of a rule; its spec was checked as a rule's."""
+    rule, at = spec.get("rule") or {}, SPEC.child("rule")
+    yield from _name(rule, at)
+    yield from _given(rule, "uid", at)
+    yield from _given(spec.get("taint") or {}, "key", SPEC.child("taint"))
+    yield from _given(spec, "addedTime", SPEC)
+    yield from _short(spec, "description", SPEC)
+
+
+def validate_taint_status(status: Obj, at: Path) -> Errors:
+    """Yield everything wrong with what is said to have become of a rule."""
+    yield from not_negative(status.get("evicted", 0), at.child("evicted"))
+    changes, where = status.get("changes") or [], at.child("changes")
+    if len(changes) > CHANGES_MAX:
+        yield where.too_many(len(changes), CHANGES_MAX)
+    for position, change in enumerate(changes[:CHANGES_MAX]):
+        yield from _given(change, "time", where.index(position))
+        yield from _given(change, "what", where.index(position))
+        yield from _short(change, "what", where.index(position))
+
+
+def validate_same(spec: Obj, old: Obj) -> Errors:
+    """Check that nobody rewrites history."""
+    return unchanged(spec, old, SPEC)
+
+
+def _pod(pod: Obj, namespace: str, at: Path) -> Errors:
+    if pod.get("namespace", "") != namespace:
+        text = f"must be the namespace of the record, {namespace}"
+        yield at.child("namespace").invalid(pod.get("namespace", ""), text)
+    yield from _name(pod, at)
+    yield from _given(pod, "uid", at)
+    if "owner" in pod:
+        for name in ("kind", "name"):
+            yield from _given(pod["owner"], name, at.child("owner"))
+
+
+def _cause(cause: Obj, at: Path) -> Errors:
+    yield from one_of(cause.get("kind", ""), CAUSE_KINDS, at.child("kind"), required=True)
+    yield from _name(cause, at)
+    yield from label_key(cause.get("key", ""), at.child("key"))
+    yield from formatted(cause.get("value", ""), label_value_problems, at.child("value"))
+    yield from _given(cause, "effect", at)
+    yield from _short(cause, "description", at)
+    yield from _device(cause.get("device", ""), at.child("device"))
+
+
+def _device(device: str, at: Path) -> Errors:
+    # The name of a pool may have slashes itself.
+    driver, _, rest = device.partition("/")
+    pool, _, name = rest.rpartition("/")
+    if not (driver and pool and name):
+        yield at.invalid(device, _NO_DEVICE)
+
+
+def _items(
+    spec: Obj, name: str, limit: int, check: Callable[[Any, Path], Iterator[FieldError]]
+) -> Errors:
+    items: Sequence[Any] = spec.get(name) or ()
+    at = SPEC.child(name)
+    if len(items) > limit:
+        yield at.too_many(len(items), limit)
+        return
+    for position, item in enumerate(items):
+        yield from check(item, at.index(position))
+
+
+def _name(holder: Obj, at: Path) -> Errors:
+    if not holder.get("name"):
+        yield at.child("name").required()
+    else:
+        yield from dns_subdomain(holder["name"], at.child("name"))
+
+
+def _given(holder: Obj, name: str, at: Path) -> Errors:
+    if not holder.get(name):
+        yield at.child(name).required()
+
+
+def _short(holder: Obj, name: str, at: Path) -> Errors:
+    if len(holder.get(name, "").encode()) > TEXT_MAX:
+        yield at.child(name).too_long(TEXT_MAX)

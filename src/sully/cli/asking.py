@@ -1,0 +1,59 @@
+"""Asks before pods are made to leave; much has to be confirmed by typing a number."""
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING
+
+from sully.cli.client.calling import CommandError
+
+if TYPE_CHECKING:
+    from sully.domain.planning.report import Plan
+
+MANY_PODS = 20
+MANY_DEVICES = 0.10
+"""The part of all devices from which on a number has to be typed."""
+
+
+async def confirm(plan: "Plan") -> bool:
+    """Ask whether to go on; refuse where nobody can be asked."""
+    if not sys.stdin.isatty():
+        raise CommandError(
+            "refused: this may make pods leave, and there is nobody to ask\n"
+            "  --yes goes on without a question, --dry-run only shows the plan",
+            code=2,
+        )
+    wanted = number_to_type(plan)
+    if wanted is None:
+        return (await _answer("Go on? [y/N] ")).lower() in ("y", "yes")
+    count, thing = wanted
+    return await _answer(f"Type the number of {thing} ({count}) to go on: ") == str(count)
+
+
+def number_to_type(plan: "Plan") -> tuple[int, str] | None:
+    """Return what has to be typed, and of what it is the number; None: a yes is enough."""
+    pods, devices = len(plan.caused), len(plan.devices)
+    if pods > MANY_PODS:
+        return pods, "pods that leave"
+    placements = len(plan.placements)
+    if placements > MANY_PODS:
+        return placements, "placements that change"
+    if devices > plan.devices_known * MANY_DEVICES:
+        return (pods, "pods that leave") if pods else (devices, "devices that change")
+    return None
+
+
+async def _answer(question: str) -> str:
+    """Wait for a line from the keyboard, in the loop, so that Ctrl-C is heard as elsewhere."""
+    print(question, end="", flush=True)
+    loop, keyboard = asyncio.get_running_loop(), sys.stdin.fileno()
+    typed = asyncio.Event()
+    loop.add_reader(keyboard, typed.set)
+    try:
+        await typed.wait()
+    finally:
+        loop.remove_reader(keyboard)
+    # A terminal hands over whole lines, so this does not wait.
+    line = sys.stdin.readline()
+    if not line:
+        print()
+    return line.strip()

@@ -1,0 +1,105 @@
+"""Follows kinds of a server for as long as a command watches: caches that stay up to date.
+
+A kind that the server does not have, or that may not be seen, is an empty cache, as it is missing
+from a snapshot (`views/loading.py`).
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from sully.cli.client.calling import CommandError, Session
+
+if TYPE_CHECKING:
+    from sully.client.collection import Copy
+    from sully.client.transport import Kind
+
+T = TypeVar("T")
+REST_SECONDS = 0.1
+"""How long changes are gathered before they are shown: one write often brings several."""
+
+
+class Caches:
+    """The kinds that are followed."""
+
+    def __init__(self) -> None:
+        self._copies: dict[Any, Copy[Any]] = {}
+
+    def put(self, copy: "Copy[Any]") -> None:
+        """Add the cache of a kind."""
+        self._copies[copy.kind] = copy
+
+    def of(self, kind: "Kind[T]") -> "Copy[T]":
+        """Return the cache of a kind."""
+        return self._copies[kind]
+
+
+@asynccontextmanager
+async def following(
+    session: Session, kinds: Sequence["Kind[Any]"], *, needed: Sequence["Kind[Any]"] = ()
+) -> AsyncIterator[Caches]:
+    """Follow kinds until the block ends; it begins when all were seen once."""
+    from sully.client.collection import Copy
+    from sully.client.informer import Informer
+    from sully.runtime.log import configure
+
+    configure("console", level="warning")  # says on stderr when the server goes away
+    caches = Caches()
+    informers: list[Informer[Any]] = []
+    for kind in kinds:
+        if await _may_follow(session, kind, needed=kind in needed):
+            informers.append(Informer(session.transport, kind, clock=session.clock))
+            caches.put(informers[-1])
+        else:
+            caches.put(Copy(kind))
+    try:
+        async with asyncio.TaskGroup() as tasks:
+            running = [tasks.create_task(each.run()) for each in informers]
+            for each in informers:
+                await each.wait_synced()
+            yield caches
+            for task in running:
+                task.cancel()
+    except BaseExceptionGroup as group:
+        # What the command raised; informers end only when they are told to.
+        raise group.exceptions[0] from None
+
+
+async def _may_follow(session: Session, kind: "Kind[Any]", *, needed: bool) -> bool:
+    from sully.client.options import ListOptions
+    from sully.machinery.errors import Forbidden, NotFound
+
+    try:
+        await session.transport.list(kind, "", ListOptions(limit=1))
+    except (Forbidden, NotFound) as error:
+        if needed:
+            text = f"{error.message}\n  without {kind.plural} there is no answer"
+            raise CommandError(text) from error
+        if isinstance(error, Forbidden):
+            session.warn(f"warning: {error.message}; the answer goes without {kind.plural}")
+        return False
+    return True
+
+
+class News:
+    """What changed since one last looked; filled by handlers, emptied by whoever shows it."""
+
+    def __init__(self) -> None:
+        self._touched: dict[Any, None] = {}
+        self._any = asyncio.Event()
+
+    def add(self, *touched: Any) -> None:
+        """Note that things may be different."""
+        self._touched.update(dict.fromkeys(touched))
+        if self._touched:
+            self._any.set()
+
+    async def take(self, session: Session) -> list[Any]:
+        """Wait until something is different; return what, in the order in which it came."""
+        await self._any.wait()
+        await session.clock.sleep(REST_SECONDS)
+        found = list(self._touched)
+        self._touched.clear()
+        self._any.clear()
+        return found

@@ -1,0 +1,53 @@
+"""How people name devices: driver/pool/device, each part a name or a glob."""
+
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from sully.cli.client.calling import CommandError
+
+ANY = "*"
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """Which devices are meant; `*` leaves a part open."""
+
+    driver: str = ANY
+    pool: str = ANY
+    device: str = ANY
+
+    def matches(self, driver: str, pool: str, device: str) -> bool:
+        """Say whether a device is meant."""
+        return _fits(self.driver, driver) and _fits(self.pool, pool) and _fits(self.device, device)
+
+    def matches_pool(self, driver: str, pool: str) -> bool:
+        """Say whether any device of a pool can be meant."""
+        return _fits(self.driver, driver) and _fits(self.pool, pool)
+
+    def may_meet(self, driver: str | None, pool: str | None, device: str | None) -> bool:
+        """Say whether a selector with these names can select a device that is meant.
+
+        What the selector leaves open meets everything.
+        """
+        asked = ((self.driver, driver), (self.pool, pool), (self.device, device))
+        return all(name is None or _fits(part, name) for part, name in asked)
+
+
+def parse_pattern(text: str) -> Pattern:
+    """Read `driver/pool/device`; parts that are left out at the end are `*`.
+
+    The name of a pool may itself have slashes, so everything between the first and the last one
+    belongs to it.
+    """
+    parts = text.split("/")
+    if not all(parts):
+        raise CommandError(
+            f"{text!r} names no devices; write DRIVER/POOL/DEVICE, with * for any of them", code=2
+        )
+    if len(parts) < 3:
+        return Pattern(*parts)
+    return Pattern(parts[0], "/".join(parts[1:-1]), parts[-1])
+
+
+def _fits(part: str, name: str) -> bool:
+    return part in (ANY, name) or fnmatchcase(name, part)

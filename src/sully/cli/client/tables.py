@@ -1,0 +1,228 @@
+"""Tables for people: in columns on a terminal, one line a row in a pipe.
+
+A pipe gets every cell whole, so that scripts can rely on it. A terminal gets lines that fit: where
+the columns are too wide, those that may shrink are broken into several lines, and where even that
+does not help, each row becomes a list of its cells. Colours are only for terminals, and not where
+NO_COLOR is set or the terminal is dumb.
+"""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from typing import TextIO
+
+GAP = "  "
+NARROWEST = 16
+"""A column that shrinks keeps at least this."""
+STYLES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2", "bold": "1"}
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text with a colour."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table."""
+
+    title: str
+    shrinks: int = 0
+    """0: never; 1: where the line is too long; 2: only when those cannot shrink any more."""
+    right: bool = False
+    drops: bool = False
+    """Whether it is left out where the line is too long: it says what others say, too."""
+    least: int = 0
+    """How wide it is at least; for tables to which rows are added that nobody knows yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the output can show."""
+
+    width: int | None = None
+    """How many characters a line has; None: as many as it takes."""
+    colour: bool = False
+
+
+def look_of(stream: TextIO, env: Mapping[str, str] = os.environ) -> Look:
+    """Find out what a stream can show."""
+    if not stream.isatty():
+        return Look()
+    # Not shutil's: that asks the standard output, whatever stream is meant, and takes COLUMNS=0.
+    given = env.get("COLUMNS", "")
+    width = int(given) if given.isdecimal() and int(given) else _terminal_width(stream)
+    return Look(width, not env.get("NO_COLOR") and env.get("TERM", "") not in ("", "dumb"))
+
+
+def _terminal_width(stream: TextIO) -> int:
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except OSError:
+        return 80
+
+
+Row = Sequence[Cell | str]
+
+
+class Table:
+    """Rows under columns; more rows may follow later, in the same columns.
+
+    One that `grows` takes the whole width of a terminal, for rows that nobody knows yet.
+    """
+
+    def __init__(
+        self, columns: Sequence[Column], look: Look | None = None, *, grows: bool = False
+    ) -> None:
+        self._columns = columns
+        self._grows = grows
+        self._look = look if look is not None else look_of(sys.stdout)
+        self._places: list[int] = []
+        """Which columns are shown."""
+        self._widths: list[int] = []
+        """How wide each column is; only that of shown ones matters."""
+
+    def show(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
+        """Print the title and the rows."""
+        out = stream or sys.stdout
+        out.writelines(line + "\n" for line in self.lines(rows))
+        out.flush()
+
+    def add(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
+        """Print more rows, without the title."""
+        out = stream or sys.stdout
+        out.writelines(line + "\n" for line in self.more(rows))
+        out.flush()
+
+    def lines(self, rows: Iterable[Row]) -> Iterator[str]:
+        """Yield the title and the rows."""
+        known = [_cells(row) for row in rows]
+        titles = [Cell(column.title, "bold") for column in self._columns]
+        self._fit([titles, *known])
+        if self._places:
+            yield from self._row(titles)
+        yield from self.more(known)
+
+    def more(self, rows: Iterable[Row]) -> Iterator[str]:
+        """Yield further rows."""
+        for row in rows:
+            yield from self._row(_cells(row)) if self._places else self._list(_cells(row))
+
+    def _fit(self, rows: Sequence[Sequence[Cell]]) -> None:
+        self._places = list(range(len(self._columns)))
+        self._widths = [
+            max(self._columns[at].least, *(len(row[at].text) for row in rows))
+            for at in self._places
+        ]
+        if self._over() > 0:
+            self._places = [at for at in self._places if not self._columns[at].drops]
+        for turn in (1, 2):
+            places = [at for at in self._places if self._columns[at].shrinks == turn]
+            _shrink(self._widths, places, self._over())
+        if self._over() > 0:
+            self._places = []
+        elif self._grows:
+            self._spread(-self._over())
+
+    def _spread(self, room: int) -> None:
+        """Give what is left of a line to the columns whose cells may be long."""
+        places = [at for at in self._places if self._columns[at].shrinks == 1]
+        for at in places:
+            self._widths[at] += room // len(places)
+
+    def _over(self) -> int:
+        """Return by how much a line is too long."""
+        if self._look.width is None:
+            return 0
+        taken = sum(self._widths[at] for at in self._places) + len(GAP) * (len(self._places) - 1)
+        return taken - self._look.width
+
+    def _row(self, cells: Sequence[Cell]) -> Iterator[str]:
+        wraps = self._look.width is not None
+        parts = [
+            broken(cells[at].text, self._widths[at])
+            if wraps and self._columns[at].shrinks
+            else [cells[at].text]
+            for at in self._places
+        ]
+        for texts in zip_longest(*parts, fillvalue=""):
+            yield self._line(texts, cells)
+
+    def _line(self, texts: Sequence[str], cells: Sequence[Cell]) -> str:
+        shown = []
+        last = max((order for order, text in enumerate(texts) if text), default=0)
+        for order, text in enumerate(texts[: last + 1]):
+            at = self._places[order]
+            padded = text
+            if self._columns[at].right:
+                padded = text.rjust(self._widths[at])
+            elif order != last:
+                padded = text.ljust(self._widths[at])
+            shown.append(self._painted(padded, cells[at].style))
+        return GAP.join(shown)
+
+    def _list(self, cells: Sequence[Cell]) -> Iterator[str]:
+        """Yield a row as a list: the first cell, and the others below it with their titles."""
+        yield self._painted(cells[0].text, cells[0].style or "bold")
+        indent = max(len(column.title) for column in self._columns[1:]) + 2 * len(GAP)
+        room = max(NARROWEST, (self._look.width or 80) - indent)
+        for column, cell in zip(self._columns[1:], cells[1:], strict=True):
+            title = GAP + column.title
+            for text in broken(cell.text, room):
+                yield title.ljust(indent) + self._painted(text, cell.style)
+                title = ""
+
+    def _painted(self, text: str, style: str) -> str:
+        if not self._look.colour or not style or not text.strip():
+            return text
+        return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
+
+
+def _shrink(widths: list[int], places: Sequence[int], over: int) -> None:
+    """Take from the widest of some columns until all fit, or can give no more."""
+    while over > 0:
+        # The widest gives way first, so that narrow columns stay whole.
+        at = max(places, key=lambda at: widths[at], default=None)
+        if at is None or widths[at] <= NARROWEST:
+            return
+        second = max((widths[each] for each in places if each != at), default=0)
+        least = max(NARROWEST, min(second, widths[at] - 1), widths[at] - over)
+        over -= widths[at] - least
+        widths[at] = least
+
+
+def _cells(row: Row) -> list[Cell]:
+    return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+
+
+def broken(text: str, width: int) -> list[str]:
+    """Break a text into lines of at most this width, at spaces where there are any."""
+    lines: list[str] = []
+    line = ""
+    for word in text.split(" "):
+        joined = f"{line} {word}" if line else word
+        if len(joined) <= width:
+            line = joined
+            continue
+        if line:
+            lines.append(line)
+        while len(word) > width:
+            cut = _cut(word, width)
+            lines.append(word[:cut])
+            word = word[cut:]
+        line = word
+    return [*lines, line] if line or not lines else lines
+
+
+def _cut(word: str, width: int) -> int:
+    """Return where to break a long name: behind the best separator that leaves lines full."""
+    for marks in ("/", ":=", ".-_"):
+        found = max(word.rfind(mark, 0, width) for mark in marks) + 1
+        if found > width // 3:
+            return found
+    return width

@@ -1,0 +1,58 @@
+"""How people write what objects say: taints, tolerations, origins, spans of time."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sully.api.resource.claim_types import DeviceToleration
+    from sully.api.resource.types import DeviceTaint
+    from sully.domain.taints import Origin
+
+SHORT = {"DeviceTaintRule": "rule", "ResourceSlicePatch": "patch", "ResourceSlice": "slice"}
+STYLES = {"NoExecute": "red", "NoExecuteWithPodDisruptionBudget": "red", "NoSchedule": "yellow"}
+"""The colour in which an effect is shown."""
+
+
+def taint_text(taint: "DeviceTaint") -> str:
+    """Write a taint as kubectl does: key=value:Effect."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def origin_text(origin: "Origin", *, wide: bool = False) -> str:
+    """Name who set something; which of its slices a driver used is only for those who ask."""
+    if origin.kind == "ResourceSlice" and not wide:
+        return "driver"
+    return f"{SHORT[origin.kind]}/{origin.name}"
+
+
+def toleration_text(toleration: "DeviceToleration") -> str:
+    """Write a toleration in the manner of a taint."""
+    key = toleration.key or "*"
+    exists = toleration.operator == "Exists"
+    value = "" if exists or not toleration.value else f"={toleration.value}"
+    effect = f":{toleration.effect}" if toleration.effect else ""
+    seconds = toleration.toleration_seconds
+    return f"{key}{value}{effect}" + (f" for {seconds}s" if seconds is not None else "")
+
+
+def span(seconds: float) -> str:
+    """Write a span of time briefly, as kubectl does."""
+    from sully.machinery.timestamps import human_duration
+
+    return human_duration(max(0, int(seconds)))
+
+
+def since(time: datetime | None, now: datetime) -> str:
+    """Say how long ago something was."""
+    return span((now - time).total_seconds()) if time is not None else ""
+
+
+def until(time: datetime, now: datetime) -> str:
+    """Say how long it is until something."""
+    return f"in {span((time - now).total_seconds())}" if time > now else "now"
+
+
+def number(count: int, thing: str) -> str:
+    """Write a number of things: 1 pod, 2 pods."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

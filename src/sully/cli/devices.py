@@ -1,0 +1,144 @@
+"""`sully devices`: every device with what is on it and who uses it."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from sully.views.inventory import Inventory
+    from sully.views.sights import Sight, Sights
+
+_EPILOG = """\
+examples:
+  sully devices                               all of them
+  sully devices --tainted                     those with a taint, its origin, age and end
+  sully devices 'gpu.example.com/*/gpu-0'     one device of every pool; a part may be a glob
+  sully devices --free --class big-gpu        what a claim for this class could still get
+  sully devices --node node-7 -o wide         with attributes, claims and tolerations
+  sully devices --tainted -o json | jq -r '.devices[].users[].pods[]?.name'
+  sully devices --watch                       and then every device that changes
+
+TAINTS has the taint, then who set it (rule/NAME, patch/NAME, or the driver), how long ago, and when
+it ends if that is known. USED BY has pods, and when they must leave because of a taint.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser.description = "Show devices as they count: with effective taints, and with their users."
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "pattern",
+        nargs="?",
+        default="*",
+        metavar="PATTERN",
+        help="DRIVER/POOL/DEVICE, each a name or a glob; what is left out at the end is any",
+    )
+    parser.add_argument("--tainted", action="store_true", help="only devices with a taint")
+    parser.add_argument("--free", action="store_true", help="only devices that nobody uses")
+    parser.add_argument("--node", default="", metavar="N", help="only devices of this node")
+    parser.add_argument(
+        "--class",
+        dest="device_class",
+        default="",
+        metavar="C",
+        help="only devices that the selectors of this DeviceClass match",
+    )
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="go on, and print devices that change"
+    )
+    add_client_flags(parser, namespace="only devices that this namespace uses (default: all)")
+    add_snapshot_flag(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the devices."""
+    return call(options, "devices", _watch if options.watch else _show)
+
+
+async def _show(session: Session) -> int:
+    from sully.views.kinds import PATCHES, SLICES
+    from sully.views.sights import Sights
+    from sully.views.snapshotkinds import DEVICES
+
+    found = await take(session, DEVICES, needed=(SLICES,))
+    sights = Sights(found.inventory, found.usage, found.of(PATCHES))
+    chosen = Choice(session, found.inventory, sights).all(found.taken)
+    print_devices(session, chosen, found.taken)
+    return 0
+
+
+def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> None:
+    """Print devices in the form that was asked for."""
+    from sully.cli.client.documents import show_document
+    from sully.cli.client.flags import TABLES
+    from sully.cli.client.tables import Table
+    from sully.cli.devicerows import columns, document, row
+
+    output = session.options.output
+    if output not in TABLES:
+        show_document({"devices": [document(each) for each in sights]}, output)
+        return
+    wide = output == "wide"
+    found = list(sights)
+    if found:
+        Table(columns(found, wide=wide)).show([row(each, now, wide=wide) for each in found])
+    else:
+        session.warn("there is no such device")
+
+
+async def _watch(session: Session) -> int:
+    from sully.cli.devicewatch import watch
+
+    return await watch(session)
+
+
+class Choice:
+    """The devices that the flags ask for."""
+
+    def __init__(self, session: Session, inventory: "Inventory", sights: "Sights") -> None:
+        from sully.cli.client.patterns import parse_pattern
+
+        options = session.options
+        self._sights = sights
+        self._pattern = parse_pattern(options.pattern)
+        self._tests = list(_tests(session, sights))
+        if options.device_class and inventory.class_(options.device_class) is None:
+            raise CommandError(
+                f'there is no DeviceClass "{options.device_class}"\n'
+                "  'kubectl get deviceclasses' lists them"
+            )
+
+    def all(self, now: "datetime") -> "Iterator[Sight]":
+        """Yield all that are asked for."""
+        for pool in self._sights.pools():
+            yield from self.pool(pool.driver, pool.pool, now)
+
+    def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[Sight]":
+        """Yield those of one pool."""
+        from sully.domain.pools import PoolId
+
+        if not self._pattern.matches_pool(driver, pool):
+            return
+        for sight in self._sights.pool(PoolId(driver, pool), now):
+            if self._pattern.matches(*sight.id) and all(test(sight) for test in self._tests):
+                yield sight
+
+
+def _tests(session: Session, sights: "Sights") -> "Iterator[Callable[[Sight], bool]]":
+    options = session.options
+    if options.tainted:
+        yield lambda sight: bool(sight.marks)
+    if options.free:
+        yield lambda sight: sight.free
+    if options.node:
+        yield lambda sight: sight.node == options.node
+    if session.namespace:
+        yield lambda sight: any(each.claim.namespace == session.namespace for each in sight.holders)
+    if options.device_class:
+        yield lambda sight: sights.in_class(sight, options.device_class)

@@ -1,0 +1,44 @@
+"""The flags that say how fast pods may be evicted; commands that run controllers share them."""
+
+import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sully.controllers.eviction.settings import EvictionSettings
+
+
+def add_eviction_flags(parser: argparse.ArgumentParser) -> None:
+    """Describe the flags."""
+    parser.add_argument(
+        "--default-evictions-per-second",
+        type=_rate,
+        default=0,
+        metavar="N",
+        help="how fast pods leave because of a taint that does not say so itself, after a burst"
+        " of 10; 0: no limit (default: 0)",
+    )
+    parser.add_argument(
+        "--max-evictions-per-minute",
+        type=_rate,
+        default=0,
+        metavar="N",
+        help="how many pods may leave in any minute because of all taints together; 0: no limit"
+        " (default: 0)",
+    )
+
+
+def eviction_settings(options: argparse.Namespace) -> "EvictionSettings":
+    """Return what the flags say."""
+    # A late import: `--help` needs none of this.
+    from sully.controllers.eviction.settings import EvictionSettings
+
+    return EvictionSettings(
+        default_per_second=options.default_evictions_per_second or None,
+        max_per_minute=options.max_evictions_per_minute or None,
+    )
+
+
+def _rate(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a whole number, 0 or more, not {text!r}")
+    return int(text)

@@ -1,0 +1,85 @@
+"""Rules at work on the screen of `sully evictions`: as rows, and as documents for programs."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from sully.cli.client.documents import filled, moment
+from sully.cli.client.tables import Cell, Column
+from sully.cli.client.words import since, taint_text, until
+from sully.views.evictions import Progress
+
+_COLUMNS = (
+    Column("RULE", shrinks=2, least=16),
+    Column("TAINT", shrinks=1, least=24),
+    Column("STATE", least=len("evicting")),
+    Column("PENDING", right=True),
+    Column("EVICTED", right=True),
+    Column("RATE", right=True),
+    Column("FINISHES"),
+)
+_WIDE_COLUMNS = (
+    Column("AGE"),
+    Column("DEVICES", right=True),
+    Column("BY", shrinks=1),
+    Column("WHY", shrinks=1),
+)
+_STYLES = {"evicting": "red", "waiting": "yellow", "paused": "yellow", "done": "green"}
+
+
+def columns(*, wide: bool) -> Sequence[Column]:
+    """Return the columns."""
+    return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
+
+
+def row(progress: Progress, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
+    """Return a rule as a row of a table."""
+    rule = progress.rule
+    rate = rule.spec.taint.evictions_per_second
+    cells: list[Cell | str] = [
+        rule.metadata.name,
+        taint_text(rule.spec.taint),
+        Cell(progress.state, _STYLES[progress.state]),
+        str(len(progress.pending)),
+        str(progress.evicted),
+        f"{rate}/s" if rate is not None else "-",
+        until(progress.finish, now) if progress.finish is not None else "-",
+    ]
+    if wide:
+        cells += [
+            since(rule.metadata.creation_timestamp, now) or "-",
+            str(progress.devices),
+            progress.author or "-",
+            _why(progress) or "-",
+        ]
+    return cells
+
+
+def _why(progress: Progress) -> str:
+    paused = progress.paused
+    if paused is None:
+        return progress.description
+    held = "paused" if paused == "true" else f"paused: {paused}"
+    return f"{progress.description} ({held})" if progress.description else held
+
+
+def document(progress: Progress) -> dict[str, Any]:
+    """Return a rule as a plain value; the fields are promised to scripts."""
+    taint = progress.rule.spec.taint
+    return filled(
+        rule=progress.rule.metadata.name,
+        taint=filled(key=taint.key, value=taint.value, effect=taint.effect),
+        state=progress.state,
+        paused=progress.paused,
+        pending=len(progress.pending),
+        evicted=progress.evicted,
+        evictionsPerSecond=taint.evictions_per_second,
+        finishTime=moment(progress.finish),
+        devices=progress.devices,
+        createdBy=progress.author,
+        description=progress.description,
+        pods=[
+            {"namespace": key.namespace, "name": key.name, "leaveTime": moment(due)}
+            for key, due in progress.pending.items()
+        ],
+    )

@@ -1,0 +1,163 @@
+"""`sully evictions`: the rules that make pods leave, how far each is, and pauses."""
+
+import argparse
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+
+if TYPE_CHECKING:
+    from sully.client.collection import Copy
+    from sully.client.transport import Kind
+    from sully.views.evictions import Progress
+    from sully.views.exposures import Exposures
+
+_EPILOG = """\
+examples:
+  sully evictions                             every rule that evicts, and how far it has come
+  sully evictions --watch                     and then every step
+  sully evictions -o wide                     with who made the rule, and why
+  sully evictions pause overheated --reason 'waiting for the vendor'
+  sully evictions resume overheated
+
+PENDING pods still have to leave, EVICTED ones have left because of the rule. FINISHES is when the
+last one will have left: by tolerations and the pace of the rule. A paused rule evicts nobody, but
+keeps new pods off its devices.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser.description = "Show evictions from tainted devices, rule by rule; pause and resume them."
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "action",
+        nargs="?",
+        default="list",
+        choices=("list", "pause", "resume"),
+        metavar="pause|resume",
+        help="stop the eviction by a rule for now, or let it go on",
+    )
+    parser.add_argument("rule", nargs="?", default="", metavar="RULE", help="which rule")
+    parser.add_argument(
+        "--reason", default="true", metavar="TEXT", help="why it is paused, for others to read"
+    )
+    parser.add_argument(
+        "--force",
+        action="store_true",
+        help="pause although the server is not Sully's own: right where 'sully controllers' evict",
+    )
+    parser.add_argument(
+        "-w", "--watch", action="store_true", help="go on, and print rules that change"
+    )
+    add_client_flags(parser, namespace="count only pods of this namespace (default: all)")
+    add_snapshot_flag(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show the evictions, or pause or resume one."""
+    if options.action == "list":
+        return call(options, "evictions", _watch if options.watch else _show)
+    return call(options, "evictions", _set_pause)
+
+
+async def _show(session: Session) -> int:
+    from sully.cli.client.documents import show_document
+    from sully.cli.client.flags import TABLES
+    from sully.cli.client.tables import Table
+    from sully.cli.evictionrows import columns, document, row
+    from sully.views.kinds import RULES
+
+    found = await take(session, kinds_for(session), needed=(RULES,))
+    progress = list(progress_in(session, found.exposures, found.of))
+    output = session.options.output
+    if output not in TABLES:
+        show_document({"evictions": [document(each) for each in progress]}, output)
+    elif progress:
+        wide = output == "wide"
+        Table(columns(wide=wide)).show([row(each, found.taken, wide=wide) for each in progress])
+    else:
+        session.warn("no rule makes pods leave")
+    return 0
+
+
+def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
+    """Return the kinds that the answer is made from."""
+    from sully.views.snapshotkinds import DEVICES, EVICTION_RECORDS, TAINT_RECORDS
+
+    kinds = (*DEVICES, TAINT_RECORDS)
+    # There may be very many; only who asks about a namespace needs each of them.
+    return (*kinds, EVICTION_RECORDS) if session.namespace else kinds
+
+
+def progress_in(
+    session: Session, exposures: "Exposures", of: "Callable[[Kind[Any]], Copy[Any]]"
+) -> "Iterator[Progress]":
+    """Yield how far rules have come, for the namespace that was asked for."""
+    from sully.views.evictions import only_in, progress_of
+    from sully.views.kinds import RULES
+    from sully.views.snapshotkinds import EVICTION_RECORDS, TAINT_RECORDS
+
+    now = exposures.now()
+    for each in progress_of(of(RULES).values(), exposures, of(TAINT_RECORDS), now):
+        if not session.namespace:
+            yield each
+            continue
+        here = only_in(session.namespace, each, of(EVICTION_RECORDS).values(), now)
+        if here.pending or here.evicted:
+            yield here
+
+
+async def _watch(session: Session) -> int:
+    from sully.cli.evictionwatch import watch
+
+    return await watch(session)
+
+
+async def _set_pause(session: Session) -> int:
+    from sully.api.resource.annotations import PAUSED, pause_reason
+    from sully.client.transport import Key
+    from sully.machinery.errors import NotFound
+    from sully.views.kinds import RULES
+
+    options, name = session.options, session.options.rule
+    if not name:
+        raise CommandError(f"which rule? write: sully evictions {options.action} RULE", code=2)
+    try:
+        rule = await session.transport.get(RULES, Key("", name))
+    except NotFound as error:
+        raise CommandError(f"{error.message}\n  'sully evictions' lists the rules") from error
+    pause = options.action == "pause"
+    if pause and not options.force:
+        await _check_evictor(session, name)
+    now = pause_reason(rule.metadata.annotations)
+    wanted = options.reason if pause else None
+    if now != wanted:
+        change = {"metadata": {"annotations": {PAUSED: wanted}}}
+        await session.transport.patch(RULES, Key("", name), change)
+    text = {"pause": "paused", "resume": "resumed"}[options.action]
+    print(f"devicetaintrule {name} {text}" + (" (it was already)" if now == wanted else ""))
+    if pause and now != wanted:
+        print(f"  'sully evictions resume {name}' lets it go on")
+    return 0
+
+
+async def _check_evictor(session: Session, name: str) -> None:
+    """Refuse what would have no effect: only our controller knows of pauses."""
+    from sully.client.options import ListOptions
+    from sully.machinery.errors import Forbidden, NotFound
+    from sully.views.snapshotkinds import TAINT_RECORDS
+
+    try:
+        await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))
+    except Forbidden:
+        return
+    except NotFound as error:
+        raise CommandError(
+            f"devicetaintrule {name} cannot be paused: {session.server} is not Sully's own server,"
+            " and Kubernetes' controller would go on evicting\n"
+            f"  delete the rule, or weaken it: kubectl patch devicetaintrule {name} --type=merge"
+            """ -p '{"spec":{"taint":{"effect":"NoSchedule"}}}'\n"""
+            "  if 'sully controllers' evict there, say --force"
+        ) from error

@@ -1,0 +1,90 @@
+"""`sully evictions --watch`: the rules at work, and then each one that came further."""
+
+from typing import Any
+
+from sully.cli.client.calling import Session
+from sully.cli.client.documents import show_line
+from sully.cli.client.flags import TABLES
+from sully.cli.client.following import Caches, News, following
+from sully.cli.client.tables import Table
+from sully.cli.evictionrows import columns, document, row
+from sully.cli.evictions import kinds_for, progress_in
+from sully.client.transport import Kind
+from sully.views.evictions import Progress
+from sully.views.exposures import Exposures
+from sully.views.inventory import Inventory
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.snapshot import ALL_EFFECTS
+from sully.views.snapshotkinds import TAINT_RECORDS
+from sully.views.usage import Usage
+
+_LIFTED = "lifted"
+_MOVING = ("finishTime", "pods")
+"""What changes with every pod; the counts say it, too."""
+
+
+async def watch(session: Session) -> int:
+    """Show evictions until interrupted."""
+    async with following(session, kinds_for(session), needed=(RULES,)) as caches:
+        screen, news = _Screen(session), News()
+        exposures = _exposures(session, caches)
+        kinds: tuple[Kind[Any], ...] = (RULES, PODS, CLAIMS, SLICES, TAINT_RECORDS)
+        for kind in kinds:
+            caches.of(kind).on_change(lambda *_: news.add("something"))
+        while True:
+            screen.show(list(progress_in(session, exposures, caches.of)))
+            await news.take(session)
+
+
+def _exposures(session: Session, caches: Caches) -> Exposures:
+    inventory = Inventory(
+        slices=caches.of(SLICES),
+        classes=caches.of(CLASSES),
+        rules=caches.of(RULES),
+        patches=caches.of(PATCHES),
+    )
+    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
+    return Exposures(inventory, usage, clock=session.clock, terms=ALL_EFFECTS)
+
+
+class _Screen:
+    """Prints rules, and remembers how each was printed last."""
+
+    def __init__(self, session: Session) -> None:
+        self._clock = session.clock
+        self._output = session.options.output
+        self._wide = self._output == "wide"
+        self._table: Table | None = None
+        self._shown: dict[str, dict[str, Any]] = {}
+
+    def show(self, progress: list[Progress]) -> None:
+        found = {each.rule.metadata.name: _lasting(document(each)) for each in progress}
+        changed = [
+            each
+            for each in progress
+            if self._shown.get(each.rule.metadata.name) != found[each.rule.metadata.name]
+        ]
+        gone = [name for name in self._shown if name not in found]
+        self._shown = found
+        if self._output in TABLES:
+            self._print(changed, gone)
+            return
+        for each in changed:
+            show_line(document(each), self._output)
+        for name in gone:
+            show_line({"rule": name, "state": _LIFTED}, self._output)
+
+    def _print(self, changed: list[Progress], gone: list[str]) -> None:
+        now = self._clock.now()
+        rows = [row(each, now, wide=self._wide) for each in changed]
+        shape = columns(wide=self._wide)
+        rows += [[name, "-", _LIFTED, *["-"] * (len(shape) - 3)] for name in gone]
+        if self._table is None:
+            self._table = Table(shape, grows=True)
+            self._table.show(rows)
+        else:
+            self._table.add(rows)
+
+
+def _lasting(shown: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in shown.items() if name not in _MOVING}

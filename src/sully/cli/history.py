@@ -1,0 +1,145 @@
+"""`sully history`: what was tainted, by whom and why, what left, and when it was lifted."""
+
+import argparse
+from collections.abc import Callable
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+from sully.cli.durations import seconds
+
+if TYPE_CHECKING:
+    from sully.cli.client.patterns import Pattern
+    from sully.views.timeline import Happening
+
+_EPILOG = """\
+examples:
+  sully history                                      everything that is remembered
+  sully history --since 24h -o wide                  of the last day, with devices, who and why
+  sully history rule overheated                      one rule: made, changed, evictions, lifted
+  sully history device 'gpu.example.com/node-7/*'    what happened to devices
+  sully history pod web/probe-0                      why a pod had to leave
+
+Records outlive the rules, the pods and restarts; 'sully up --history-retention' says how long.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser.description = "Tell what taints did, from records that outlive rules and pods."
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "subject",
+        nargs="?",
+        default="",
+        choices=("", "device", "rule", "pod"),
+        metavar="device|rule|pod",
+        help="tell only of this",
+    )
+    parser.add_argument(
+        "name",
+        nargs="?",
+        default="",
+        metavar="NAME",
+        help="a rule; a pod as NAMESPACE/NAME or NAME; devices as DRIVER/POOL/DEVICE with globs",
+    )
+    parser.add_argument(
+        "--since", type=seconds, metavar="T", help="only what happened in this time, such as 24h"
+    )
+    add_client_flags(parser, namespace="only pods of this namespace (default: all)")
+    add_snapshot_flag(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Tell what happened."""
+    return call(options, "history", _show)
+
+
+async def _show(session: Session) -> int:
+    from sully.cli.client.documents import show_document
+    from sully.cli.client.flags import TABLES
+    from sully.cli.client.tables import Table
+    from sully.cli.historyrows import columns, document, row
+
+    matches = _subject(session)
+    found = [each for each in await _happenings(session) if matches(each)]
+    output = session.options.output
+    if output not in TABLES:
+        show_document({"history": [document(each) for each in found]}, output)
+    elif found:
+        wide = output == "wide"
+        Table(columns(wide=wide)).show([row(each, wide=wide) for each in found])
+    else:
+        session.warn("nothing is remembered of that")
+    return 0
+
+
+async def _happenings(session: Session) -> "list[Happening]":
+    from sully.views.snapshotkinds import EVICTION_RECORDS, HISTORY, TAINT_RECORDS
+    from sully.views.timeline import happenings
+
+    found = await take(session, HISTORY, namespace=session.namespace)
+    missing = [each.kind.plural for each in found.gaps if each.kind.plural in _RECORDS]
+    if len(missing) == len(_RECORDS):
+        where = session.options.snapshot or session.server
+        raise CommandError(
+            f"{where} keeps no history: it has no {' and no '.join(sorted(missing))}\n"
+            "  Sully's own server does, unless it runs with --compat reference"
+        )
+    evictions = found.of(EVICTION_RECORDS).values()
+    told = happenings(
+        # Rules are in no namespace: who asks about one is not told of them.
+        () if session.namespace else found.of(TAINT_RECORDS).values(),
+        [each for each in evictions if session.namespace in ("", each.metadata.namespace)],
+    )
+    since = session.options.since
+    begin = found.taken - timedelta(seconds=since) if since is not None else None
+    return [each for each in told if begin is None or each.time >= begin]
+
+
+_RECORDS = ("evictionrecords", "taintrecords")
+
+
+def _subject(session: Session) -> "Callable[[Happening], bool]":
+    """Return what tells whether something is about what was asked for."""
+    from sully.cli.client.patterns import parse_pattern
+
+    subject, name = session.options.subject, session.options.name
+    if not subject:
+        return lambda _: True
+    if not name:
+        raise CommandError(f"which {subject}? write: sully history {subject} NAME", code=2)
+    if subject == "rule":
+        return lambda each: each.rule == name or name in _rules(each)
+    if subject == "pod":
+        return lambda each: name in _pod_names(each)
+    pattern = parse_pattern(name)
+    return lambda each: _is_about(each, pattern)
+
+
+def _rules(happening: "Happening") -> set[str]:
+    return {each.name for each in happening.causes() if each.kind == "DeviceTaintRule"}
+
+
+def _pod_names(happening: "Happening") -> tuple[str, ...]:
+    if happening.eviction is None:
+        return ()
+    pod = happening.eviction.spec.pod
+    return pod.name, f"{pod.namespace}/{pod.name}"
+
+
+def _is_about(happening: "Happening", pattern: "Pattern") -> bool:
+    """Say whether devices that are meant are concerned, as far as names can tell."""
+    if happening.eviction is not None:
+        return any(pattern.matches(*_parts(each)) for each in happening.eviction.spec.devices)
+    selector = happening.selector
+    return selector is not None and pattern.may_meet(
+        selector.driver, selector.pool, selector.device
+    )
+
+
+def _parts(device: str) -> tuple[str, str, str]:
+    driver, _, rest = device.partition("/")
+    pool, _, name = rest.rpartition("/")
+    return driver, pool, name

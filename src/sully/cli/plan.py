@@ -1,0 +1,165 @@
+"""`sully plan`: what would happen if an object were applied, or a taint set."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.flags import TABLES, add_client_flags, add_snapshot_flag
+from sully.cli.durations import seconds
+from sully.cli.taintflags import add_taint_flags
+
+if TYPE_CHECKING:
+    from sully.domain.planning.report import Plan
+    from sully.planning.changes import Change
+    from sully.planning.settings import Settings
+    from sully.views.snapshot import Snapshot
+
+NO_PLACE = 3
+"""The exit code when something would find no place."""
+_EPILOG = """\
+examples:
+  sully plan -f rule.yaml                      what a DeviceTaintRule would do
+  sully plan -f rule.yaml -o wide              each pod: when it leaves, where it lands
+  sully plan -f rule.yaml --delete             what its end would do
+  sully plan device 'gpu.example.com/node-7/*' example.com/hot:NoExecute --rate 5
+  sully plan cluster eu-2 maintenance:NoSelect
+  sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .withoutPlace
+
+A plan runs the code of the controllers on a copy: devices that would be different, pods that
+would leave and when, where their replacements would land or why nowhere, and what is left of each
+class. There are plans for DeviceTaintRule, ResourceSlicePatch, ResourceSlice, ManagedCluster and
+Placement. Nothing is written.
+
+exit codes: 0 all would find a place, 1 failed, 2 wrong usage, 3 something would find no place
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser.description = "Show what would happen, before it happens."
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "words",
+        nargs="*",
+        metavar="device|cluster … TAINT",
+        help="a taint to try, as 'sully taint' takes it, instead of files",
+    )
+    parser.add_argument(
+        "-f",
+        "--filename",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="objects to try, YAML or JSON; - reads the standard input; may be repeated",
+    )
+    parser.add_argument(
+        "--delete", action="store_true", help="try what happens when the objects are deleted"
+    )
+    add_taint_flags(parser)
+    _add_assumptions(parser)
+    add_client_flags(parser, namespace="")
+    add_snapshot_flag(parser)
+
+
+def _add_assumptions(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--stop-seconds",
+        type=seconds,
+        default=None,
+        metavar="TIME",
+        help="assume that pods stop within this time (default: their whole grace period)",
+    )
+    parser.add_argument(
+        "--default-evictions-per-second",
+        type=int,
+        default=None,
+        metavar="N",
+        help="what the controllers run with; no object says it",
+    )
+    parser.add_argument(
+        "--max-evictions-per-minute",
+        type=int,
+        default=None,
+        metavar="N",
+        help="what the controllers run with; no object says it",
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """Show a plan."""
+    return call(options, "plan", _run)
+
+
+async def _run(session: Session) -> int:
+    from sully.cli.proposals import proposed, read_bodies
+
+    options = session.options
+    if bool(options.filename) == bool(options.words):
+        raise CommandError("say what to try: -f FILE, or a taint as 'sully taint' takes it", code=2)
+    if options.words:
+        from sully.cli.tainting import proposals
+
+        snapshot, changes = await proposals(session, options.words)
+    else:
+        bodies = read_bodies(options.filename)
+        snapshot = await take_for(session, [each.get("kind", "") for each in bodies])
+        changes = await proposed(session, snapshot, bodies, delete=options.delete)
+    plan = make_plan(session, snapshot, changes)
+    show(plan, options.output)
+    return NO_PLACE if plan.homeless else 0
+
+
+async def take_for(session: Session, names: Sequence[str]) -> "Snapshot":
+    """Return a snapshot of what a plan about these kinds needs."""
+    from sully.planning.world import NEEDED
+    from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
+    from sully.views.kinds import SLICES
+    from sully.views.snapshotkinds import FLEET
+
+    fleet = {CLUSTERS.kind, PLACEMENTS.kind}
+    if fleet.isdisjoint(names):
+        return await take(session, NEEDED, needed=(SLICES,))
+    if not fleet.issuperset(names):
+        raise CommandError("make a plan for devices and one for clusters, not both at once", code=2)
+    return await take(session, FLEET, needed=(CLUSTERS, PLACEMENTS))
+
+
+def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":
+    """Rehearse changes and return what would happen."""
+    from sully.planning.changes import begins
+    from sully.planning.fleet import is_about_fleet, plan_fleet
+    from sully.planning.rehearsal import Rehearsal
+    from sully.planning.telling import gaps, tell
+
+    if any(is_about_fleet(each) for each in changes):
+        return plan_fleet(snapshot, changes)
+    start = begins(changes, snapshot.taken)
+    rehearsal = Rehearsal(snapshot, settings_of(session), start=start)
+    rehearsal.run(changes)
+    return tell(rehearsal, gaps(snapshot))
+
+
+def settings_of(session: Session) -> "Settings":
+    """Return what the flags say about the control plane."""
+    from sully.planning.settings import Settings
+
+    options = session.options
+    return Settings(
+        stop_seconds=getattr(options, "stop_seconds", None),
+        default_per_second=getattr(options, "default_evictions_per_second", None),
+        max_per_minute=getattr(options, "max_evictions_per_minute", None),
+    )
+
+
+def show(plan: "Plan", output: str) -> None:
+    """Print a plan in the form that was asked for."""
+    if output in TABLES:
+        from sully.cli.plantext import show_plan
+
+        show_plan(plan, wide=output == "wide")
+        return
+    from sully.cli.client.documents import show_document
+    from sully.domain.planning.report import document
+
+    show_document(document(plan), output)

@@ -1,0 +1,41 @@
+"""`sully untaint`: takes taints off devices or clusters."""
+
+import argparse
+
+from sully.cli.client.calling import Session, call
+from sully.cli.client.flags import add_client_flags
+from sully.cli.taint import act
+from sully.cli.tainting import read_words
+
+_EPILOG = """\
+examples:
+  sully untaint device gpu.example.com/node-7/gpu-3 example.com/hot
+  sully untaint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
+  sully untaint cluster eu-2 maintenance
+
+The rules that set the taint are deleted. A rule that is also for other devices stays, and so does
+what a driver or a ResourceSlicePatch says; you are told which object it is, and what to do.
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser.description = "Remove taints from devices or clusters."
+    parser.epilog = _EPILOG
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="device|cluster PATTERN… KEY[:EFFECT]",
+        help="what to free, and of which taint",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="show the plan, and change nothing")
+    add_client_flags(parser, namespace="")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Remove taints."""
+    return call(options, "untaint", _run)
+
+
+async def _run(session: Session) -> int:
+    return await act(session, read_words(session.options.words, remove=True))

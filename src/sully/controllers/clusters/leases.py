@@ -1,0 +1,112 @@
+"""Finds clusters whose agent is silent, by the age of its lease.
+
+Reads clusters and leases; makes a lease where there is none, and says Unknown about a cluster when
+its lease is too old. Nothing polls: a key comes back exactly when its lease will be too old.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sully.api.cluster.types import CLUSTER_NAME_LABEL, ManagedCluster
+from sully.client.events import EventRecorder, Reference
+from sully.client.informer import Informer, own_key
+from sully.client.options import WriteOptions
+from sully.client.transport import Key, Kind, Transport
+from sully.controllers.clusters.kinds import LEASING
+from sully.controllers.conditions import say
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease
+from sully.domain.clusterhealth import (
+    SILENT,
+    CreateLease,
+    Fresh,
+    Ignore,
+    Lease,
+    Stopped,
+    unavailable_text,
+    watch_lease,
+)
+from sully.machinery.errors import AlreadyExists
+from sully.machinery.timestamps import format_micro_time
+from sully.runtime.clock import Clock
+from sully.views.fleetkinds import CLUSTERS
+
+_WHOLE: Kind[dict[str, Any]] = CLUSTER_LEASES.read_as(dict)
+_OWN = WriteOptions(field_manager=LEASING)
+
+
+class LeaseController:
+    """Watches over the leases of clusters."""
+
+    name = LEASING
+
+    def __init__(
+        self,
+        *,
+        clusters: Informer[ManagedCluster],
+        leases: Informer[ClusterLease],
+        transport: Transport,
+        recorder: EventRecorder,
+        clock: Clock,
+    ) -> None:
+        self._clusters = clusters
+        self._leases = leases
+        self._transport = transport
+        self._recorder = recorder
+        self._clock = clock
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for clusters and for their leases."""
+        yield Watch(self._clusters, own_key)
+        yield Watch(self._leases, cluster_of)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Look at the lease of a cluster, and say when to look again."""
+        cluster = self._clusters.get(key)
+        if cluster is None:
+            return DONE
+        found, now = self._leases.get(Key(key.name, CLUSTER_LEASE)), self._clock.now()
+        lease = Lease(found.spec.renew_time) if found is not None else None
+        match watch_lease(cluster, lease, now):
+            case Ignore():
+                return DONE
+            case CreateLease():
+                await self._create(key.name, now)
+                return DONE
+            case Fresh(look_at):
+                return Result(requeue_after=look_at - now)
+            case Stopped(look_at, news):
+                if news:
+                    await self._give_up(cluster, now)
+                return Result(requeue_after=look_at - now)
+
+    async def _create(self, cluster: str, now: datetime) -> None:
+        labels = {CLUSTER_NAME_LABEL: cluster}
+        lease = {
+            "metadata": {"name": CLUSTER_LEASE, "namespace": cluster, "labels": labels},
+            "spec": {"holderIdentity": CLUSTER_LEASE, "renewTime": format_micro_time(now)},
+        }
+        try:
+            await self._transport.create(_WHOLE, lease, options=_OWN)
+        except AlreadyExists:
+            # Without the label nobody would see it; with it nothing changes.
+            patch = {"metadata": {"labels": labels}}
+            await self._transport.patch(_WHOLE, Key(cluster, CLUSTER_LEASE), patch, options=_OWN)
+
+    async def _give_up(self, cluster: ManagedCluster, now: datetime) -> None:
+        await say(self._transport, CLUSTERS, cluster, [SILENT], now=now, by=self.name)
+        name = cluster.metadata.name
+        # In the namespace of the cluster, where those look who are responsible for it.
+        about = Reference(
+            CLUSTERS.api_version, CLUSTERS.kind, Key(name, name), cluster.metadata.uid
+        )
+        reason = "AvailableUnknown"
+        self._recorder.event(about, "Warning", reason, unavailable_text(name), action=reason)
+
+
+def cluster_of(lease: ClusterLease) -> tuple[Key]:
+    """Map a lease to the cluster whose agent renews it."""
+    return (Key("", lease.metadata.namespace),)

@@ -1,0 +1,57 @@
+"""How eviction is set up: what flags say, and what of that the feature gates let through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, Terms
+from sully.machinery.gates import Gates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionSettings:
+    """What flags say; None stands for no limit."""
+
+    default_per_second: int | None = None
+    """For taints that do not say how fast their pods may leave."""
+    max_per_minute: int | None = None
+    """For all evictions together."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionOptions:
+    """How one controller works."""
+
+    terms: Terms = Terms()  # noqa: RUF009 - frozen, so all may share it
+    rates: bool = True
+    """Whether taints say how fast their pods may leave."""
+    pauses: bool = True
+    records: bool = True
+    """Whether evictions are written down; the server may not know the kind."""
+    pod_groups: bool = False
+    default_per_second: int | None = None
+    max_per_minute: int | None = None
+
+    @property
+    def strict(self) -> bool:
+        """Say whether to do as Kubernetes 1.37 does, and nothing else."""
+        return self.terms.strict
+
+
+def eviction_options(
+    settings: EvictionSettings, gates: Gates, *, strict: bool = False, records: bool = True
+) -> EvictionOptions:
+    """Return what the gates leave of the settings; the reference knows none of it."""
+    rates = gates["SullyEvictionRate"] and not strict
+    guards = gates["SullyEvictionGuards"] and not strict
+    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"] and not strict
+    effects = EVICTING_WITH_BUDGETS if budgets else EVICTING
+    return EvictionOptions(
+        terms=Terms(strict=strict, effects=effects),
+        rates=rates,
+        pauses=guards,
+        records=records and not strict,
+        pod_groups=gates["DRAWorkloadResourceClaims"],
+        default_per_second=settings.default_per_second if rates else None,
+        max_per_minute=settings.max_per_minute if guards else None,
+    )

@@ -1,0 +1,76 @@
+"""Forgets records after a while: evictions, and rules that were lifted.
+
+Each record has a time of its own in the queue, so nothing is ever searched for what is due.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+
+from sully.api.sully.types import TaintRecord
+from sully.client.informer import Informer, own_key
+from sully.client.objects import uid_of, version_of
+from sully.client.options import DeleteOptions
+from sully.client.transport import Key, Transport
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.kinds import PastEviction
+from sully.machinery.errors import NotFound
+from sully.runtime.clock import Clock
+
+T = TypeVar("T")
+
+DEFAULT = timedelta(days=30)
+
+
+class RetentionController(Generic[T]):
+    """Deletes records of one kind when they are old."""
+
+    name = "taint-history-retention"
+
+    def __init__(
+        self,
+        records: Informer[T],
+        since: Callable[[T], datetime | None],
+        *,
+        transport: Transport,
+        clock: Clock,
+        keep: timedelta = DEFAULT,
+    ) -> None:
+        self._records = records
+        self.name = f"{RetentionController.name}-{records.kind.plural}"
+        self._since = since
+        self._transport = transport
+        self._clock = clock
+        self._keep = keep
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for each record, once when it comes and once when it is old."""
+        yield Watch(self._records, own_key)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Delete a record that is old enough, or come back when it will be."""
+        record = self._records.get(key)
+        begin = self._since(record) if record is not None else None
+        if begin is None:
+            return DONE
+        left = begin + self._keep - self._clock.now()
+        if left > timedelta(0):
+            return Result(requeue_after=left)
+        only = DeleteOptions(uid=uid_of(record), resource_version=version_of(record))
+        try:
+            await self._transport.delete(self._records.kind, key, only)
+        except NotFound:
+            return DONE
+        return DONE
+
+
+def evicted_since(record: PastEviction) -> datetime | None:
+    """Return when an eviction was."""
+    return record.spec.evicted_time
+
+
+def lifted_since(record: TaintRecord) -> datetime | None:
+    """Return when a rule was lifted; one that still stands is not forgotten."""
+    return record.status.lifted_time

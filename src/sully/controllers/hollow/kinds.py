@@ -1,0 +1,60 @@
+"""The kinds that hollow nodes read, as projections, and the names they go by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import msgspec
+
+from sully.client.reflector import Selection
+from sully.client.transport import Key, Kind
+from sully.controllers.kinds import Metadata
+from sully.domain.hollow.fleet import HOLLOW
+from sully.domain.hollow.pods import Pod
+from sully.machinery.meta import Wire
+from sully.views import kinds
+
+T = TypeVar("T")
+
+AGENT = "hollow-nodes"
+"""Whose program it is; roles and owned fields go by it."""
+
+
+class NodeMetadata(Metadata, frozen=True, kw_only=True):
+    """Which node it is, and what was published of it."""
+
+    annotations: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class Node(Wire, frozen=True, kw_only=True):
+    """A node of ours."""
+
+    metadata: NodeMetadata = msgspec.field(default_factory=NodeMetadata)
+
+
+NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
+OURS = Selection(label_selector=f"{HOLLOW}=true")
+"""Which nodes and slices are ours."""
+PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+BOUND = Selection(field_selector="spec.nodeName!=")
+"""Pods that have a node; those that wait for one are the scheduler's business."""
+LEASES: Kind[dict[str, Any]] = Kind("coordination.k8s.io", "v1", "leases", "Lease", dict)
+WHOLE_SLICES: Kind[dict[str, Any]] = kinds.SLICES.read_as(dict)
+CLASSES: Kind[dict[str, Any]] = kinds.CLASSES.read_as(dict)
+
+
+class Given:
+    """Keys that are to be looked at once, at the start: a source like an informer."""
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self._keys = tuple(keys)
+
+    def enqueue(
+        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
+    ) -> Callable[[], None]:
+        """Add all keys; there will be no more."""
+        for key in self._keys:
+            for wanted in to_keys(key):
+                add(wanted)
+        return lambda: None

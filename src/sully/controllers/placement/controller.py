@@ -1,0 +1,158 @@
+"""Keeps the decisions and the status of placements as the fleet would have them.
+
+The fleet (`views/fleet.py`) says which placements a change may matter to and what each should
+have; here that is compared with what is written, and the difference is written. A placement is
+looked at again exactly when a toleration of it runs out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from sully.api.cluster.placement_types import Placement, PlacementDecision
+from sully.api.cluster.types import PLACEMENT_LABEL
+from sully.client.transport import Key
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.placement.binder import Binder
+from sully.controllers.placement.metrics import PlacementMetrics
+from sully.controllers.placement.plans import Plan, by_name, make_plan
+from sully.controllers.placement.statuses import LONGEST_NAME, failed, status_patch, unnameable
+from sully.controllers.placement.telling import score_note
+from sully.domain.placement.behaviour import REFERENCE
+from sully.domain.placement.membership import BrokenSetError
+from sully.domain.placement.outcome import Outcome, is_disabled
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+from sully.views.fleet import FleetView
+from sully.views.written import Written
+
+log = get_logger("placement")
+
+NAME = "placement-controller"
+OWNER = "placement"
+"""The index of decisions by the placement they are for."""
+MOMENT = timedelta(milliseconds=1)
+"""The least time between two looks: a timer may ring a little before the clock is there."""
+_MOST_SCORES = 260
+"""More clusters than the shortest names let into one note."""
+
+
+class _Touches:
+    """The fleet as a source of keys."""
+
+    def __init__(self, view: FleetView) -> None:
+        self._view = view
+
+    def enqueue(
+        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
+    ) -> Callable[[], None]:
+        """Add the placements that a change may matter to."""
+
+        def handle(touched: Key) -> None:
+            for key in to_keys(touched):
+                add(key)
+
+        return self._view.enqueue(handle)
+
+
+class PlacementController:
+    """Gives placements their clusters."""
+
+    name = NAME
+
+    def __init__(
+        self,
+        *,
+        view: FleetView,
+        placements: Written[Placement],
+        decisions: Written[PlacementDecision],
+        binder: Binder,
+        metrics: PlacementMetrics,
+        clock: Clock,
+    ) -> None:
+        self._view = view
+        self._placements = placements
+        self._decisions = decisions
+        self._binder = binder
+        self._metrics = metrics
+        self._clock = clock
+        self._strict = view.fleet.behaviour == REFERENCE
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for placements that may come out otherwise."""
+        yield Watch(_Touches(self._view), lambda key: (key,))
+
+    async def reconcile(self, key: Key) -> Result:
+        """Write what a placement should have, where something else stands."""
+        placement = self._placements.get(key)
+        if placement is None or is_disabled(placement):
+            return DONE
+        if len(key.name) > LONGEST_NAME:
+            return await self._refuse(key, placement)
+        now = self._clock.now()
+        outcome = self._decide(key, now)
+        if outcome is None:
+            return DONE
+        # All of this before the first write: while one is under way the fleet goes on changing.
+        plan = make_plan(key.name, outcome, self._existing(key, outcome))
+        scores = self._scores(key) if plan.changes_clusters else ""
+        await self._write(key, placement, outcome, plan, scores)
+        if outcome.requeue_at is None:
+            return DONE
+        return Result(requeue_after=max(outcome.requeue_at - now, MOMENT))
+
+    def _decide(self, key: Key, now: datetime) -> Outcome | None:
+        began = self._clock.monotonic()
+        try:
+            return self._view.decide(key, now)
+        except BrokenSetError as error:
+            # Nothing is written until the set is mended, and that will wake us.
+            log.warning("a set cannot be read", placement=str(key), error=str(error))
+            return None
+        finally:
+            self._metrics.decided(self._clock.monotonic() - began)
+
+    def _existing(self, key: Key, outcome: Outcome) -> dict[str, PlacementDecision]:
+        """Return the decisions with the placement's label, and those with a name it needs."""
+        found = by_name(self._decisions.by_index(OWNER, str(key)))
+        for part in outcome.slices:
+            if part.name not in found:
+                unlabelled = self._decisions.get(Key(key.namespace, part.name))
+                if unlabelled is not None:
+                    found[part.name] = unlabelled
+        return found
+
+    def _scores(self, key: Key) -> str:
+        return score_note(self._view.totals(key, _MOST_SCORES).items())
+
+    async def _write(
+        self, key: Key, placement: Placement, outcome: Outcome, plan: Plan, scores: str
+    ) -> None:
+        began = self._clock.monotonic()
+        problem = await self._binder.bind(placement, plan, outcome.status, scores)
+        self._metrics.bound(self._clock.monotonic() - began)
+        if problem is not None and not self._strict:
+            # The reference claims success here.
+            outcome = failed(outcome, problem.message)
+        await self._tell(key, placement, outcome)
+        if problem is not None:
+            raise problem
+
+    async def _tell(self, key: Key, placement: Placement, outcome: Outcome) -> None:
+        patch = status_patch(placement, outcome, self._clock.now())
+        if patch is not None:
+            await self._binder.tell(key, patch)
+
+    async def _refuse(self, key: Key, placement: Placement) -> Result:
+        # The reference says nothing; a label cannot carry such a name.
+        if not self._strict:
+            await self._tell(key, placement, unnameable())
+        return DONE
+
+
+def owners(decision: PlacementDecision) -> Iterable[str]:
+    """Return the placement that a decision is for, as its key is written."""
+    label = decision.metadata.labels.get(PLACEMENT_LABEL)
+    return (str(Key(decision.metadata.namespace, label)),) if label else ()

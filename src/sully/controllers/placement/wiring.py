@@ -1,0 +1,50 @@
+"""Puts the placement controller together and adds it to a manager."""
+
+from __future__ import annotations
+
+from sully.client.events import EventRecorder
+from sully.client.transport import Transport
+from sully.controllers.manager import Manager
+from sully.controllers.placement.binder import Binder
+from sully.controllers.placement.controller import OWNER, PlacementController, owners
+from sully.controllers.placement.metrics import PlacementMetrics
+from sully.controllers.placement.telling import Teller
+from sully.domain.placement.behaviour import Behaviour
+from sully.runtime.clock import Clock
+from sully.runtime.metrics import Metrics
+from sully.views.fleet import Caches, FleetView
+from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
+from sully.views.written import Written
+
+WORKERS = 1
+"""One after the other, so that each sees what those before it took: Balance depends on it."""
+
+
+def make_placement(
+    manager: Manager,
+    *,
+    transport: Transport,
+    recorder: EventRecorder,
+    clock: Clock,
+    metrics: Metrics,
+    behaviour: Behaviour,
+) -> PlacementController:
+    """Return a controller on a view of its own over the manager's caches."""
+    placements = Written(manager.informer(PLACEMENTS))
+    decisions = Written(manager.informer(DECISIONS), indexes={OWNER: owners})
+    caches = Caches(
+        clusters=manager.informer(CLUSTERS),
+        sets=manager.informer(SETS),
+        bindings=manager.informer(BINDINGS),
+        placements=placements,
+        decisions=decisions,
+        scores=manager.informer(SCORES),
+    )
+    return PlacementController(
+        view=FleetView(caches, clock=clock, behaviour=behaviour),
+        placements=placements,
+        decisions=decisions,
+        binder=Binder(transport, Teller(recorder), placements, decisions),
+        metrics=PlacementMetrics(metrics),
+        clock=clock,
+    )

@@ -1,0 +1,84 @@
+"""What is counted about scheduling, under the names Kubernetes uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from sully.controllers.scheduling.outbox import Look
+from sully.domain.scheduling.objects import Pod
+from sully.runtime.metrics import Metrics
+
+SCHEDULED: Final = "scheduled"
+UNSCHEDULABLE: Final = "unschedulable"
+ERROR: Final = "error"
+_SECONDS: Final = tuple(0.001 * 2**power for power in range(15))
+_SLI_SECONDS: Final = tuple(0.01 * 2**power for power in range(20))
+_ATTEMPTS: Final = (1, 2, 4, 8, 16)
+_MOST_ATTEMPTS: Final = 16
+"""A label that counts on would make a series for every number there is."""
+
+
+class SchedulerMetrics:
+    """How often pods were looked at, with what result, and how long it took."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        labels = ("result", "profile")
+        self._total = metrics.counter(
+            "scheduler_schedule_attempts_total", "Attempts to schedule pods, by result.", labels
+        )
+        self._seconds = metrics.histogram(
+            "scheduler_scheduling_attempt_duration_seconds",
+            "Seconds that an attempt took, with the writing of its result.",
+            labels,
+            buckets=_SECONDS,
+        )
+        self._deciding = metrics.histogram(
+            "scheduler_scheduling_algorithm_duration_seconds",
+            "Seconds until it was decided where a pod goes.",
+            buckets=_SECONDS,
+        )
+        self._attempts = metrics.histogram(
+            "scheduler_pod_scheduling_attempts",
+            "Attempts that a pod needed to get its node.",
+            buckets=_ATTEMPTS,
+        )
+        self._since = metrics.histogram(
+            "scheduler_pod_scheduling_sli_duration_seconds",
+            "Seconds from when a pod was first seen until it had its node.",
+            ("attempts",),
+            buckets=_SLI_SECONDS,
+        )
+        self._pending = metrics.gauge(
+            "scheduler_pending_pods", "Pods without a node, by what they wait for.", ("queue",)
+        )
+        self._claims = metrics.counter(
+            "scheduler_resourceclaim_creates_total",
+            "Attempts to create ResourceClaims for extended resources.",
+            ("status",),
+        )
+
+    def follow(self, queue: str, count: Callable[[], int]) -> None:
+        """Show how many pods are in a queue, counted when somebody asks."""
+        self._pending.labels(queue).set_function(count)
+
+    def decided(self, seconds: float) -> None:
+        """Count one look at a pod."""
+        self._deciding.observe(seconds)
+
+    def attempted(self, pod: Pod, result: str, seconds: float) -> None:
+        """Count one attempt with its result."""
+        labels = (result, pod.spec.scheduler_name)
+        self._total.labels(*labels).inc()
+        self._seconds.labels(*labels).observe(seconds)
+
+    def bound(self, pod: Pod, look: Look, now: float) -> None:
+        """Count a pod that got its node."""
+        self.attempted(pod, SCHEDULED, now - look.began)
+        self._attempts.observe(look.attempts)
+        attempts = str(min(look.attempts, _MOST_ATTEMPTS))
+        self._since.labels(attempts).observe(now - look.queued)
+
+    def created_claim(self, *, success: bool) -> None:
+        """Count an attempt to create a claim."""
+        self._claims.labels("success" if success else "failure").inc()

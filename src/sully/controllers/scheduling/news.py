@@ -1,0 +1,155 @@
+"""What happens in the cluster, and which pods it may help: keeps what the scheduler knows.
+
+Every change is taken into memory at once, in the order in which it happened; pods that wait are
+woken by the kind of change that may help them, and by no other. controller.py looks at them.
+"""
+
+from __future__ import annotations
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import DeviceClass
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.controllers.scheduling.cluster import Cluster
+from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.outbox import Outbox, Tidy
+from sully.controllers.scheduling.queue import Queue
+from sully.controllers.scheduling.wishes import claim_keys
+from sully.domain.claims import EXTENDED
+from sully.domain.scheduling.account import CONDITION
+from sully.domain.scheduling.decisions import Concern
+from sully.domain.scheduling.extended import Backings
+from sully.domain.scheduling.objects import SCHEDULERS, Node, Pod
+from sully.domain.scheduling.resources import requests_of
+from sully.machinery.meta import OwnerReference
+from sully.views.changes import Change
+
+
+class News:
+    """Takes changes in; handlers of informers and of the inventory."""
+
+    def __init__(
+        self,
+        *,
+        devices: Devices,
+        cluster: Cluster,
+        backings: Backings,
+        queue: Queue,
+        outbox: Outbox,
+        schedulers: frozenset[str] = SCHEDULERS,
+    ) -> None:
+        self._devices = devices
+        self._cluster = cluster
+        self._backings = backings
+        self._queue = queue
+        self._outbox = outbox
+        self._schedulers = schedulers
+        self.gated: set[Key] = set()
+        """Pods that somebody holds back."""
+        self._users: dict[Key, set[Key]] = {}
+        """Pods without a node, by the claims they name."""
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Take a change of a pod."""
+        self._index(old, new)
+        self._tidy(old, new)
+        if new is None or new.finished:
+            gone = new or old
+            if gone is not None and self._cluster.vacate(gone.metadata.uid):
+                self._queue.wake(Concern.ROOM)
+        elif new.spec.node_name:
+            self._cluster.occupy(new.metadata.uid, new.spec.node_name, requests_of(new))
+        if new is not None and self._waits(new):
+            if old is None or not old.waits or not new.asks_as(old):
+                self._queue.add(key_of(new), new)
+        elif old is not None:
+            self._queue.remove(key_of(old))
+
+    def _tidy(self, old: Pod | None, new: Pod | None) -> None:
+        """Drop what was kept of a pod that waits no more, here and in its status."""
+        for each in (old, new):
+            if each is not None:
+                self.gated.discard(key_of(each))
+        if new is None:
+            if old is not None:
+                self._outbox.forget(key_of(old))
+            return
+        key = key_of(new)
+        if new.gated and new.spec.scheduler_name in self._schedulers:
+            self.gated.add(key)
+        if new.spec.node_name and not self._outbox.is_busy(key):
+            # Why it had no node is no longer worth writing, and no longer true where it stands.
+            self._outbox.drop(key)
+            if new.condition(CONDITION) is not None:
+                self._outbox.put(key, Tidy(new))
+
+    def _index(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None:
+            for claim in claim_keys(old):
+                users = self._users.get(claim, set())
+                users.discard(key_of(old))
+                if not users:
+                    self._users.pop(claim, None)
+        if new is not None and self._waits(new):
+            for claim in claim_keys(new):
+                self._users.setdefault(claim, set()).add(key_of(new))
+
+    def _waits(self, pod: Pod) -> bool:
+        """Say whether a pod is for us: beside another scheduler only some are."""
+        return pod.waits and pod.spec.scheduler_name in self._schedulers
+
+    def node_changed(self, old: Node | None, new: Node | None) -> None:
+        """Take a change of a node."""
+        if new is None:
+            if old is not None:
+                self._cluster.remove(old.metadata.name)
+                self._devices.catalogue.forget(old.metadata.name)
+        elif old is None or not new.offers_as(old):
+            self._cluster.put(new)
+            if old is None or new.may_take_more(old):
+                self._queue.wake(Concern.NODES)
+
+    def claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """Take a change of a claim."""
+        if self._devices.claim_changed(old, new):
+            self._queue.wake(Concern.DEVICES)
+        if new is None and old is not None:
+            pod = extended_for(old)
+            if pod is not None:
+                self._queue.touch(Key(old.metadata.namespace, pod.name))
+        if new is None or (old is not None and not _differs(old, new)):
+            return
+        for key in sorted(self._users.get(key_of(new), ())):
+            self._queue.touch(key)
+
+    def class_changed(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        """Take a change of a device class."""
+        self._backings.change(old, new)
+        if new is not None and (old is None or old.spec != new.spec):
+            self._queue.wake(Concern.CLASSES)
+
+    def devices_changed(self, change: Change) -> None:
+        """Take a change of the inventory."""
+        self._devices.changed(change)
+        if change.pools and not _only_adds_taints(change):
+            self._queue.wake(Concern.DEVICES)
+
+
+def _only_adds_taints(change: Change) -> bool:
+    """Say whether all that happened is that there is a new rule: it helps no pod."""
+    return bool(change.rules) and all(each.old is None for each in change.rules)
+
+
+def extended_for(claim: ResourceClaim) -> OwnerReference | None:
+    """Return the pod whose extended resources a claim is for, if it is for any."""
+    if claim.metadata.annotations.get(EXTENDED) != "true":
+        return None
+    return claim.metadata.controller()
+
+
+def _differs(old: ResourceClaim, new: ResourceClaim) -> bool:
+    return (
+        old.status != new.status
+        or old.metadata.deletion_timestamp != new.metadata.deletion_timestamp
+        or old.metadata.owner_references != new.metadata.owner_references
+    )

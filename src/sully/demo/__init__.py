@@ -1,0 +1,5 @@
+"""Owns the demo: a fleet of GPUs in use by several teams, with some troubles.
+
+Never does what a user with kubectl could not do; the machines are those of `controllers/hollow`.
+Start at filling.py, then the manifests beside it.
+"""

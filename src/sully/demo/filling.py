@@ -1,0 +1,110 @@
+"""Fills a control plane with the demo, as a user with kubectl would.
+
+What is there already is left as it is, so that another start changes nothing that people did. The
+troubles come last, once the teams' pods run: a machine that fails before anybody uses it shows
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import aclosing
+from importlib.resources import files
+from typing import Any
+
+import yaml
+
+from sully.client.discovery import Served
+from sully.client.objects import key_of
+from sully.client.options import WatchOptions, WriteOptions
+from sully.client.transport import Key, Kind, Transport
+from sully.machinery.errors import AlreadyExists, ApiError, NotFound
+from sully.runtime.log import get_logger
+
+log = get_logger("demo")
+
+Obj = dict[str, Any]
+FIRST = ("fleet.yaml", "teams.yaml")
+LATER = ("trouble.yaml",)
+HOPELESS = frozenset((Key("team-lab", "big-model"),))
+"""What never runs, on purpose."""
+_OWN = WriteOptions(field_manager="sully-demo")
+_OURS = WatchOptions(label_selector="sully.dev/demo=true")
+DEPLOYMENTS: Kind[Obj] = Kind("apps", "v1", "deployments", "Deployment", dict)
+
+
+class Filler:
+    """Creates the objects of the demo."""
+
+    def __init__(self, transport: Transport, served: Iterable[Served]) -> None:
+        self._transport = transport
+        self._kinds = _by_kind(served)
+
+    async def fill(self) -> None:
+        """Create what is missing; the troubles as soon as everybody works."""
+        for obj in objects(*FIRST):
+            await self._create(obj)
+        troubles = list(objects(*LATER))
+        if not await self._is_there(troubles[0]):
+            await self._everybody_works()
+        for obj in troubles:
+            await self._create(obj)
+        log.info("the demo is complete")
+
+    async def _create(self, obj: Obj) -> None:
+        kind = self._kinds.get((obj["apiVersion"], obj["kind"]))
+        if kind is None:
+            # Switched off by a gate; the rest is worth seeing nevertheless.
+            log.info("not served, left out", kind=obj["kind"], name=obj["metadata"]["name"])
+            return
+        try:
+            await self._transport.create(kind, obj, options=_OWN)
+        except AlreadyExists:
+            return
+        except ApiError as error:
+            log.warning("refused", kind=obj["kind"], name=str(key_of(obj)), error=str(error))
+
+    async def _is_there(self, obj: Obj) -> bool:
+        kind = self._kinds.get((obj["apiVersion"], obj["kind"]))
+        try:
+            if kind is not None:
+                await self._transport.get(kind, key_of(obj))
+        except NotFound:
+            return False
+        return True
+
+    async def _everybody_works(self) -> None:
+        """Wait until each deployment has the pods that it wants."""
+        wanted = {key_of(each) for each in objects(*FIRST) if each["kind"] == "Deployment"}
+        waiting = wanted - HOPELESS
+        while waiting:
+            async with aclosing(self._transport.watch(DEPLOYMENTS, options=_OURS)) as events:
+                async for event in events:
+                    if event.object is not None and _works(event.object):
+                        waiting.discard(key_of(event.object))
+                    if not waiting:
+                        return
+
+
+def objects(*names: str) -> Iterator[Obj]:
+    """Go through the objects of manifests, in order."""
+    for name in names:
+        text = (files("sully.demo") / name).read_text("utf-8")
+        yield from filter(None, yaml.safe_load_all(text))
+
+
+def _by_kind(served: Iterable[Served]) -> Mapping[tuple[str, str], Kind[Obj]]:
+    found = {}
+    for each in served:
+        for version in each.versions:
+            kind: Kind[Obj] = Kind(
+                each.group, version, each.plural, each.kind, dict, namespaced=each.namespaced
+            )
+            found[kind.api_version, each.kind] = kind
+    return found
+
+
+def _works(deployment: Obj) -> bool:
+    wanted = deployment["spec"].get("replicas", 1)
+    available = (deployment.get("status") or {}).get("availableReplicas", 0)
+    return bool(available >= wanted)

@@ -1,0 +1,91 @@
+"""Attributes that a request works out from those of a device, for its constraints to compare.
+
+They are computed after the selectors, once per device and shape of request, and seen by nothing but
+constraints: two requests may call different things by the same name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from sully.api.resource.claim_types import DeviceDerivedAttribute
+from sully.api.resource.types import DeviceAttribute
+from sully.domain.selectors import Content
+from sully.machinery.cel import (
+    CompileError,
+    DeviceInput,
+    EvaluationError,
+    Program,
+    compile_cached,
+    device_environment,
+)
+from sully.machinery.semver import Semver
+
+_MEMBERS: Final = (
+    # A truth value is a number to Python, so it must be asked about first.
+    (bool, "bool_value", "bools"),
+    (int, "int_value", "ints"),
+    (str, "string_value", "strings"),
+    (Semver, "version_value", "versions"),
+)
+
+
+class DerivedError(Exception):
+    """An attribute that cannot be worked out."""
+
+    def __init__(self, name: str, phase: str, error: str) -> None:
+        super().__init__(error)
+        self.name = name
+        self.phase = phase
+        """`compile` or `runtime`: the first is so for every device."""
+        self.error = error
+
+
+def derive(wanted: Sequence[DeviceDerivedAttribute], content: Content) -> Content:
+    """Return a device with derived attributes added; raise DerivedError if one has no value."""
+    if not wanted:
+        return content
+    added = {each.name: _attribute(each, content) for each in wanted}
+    attributes: Mapping[str, DeviceAttribute] = {**content.attributes, **added}
+    return Content(content.driver, attributes, content.capacity, content.allow_multiple_allocations)
+
+
+def _attribute(wanted: DeviceDerivedAttribute, content: Content) -> DeviceAttribute:
+    program = _program(wanted.expression)
+    if isinstance(program, CompileError):
+        raise DerivedError(wanted.name, "compile", str(program))
+    try:
+        seen = DeviceInput(
+            content.driver,
+            content.attributes,
+            content.capacity,
+            allow_multiple_allocations=content.allow_multiple_allocations,
+        )
+        return attribute_of(program.evaluate(seen))
+    except EvaluationError as error:
+        raise DerivedError(wanted.name, "runtime", str(error)) from error
+
+
+def attribute_of(value: Any) -> DeviceAttribute:
+    """Return the result of an expression as an attribute: a scalar, or a list of one kind."""
+    several = isinstance(value, list | tuple)
+    values = list(value) if several else [value]
+    for kind, single, plural in _MEMBERS:
+        if values and all(isinstance(each, kind) for each in values):
+            plain = [str(each) if kind is Semver else each for each in values]
+            return DeviceAttribute(**({plural: tuple(plain)} if several else {single: plain[0]}))
+        if kind is bool and any(isinstance(each, bool) for each in values):
+            break
+    raise EvaluationError("the result is neither a scalar nor a list of scalars of one type")
+
+
+@lru_cache(maxsize=1024)
+def _program(expression: str) -> Program | CompileError:
+    """Compile an expression that is stored, so under all gates; a failure is remembered too."""
+    environment = device_environment(consumable_capacity=True, list_attributes=True, derived=True)
+    try:
+        return compile_cached(environment, expression)
+    except CompileError as error:
+        return error

@@ -1,0 +1,145 @@
+"""What an API server offers for devices and clusters, read from what it says about itself.
+
+Three things are asked of it: its version, which resources it serves, and the fields that its
+published schemas have. `client.capabilities` asks; duties.py decides what follows.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+DEVICES = "resource.k8s.io"
+OURS = "sully.dev"
+HUB = "cluster.open-cluster-management.io"
+RULES = "devicetaintrules"
+PATCHES = "resourceslicepatches"
+OWN_KINDS = {
+    PATCHES: "ResourceSlicePatch",
+    "evictionrecords": "EvictionRecord",
+    "taintrecords": "TaintRecord",
+    "clustertaintpolicies": "ClusterTaintPolicy",
+}
+"""The kinds that `sully install` brings to a server that is not ours."""
+
+DEVICE_VERSIONS = ("v1", "v1beta2")
+"""Those with the shape that we read, the one to use first; v1beta1 has another one."""
+RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
+
+FIRST_WITH_TAINTS = 33
+FIRST_WITH_TAINTS_ON = 36
+"""The first minor version whose feature gate of device taints is on unless somebody says no."""
+
+Fields = Mapping[str, frozenset[str]]
+"""The fields of types, by the name of the type."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answers:
+    """What a server says about itself."""
+
+    git_version: str
+    resources: Mapping[tuple[str, str], tuple[str, ...]]
+    """The versions of each resource, by group and plural name; subresources as `pods/status`."""
+    schemas: Mapping[str, Fields]
+    """What each version of the device API has; a version is missing where it could not be read."""
+    evictor_role: bool = False
+    """Whether the role of Kubernetes' own eviction controller exists."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """What a server has."""
+
+    version: str
+    minor: int
+    own: bool
+    """Whether it is an API server of Sully, where nobody else's controllers run."""
+    devices: str
+    """The version of the device API that we speak with it; empty: none."""
+    too_old: tuple[str, ...] = ()
+    """Versions of the device API that it has and we do not speak."""
+    device_fields: frozenset[str] = frozenset()
+    slice_fields: frozenset[str] = frozenset()
+    rules: str = ""
+    """The version of taint rules that we speak with it; empty: it has none."""
+    rule_status: bool = False
+    selector_fields: frozenset[str] = frozenset()
+    taint_fields: frozenset[str] = frozenset()
+    evictor_role: bool = False
+    own_kinds: frozenset[str] = frozenset()
+    """Plural names of our kinds that it has."""
+    hub: frozenset[str] = frozenset()
+    """Plural names of the kinds of Open Cluster Management that it has."""
+
+    @property
+    def taints(self) -> bool:
+        """Say whether devices can have taints, as far as the schema tells."""
+        return "taints" in self.device_fields
+
+    @property
+    def taints_kept(self) -> bool:
+        """Say whether taints are surely stored: a schema has the field also where a gate is off."""
+        sign = self.minor >= FIRST_WITH_TAINTS_ON or bool(self.rules) or self.evictor_role
+        return self.taints and (self.own or sign)
+
+
+def offer(said: Answers) -> Offer:
+    """Read a server's answers."""
+    devices, rules = spoken(said.resources)
+    shown = said.schemas.get(devices, {})
+    of_rules = said.schemas.get(rules, {})
+    status = said.resources.get((DEVICES, f"{RULES}/status"), ())
+    return Offer(
+        version=said.git_version,
+        minor=minor_of(said.git_version),
+        own=is_own(said.git_version),
+        devices=devices,
+        too_old=() if devices else said.resources.get((DEVICES, "resourceslices"), ()),
+        device_fields=shown.get("Device", frozenset()),
+        slice_fields=shown.get("ResourceSliceSpec", frozenset()),
+        rules=rules,
+        rule_status=bool(rules) and rules in status,
+        selector_fields=of_rules.get("DeviceTaintSelector", frozenset()),
+        taint_fields=of_rules.get("DeviceTaint", frozenset()),
+        evictor_role=said.evictor_role,
+        own_kinds=_own_kinds(said.resources),
+        hub=frozenset(plural for group, plural in said.resources if group == HUB),
+    )
+
+
+def spoken(resources: Mapping[tuple[str, str], tuple[str, ...]]) -> tuple[str, str]:
+    """Return the versions in which we speak of devices and of rules; empty where in none."""
+    return (
+        _first(DEVICE_VERSIONS, resources.get((DEVICES, "resourceslices"), ())),
+        _first(RULE_VERSIONS, resources.get((DEVICES, RULES), ())),
+    )
+
+
+def is_own(git_version: str) -> bool:
+    """Say whether a server is Sully's, by the version that it gives."""
+    return "+sully-" in git_version
+
+
+def _own_kinds(resources: Iterable[tuple[str, str]]) -> frozenset[str]:
+    # On our own server patches are in the group of devices, as their design has it.
+    return (
+        frozenset(
+            plural
+            for group, plural in resources
+            if group == OURS or (group, plural) == (DEVICES, PATCHES)
+        )
+        & OWN_KINDS.keys()
+    )
+
+
+def minor_of(git_version: str) -> int:
+    """Return the minor version of a 1.x server; 0 where the text says none."""
+    # Not the field `minor`, to which providers add signs of their own.
+    found = re.match(r"v1\.(\d+)", git_version)
+    return int(found[1]) if found else 0
+
+
+def _first(wanted: Iterable[str], served: Iterable[str]) -> str:
+    return next((each for each in wanted if each in served), "")

@@ -1,0 +1,163 @@
+"""From the health of a cluster to its condition and its taints: leases, clocks, availability.
+
+The hub's own taints follow one condition, at once; policies (clusterpolicies.py) map others, with
+delays. A silent agent is found by its lease. Nothing here makes a cluster available: only its
+agent does that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sully.api.cluster.types import (
+    NO_SELECT,
+    UNAVAILABLE,
+    UNREACHABLE,
+    ManagedCluster,
+    Taint,
+)
+from sully.domain.placement.conditions import Finding
+from sully.machinery.meta import Condition
+
+ACCEPTED = "HubAcceptedManagedCluster"
+JOINED = "ManagedClusterJoined"
+AVAILABLE = "ManagedClusterConditionAvailable"
+CLOCK_SYNCED = "ManagedClusterConditionClockSynced"
+SKIP_CLOCK_CHECK = "registration.open-cluster-management.io/skip-clock-sync-check"
+
+LEASE_DURATION = 60
+"""Seconds between two renewals where a cluster does not say."""
+PATIENCE = 5
+"""How many renewals an agent may miss."""
+
+SILENT = Finding(
+    AVAILABLE,
+    "Unknown",
+    "ManagedClusterLeaseUpdateStopped",
+    "Registration agent stopped updating its lease.",
+)
+SYNCED = Finding(
+    CLOCK_SYNCED,
+    "True",
+    "ManagedClusterClockSynced",
+    "The clock of the managed cluster is synced with the hub.",
+)
+OUT_OF_SYNC = Finding(
+    CLOCK_SYNCED,
+    "False",
+    "ManagedClusterClockOutOfSync",
+    "The clock of hub and agent is out of sync. This may cause the Unknown status and affect "
+    "agent functionalities.",
+)
+
+
+def grace(cluster: ManagedCluster) -> timedelta:
+    """Return how old a lease may become."""
+    seconds = cluster.spec.lease_duration_seconds or LEASE_DURATION
+    return timedelta(seconds=PATIENCE * seconds)
+
+
+def condition(cluster: ManagedCluster, kind: str) -> Condition | None:
+    """Return a condition of a cluster."""
+    return next((each for each in cluster.status.conditions if each.type == kind), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """What matters of a lease; one that was never renewed has no time."""
+
+    renewed: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ignore:
+    """The cluster was never accepted: its lease is nobody's business."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateLease:
+    """There is no lease that the agent could renew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """The lease is young enough, until then."""
+
+    look_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The agent is silent; `news` says whether the condition does not say so yet."""
+
+    look_at: datetime
+    news: bool
+
+
+LeaseVerdict = Ignore | CreateLease | Fresh | Stopped
+
+
+def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> LeaseVerdict:
+    """Say what the lease of a cluster means for its availability."""
+    if condition(cluster, ACCEPTED) is None:
+        return Ignore()
+    patience = grace(cluster)
+    if lease is None and cluster.metadata.deletion_timestamp is None:
+        return CreateLease()
+    # A lease without a time has not been renewed as far as anyone can tell.
+    end = lease.renewed + patience if lease is not None and lease.renewed is not None else now
+    if now < end:
+        return Fresh(end)
+    found = condition(cluster, AVAILABLE)
+    return Stopped(now + patience, news=found is None or found.status != "Unknown")
+
+
+def clock_finding(cluster: ManagedCluster, renewed: datetime, now: datetime) -> Finding:
+    """Say whether the clock of an agent goes with ours, by the time it just renewed its lease."""
+    skipped = cluster.metadata.annotations.get(SKIP_CLOCK_CHECK) == "true"
+    return SYNCED if skipped or abs(now - renewed) < grace(cluster) else OUT_OF_SYNC
+
+
+def health_taints(
+    taints: Sequence[Taint], available: str | None, added: datetime | None = None
+) -> tuple[Taint, ...]:
+    """Return the taints that a cluster should have at this status of its availability.
+
+    Only taints exactly like ours are taken away; others stay, in their order. Where a server
+    stamps taints, `added` is left to it.
+    """
+    match available:
+        case "True":
+            wanted = None
+        case "False":
+            wanted = UNAVAILABLE
+        case _:
+            wanted = UNREACHABLE
+    kept = tuple(one for one in taints if not _is_health(one) or one.key == wanted)
+    if wanted is None or any(_is_health(one) for one in kept):
+        return kept
+    return (*kept, Taint(key=wanted, effect=NO_SELECT, time_added=added))
+
+
+def _is_health(taint: Taint) -> bool:
+    ours = taint.key in (UNAVAILABLE, UNREACHABLE)
+    return ours and not taint.value and taint.effect == NO_SELECT
+
+
+def wanted_taints(cluster: ManagedCluster) -> tuple[Taint, ...] | None:
+    """Return the taints to write for the health of a cluster; None: nothing is to be written."""
+    if cluster.metadata.deletion_timestamp is not None:
+        return None
+    found = condition(cluster, AVAILABLE)
+    wanted = health_taints(cluster.spec.taints, found.status if found is not None else None)
+    return None if wanted == cluster.spec.taints else wanted
+
+
+def unavailable_text(cluster: str) -> str:
+    """Return the note of the event that tells of a silent agent."""
+    return (
+        f"The {cluster} is successfully imported. However, the connection check from the managed "
+        "cluster to the hub cluster has failed"
+    )

@@ -1,0 +1,91 @@
+"""Who put a taint on a cluster: the hub for its health, a policy, or a person."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from sully.api.cluster.types import HEALTH_KEYS, ManagedCluster, Taint
+from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
+from sully.domain.clusterhealth import AVAILABLE, condition
+from sully.domain.clusterpolicies import mark as marked
+from sully.domain.explaining.sources import manager
+from sully.domain.explaining.wording import ended, mark, moment, since
+from sully.domain.placement.predicates import select_labels
+from sully.domain.placement.status import MisconfiguredError
+from sully.domain.policymarks import OWNED, read_marks
+
+
+class ClusterMarks:
+    """What is known of the taints of clusters."""
+
+    def __init__(self, now: datetime, policies: Iterable[ClusterTaintPolicy] = ()) -> None:
+        self._now = now
+        self._policies = tuple(policies)
+
+    def told(self, cluster: ManagedCluster, taint: Taint) -> str:
+        """Write a taint with who set it, and when."""
+        text = f"taint {mark(taint)}"
+        if taint.time_added is not None:
+            text += f", set {moment(taint.time_added, self._now)}"
+        author = self.author(cluster, taint)
+        return f"{text} by {author}" if author else text
+
+    def why(self, cluster: ManagedCluster, taint: Taint) -> str:
+        """Tell the condition behind a taint, since when it is so; nothing if a person set it."""
+        kind = self._behind(cluster, taint)
+        found = condition(cluster, kind) if kind else None
+        if found is None:
+            return ""
+        at = since(found.last_transition_time, self._now)
+        return f"{kind} is {found.status}{at}: {ended(found.message or found.reason)}"
+
+    def author(self, cluster: ManagedCluster, taint: Taint) -> str:
+        """Say who set a taint, and for which condition if it was no person."""
+        found = self.policy(cluster, taint)
+        if taint.key in HEALTH_KEYS:
+            who = "the hub"
+        elif found is not None:
+            who = f"policy {found[0].metadata.name}"
+        elif marked(taint) in read_marks(cluster.metadata.annotations.get(OWNED, "")):
+            return "a policy that is gone or changed"
+        else:
+            return manager(cluster.metadata, "f:spec", "f:taints")
+        kind = self._behind(cluster, taint)
+        told = condition(cluster, kind)
+        state = f"is {told.status}" if told is not None else "was never reported"
+        return f"{who} because its condition {kind} {state}"
+
+    def _behind(self, cluster: ManagedCluster, taint: Taint) -> str:
+        if taint.key in HEALTH_KEYS:
+            return AVAILABLE
+        found = self.policy(cluster, taint)
+        return found[1].condition.type if found is not None else ""
+
+    def policy(
+        self, cluster: ManagedCluster, taint: Taint
+    ) -> tuple[ClusterTaintPolicy, PolicyRule] | None:
+        """Return the policy that set a taint, and by which of its rules."""
+        if marked(taint) not in read_marks(cluster.metadata.annotations.get(OWNED, "")):
+            return None
+        for policy in sorted(self._policies, key=lambda each: each.metadata.name):
+            for rule in policy.spec.rules:
+                wanted = rule.taint.key, rule.taint.value, rule.taint.effect
+                if wanted == marked(taint) and _is_for(policy, cluster):
+                    return policy, rule
+        return None
+
+    def origin(self, cluster: ManagedCluster, taint: Taint) -> str:
+        """Name the object behind a taint."""
+        found = self.policy(cluster, taint)
+        if found is not None:
+            return f"ClusterTaintPolicy/{found[0].metadata.name}"
+        return f"ManagedCluster/{cluster.metadata.name}"
+
+
+def _is_for(policy: ClusterTaintPolicy, cluster: ManagedCluster) -> bool:
+    selector = policy.spec.cluster_selector
+    try:
+        return selector is not None and select_labels(selector).matches(cluster.metadata.labels)
+    except MisconfiguredError:
+        return False

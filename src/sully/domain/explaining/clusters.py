@@ -1,0 +1,179 @@
+"""Why a managed cluster is or is not used: its health, its taints, what placements make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sully.api.cluster.types import HEALTH_KEYS, ManagedCluster
+from sully.domain.clusterhealth import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition
+from sully.domain.explaining.clustermarks import ClusterMarks
+from sully.domain.explaining.story import Explanation, Table, tables
+from sully.domain.explaining.wording import are, ended, listed, mark, moment, number, since
+from sully.domain.placement.verdicts import ClusterVerdict, sentence
+from sully.machinery.timestamps import format_time
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A cluster as one placement sees it."""
+
+    placement: str
+    verdict: ClusterVerdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFacts:
+    """What is known of a cluster."""
+
+    cluster: ManagedCluster
+    now: datetime
+    marks: ClusterMarks
+    sets: tuple[str, ...] = ()
+    seen: Sequence[Seen] = ()
+    """Every placement that could know it, in order."""
+
+
+def explain_cluster(facts: ClusterFacts) -> Explanation:
+    """Say how a cluster is, and why placements use it or not."""
+    return _apart(facts) or _unhealthy(facts) or _healthy(facts)
+
+
+def _story(facts: ClusterFacts, state: str, cause: str, *summary: str, **more: Any) -> Explanation:
+    return Explanation(
+        kind="ManagedCluster",
+        name=facts.cluster.metadata.name,
+        state=state,
+        cause=cause,
+        summary=(*summary, *_taints(facts), *_placements(facts), *_clock(facts)),
+        because=tuple(
+            dict.fromkeys(
+                facts.marks.origin(facts.cluster, each) for each in facts.cluster.spec.taints
+            )
+        ),
+        details=tables(_taint_table(facts), _placement_table(facts), _conditions(facts)),
+        **more,
+    )
+
+
+def _apart(facts: ClusterFacts) -> Explanation | None:
+    """Tell of a cluster that no placement can have, whatever its health."""
+    metadata = facts.cluster.metadata
+    name = f"Cluster {metadata.name}"
+    if metadata.deletion_timestamp is not None:
+        at = since(metadata.deletion_timestamp, facts.now)
+        return _story(facts, "Deleting", "Deleted", f"{name} is being deleted{at}.")
+    if not facts.sets:
+        text = f"{name} is in no ManagedClusterSet, so no placement can have it."
+        help_ = "Label it with cluster.open-cluster-management.io/clusterset, or widen a set."
+        return _story(facts, "Apart", "InNoSet", text, remedies=(help_,))
+    return None
+
+
+def _unhealthy(facts: ClusterFacts) -> Explanation | None:
+    name = f"Cluster {facts.cluster.metadata.name}"
+    accepted = condition(facts.cluster, ACCEPTED)
+    available = condition(facts.cluster, AVAILABLE)
+    if available is not None and available.status == "True":
+        return None
+    if accepted is None and not facts.cluster.spec.hub_accepts_client:
+        text = f"{name} registered, but the hub has not accepted it."
+        help_ = "Set spec.hubAcceptsClient to true."
+        return _story(facts, "Unreachable", "NotAccepted", text, remedies=(help_,))
+    if accepted is not None and accepted.status == "False":
+        at = since(accepted.last_transition_time, facts.now)
+        text = f"{name} was turned away by the hub{at}: {ended(accepted.message)}"
+        return _story(facts, "Unreachable", "Denied", text)
+    if available is None:
+        text = f"{name} never told that it is available: its agent has not joined."
+        return _story(facts, "Unreachable", "NeverAvailable", text)
+    at = since(available.last_transition_time, facts.now)
+    if available.status == "False":
+        text = f"{name} is not available{at}: {ended(available.message)}"
+        return _story(facts, "Unavailable", available.reason, text)
+    text = f"{name} is out of touch{at}: {ended(available.message)}"
+    help_ = "It recovers when its agent writes its status again; a fresh lease alone is not enough."
+    return _story(facts, "Unreachable", available.reason, text, remedies=(help_,))
+
+
+def _healthy(facts: ClusterFacts) -> Explanation:
+    found = condition(facts.cluster, AVAILABLE)
+    at = since(found.last_transition_time, facts.now) if found is not None else ""
+    text = f"Cluster {facts.cluster.metadata.name} is available{at}, in set {listed(facts.sets)}."
+    if not facts.cluster.spec.taints:
+        return _story(facts, "Available", "NothingAgainst", text)
+    out = [each for each in facts.seen if each.verdict.stage == "TaintToleration"]
+    if out:
+        help_ = "Lift the taint, or tolerate it in the placements that should have the cluster."
+        return _story(facts, "Tainted", "KeptOutByTaint", text, remedies=(help_,))
+    return _story(facts, "Tainted", "TaintsTolerated", text)
+
+
+def _taints(facts: ClusterFacts) -> Iterator[str]:
+    for each in facts.cluster.spec.taints:
+        yield f"It carries {facts.marks.told(facts.cluster, each)}."
+        why = facts.marks.why(facts.cluster, each)
+        if why and each.key not in HEALTH_KEYS:
+            # What the hub's own taints are about was told at the beginning.
+            yield f"Its {why}"
+
+
+def _placements(facts: ClusterFacts) -> Iterator[str]:
+    has = [each for each in facts.seen if each.verdict.stage == "Selected"]
+    out = [each for each in facts.seen if each.verdict.stage == "TaintToleration"]
+    if has:
+        names = listed([each.placement for each in has])
+        yield f"{number(len(has), 'placement')} {'has' if len(has) == 1 else 'have'} it: {names}."
+    if out:
+        names = listed([each.placement for each in out])
+        leaving = sum(each.verdict.decided for each in out)
+        more = f", {leaving} of them had it" if leaving else ""
+        yield f"{number(len(out), 'placement')} {are(len(out))} kept off by a taint{more}: {names}."
+    yield from _soon(facts, has)
+
+
+def _soon(facts: ClusterFacts, has: Sequence[Seen]) -> Iterator[str]:
+    ends = [
+        (one.until, each.placement)
+        for each in has
+        for one in each.verdict.taints
+        if one.tolerated and one.until is not None
+    ]
+    if ends:
+        at, first = min(ends)
+        yield f"It leaves {first} at {moment(at, facts.now)}, when the toleration ends."
+
+
+def _clock(facts: ClusterFacts) -> Iterator[str]:
+    found = condition(facts.cluster, CLOCK_SYNCED)
+    if found is not None and found.status == "False":
+        yield f"Its clock is off{since(found.last_transition_time, facts.now)}: its agent is mute."
+
+
+def _taint_table(facts: ClusterFacts) -> Table:
+    rows = tuple(
+        (
+            mark(each),
+            format_time(each.time_added) if each.time_added is not None else "",
+            facts.marks.author(facts.cluster, each),
+        )
+        for each in facts.cluster.spec.taints
+    )
+    return Table("Taints", ("taint", "added", "by"), rows)
+
+
+def _placement_table(facts: ClusterFacts) -> Table:
+    rows = tuple(
+        (each.placement, each.verdict.stage, sentence(each.verdict)) for each in facts.seen
+    )
+    return Table("Placements", ("placement", "stage", "why"), rows)
+
+
+def _conditions(facts: ClusterFacts) -> Table:
+    rows = tuple(
+        (each.type, each.status, each.reason, each.message)
+        for each in facts.cluster.status.conditions
+    )
+    return Table("Conditions", ("type", "status", "reason", "message"), rows)

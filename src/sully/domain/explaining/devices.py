@@ -1,0 +1,239 @@
+"""Why a device is free, in use, kept from new pods, or not to be had at all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+from sully.api.resource.types import DeviceAttribute
+from sully.domain.devices import EffectiveDevice
+from sully.domain.eviction import USUAL, Terms, leaves_at
+from sully.domain.explaining.holdings import Holding, standing, toleration_text
+from sully.domain.explaining.sources import Sources
+from sully.domain.explaining.story import Explanation, Table, tables
+from sully.domain.explaining.wording import are, listed, mark, moment, noun, number
+from sully.domain.pools import DeviceId
+from sully.domain.taints import SourcedTaint, blocks
+
+PoolCause = Literal["", "PoolIncomplete", "PoolInvalid"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceFacts:
+    """What is known of a device."""
+
+    id: DeviceId
+    now: datetime
+    sources: Sources
+    device: EffectiveDevice | None = None
+    """None if no current slice has it."""
+    where: str = ""
+    """The node or nodes that it is for."""
+    pool_cause: PoolCause = ""
+    pool_problem: str = ""
+    taints: tuple[SourcedTaint, ...] = ()
+    """Also those of a device that is not published."""
+    holdings: tuple[Holding, ...] = ()
+    terms: Terms = USUAL
+
+
+def explain_device(facts: DeviceFacts) -> Explanation:
+    """Say how a device is, and why."""
+    if facts.device is None:
+        return _unpublished(facts)
+    if facts.pool_cause:
+        text = f"Device {facts.id} cannot be had: {facts.pool_problem}."
+        help_ = "Its driver has to publish the whole pool, without contradictions."
+        return _story(facts, "Unusable", facts.pool_cause, text, remedies=(help_,))
+    taken = any(not each.admin for each in facts.holdings)
+    return _used(facts) if taken or list(_due(facts)) else _unused(facts)
+
+
+def _story(facts: DeviceFacts, state: str, cause: str, *summary: str, **more: Any) -> Explanation:
+    return Explanation(
+        kind="Device",
+        name=str(facts.id),
+        state=state,
+        cause=cause,
+        summary=(*summary, *_lookers(facts), *_patched(facts)),
+        details=tables(_taint_table(facts), _holders(facts), _attributes(facts)),
+        **more,
+    )
+
+
+def _unpublished(facts: DeviceFacts) -> Explanation:
+    users = listed([each.claim for each in facts.holdings])
+    text = (
+        f"No driver publishes device {facts.id} any more, but claim {users} still"
+        f" {'has' if len(facts.holdings) == 1 else 'have'} it."
+    )
+    help_ = "See that the driver runs; the allocation ends with its last pod."
+    return _story(
+        facts,
+        "Unpublished",
+        "StillAllocated",
+        text,
+        *_marks(facts),
+        because=tuple(f"ResourceClaim/{each.claim}" for each in facts.holdings),
+        remedies=(help_,),
+    )
+
+
+def _unused(facts: DeviceFacts) -> Explanation:
+    blocking = [each for each in facts.taints if blocks(each.taint)]
+    if not blocking:
+        cause = "TaintWithoutEffect" if facts.taints else "NothingAgainst"
+        text = f"Device {facts.id}{facts.where} is free, and nothing keeps pods off it."
+        return _story(facts, "Free", cause, text, *_marks(facts), because=_origins(facts.taints))
+    text = f"Nobody uses device {facts.id}{facts.where}; only who tolerates its taints can have it."
+    return _story(
+        facts,
+        "Tainted",
+        "KeepsNewPodsOff",
+        text,
+        *_marks(facts),
+        because=_origins(blocking),
+        remedies=(_undo(facts, blocking),),
+    )
+
+
+def _used(facts: DeviceFacts) -> Explanation:
+    users = listed(_users(facts)) or "nobody"
+    text = f"Device {facts.id}{facts.where} is in use by {users}."
+    due = list(_due(facts))
+    if due:
+        first = min(at for at, _ in due)
+        when = "now" if first <= facts.now else f"at {moment(first, facts.now)}"
+        lead = f"{number(len({claim for _, claim in due}), 'claim')} must give it up {when}."
+        return _story(
+            facts,
+            "InUse",
+            "UsersMustLeave",
+            text,
+            lead,
+            *_marks(facts),
+            because=_origins(facts.taints),
+            remedies=(_undo(facts, facts.taints),),
+        )
+    if not facts.taints:
+        claims = tuple(f"ResourceClaim/{each.claim}" for each in facts.holdings)
+        return _story(facts, "InUse", "NothingAgainst", text, "It is not tainted.", because=claims)
+    return _story(
+        facts,
+        "InUse",
+        "UsersMayStay",
+        text,
+        "Nobody has to leave: the taints do not evict, or are tolerated.",
+        *_marks(facts),
+        because=_origins(facts.taints),
+    )
+
+
+def _users(facts: DeviceFacts) -> Iterator[str]:
+    for each in facts.holdings:
+        if not each.admin:
+            yield f"pod {listed(each.pods, 2)}" if each.pods else f"claim {each.claim}"
+
+
+def _due(facts: DeviceFacts) -> Iterator[tuple[datetime, str]]:
+    for held in facts.holdings:
+        for each in facts.taints:
+            if facts.sources.of(str(each.origin)).paused is None:
+                at = leaves_at(each.taint, held.tolerations, now=facts.now, terms=facts.terms)
+                if at is not None:
+                    yield at, held.claim
+
+
+def _marks(facts: DeviceFacts) -> Iterator[str]:
+    for each in facts.taints:
+        paused = facts.sources.of(str(each.origin)).paused is not None
+        tail = "; eviction by it is paused" if paused else ""
+        yield f"It carries {facts.sources.told_of(each, facts.now)}{tail}."
+
+
+def _origins(taints: tuple[SourcedTaint, ...] | list[SourcedTaint]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(str(each.origin) for each in taints))
+
+
+def _undo(facts: DeviceFacts, taints: tuple[SourcedTaint, ...] | list[SourcedTaint]) -> str:
+    origins = _origins(taints)
+    rules = [each for each in origins if each.startswith("DeviceTaintRule/")]
+    others = [each for each in origins if each not in rules]
+    parts = [f"delete {noun(each)}" for each in rules]
+    for each in others:
+        source = facts.sources.of(each)
+        parts.append(f"have {source.by or noun(each)} clear its taint")
+    return f"To lift: {'; '.join(parts)}."
+
+
+def _lookers(facts: DeviceFacts) -> Iterator[str]:
+    names = [each.claim for each in facts.holdings if each.admin]
+    if names:
+        look = "looks" if len(names) == 1 else "look"
+        yield f"Claim {listed(names)} {look} at it with admin access, which keeps nobody off."
+
+
+def _patched(facts: DeviceFacts) -> Iterator[str]:
+    if facts.device is None:
+        return
+    changed: dict[str, list[str]] = {}
+    for origins in (facts.device.attribute_origins, facts.device.capacity_origins):
+        for name, origin in origins.items():
+            changed.setdefault(str(origin), []).append(name)
+    for patch, names in sorted(changed.items()):
+        by = facts.sources.of(patch).told()
+        yield f"{listed(sorted(names))} {are(len(names))} set by {by}, not by the driver."
+
+
+# -- details --------------------------------------------------------------------------------------
+
+
+def _taint_table(facts: DeviceFacts) -> Table:
+    rows = []
+    for each in facts.taints:
+        told = mark(each.taint), str(each.origin)
+        users = [
+            (held.claim, standing(each, held.tolerations, now=facts.now, terms=facts.terms))
+            for held in facts.holdings
+        ]
+        rows += [(*told, *user) for user in users or [("", "")]]
+    return Table("Taints", ("taint", "origin", "claim", "standing"), tuple(rows))
+
+
+def _holders(facts: DeviceFacts) -> Table:
+    rows = tuple(
+        (each.claim, ", ".join(each.pods), ", ".join(map(toleration_text, each.tolerations)))
+        for each in facts.holdings
+    )
+    return Table("Users", ("claim", "pods", "tolerations"), rows)
+
+
+def _attributes(facts: DeviceFacts) -> Table:
+    device = facts.device
+    if device is None:
+        return Table("Attributes", ("name", "value", "origin"), ())
+    known = [
+        (name, attribute_text(value), str(device.attribute_origin(name)))
+        for name, value in sorted(device.attributes.items())
+    ]
+    known += [
+        (name, amount.value, str(device.capacity_origin(name)))
+        for name, amount in sorted(device.capacity.items())
+    ]
+    known += [
+        (name, "(removed)", str(origin))
+        for name, origin in sorted(device.attribute_origins.items())
+        if name not in device.attributes
+    ]
+    return Table("Attributes", ("name", "value", "origin"), tuple(known))
+
+
+def attribute_text(attribute: DeviceAttribute) -> str:
+    """Write the value of an attribute, of whatever type."""
+    for field in attribute.__struct_fields__:
+        value = getattr(attribute, field)
+        if value is not None:
+            return str(value).lower() if isinstance(value, bool) else str(value)
+    return ""

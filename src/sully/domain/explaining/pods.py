@@ -1,0 +1,274 @@
+"""Why a pod with a node stays, must leave, leaves, or left. Pods without a node: waiting.py.
+
+The verdict is that of `domain/eviction.py`; what happened is read from conditions and records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from sully.api.sully.types import EvictionRecord
+from sully.domain.eviction import (
+    KEEP,
+    USUAL,
+    Evict,
+    Hold,
+    Keep,
+    Reason,
+    Terms,
+    Verdict,
+    Wait,
+    needs_budget,
+)
+from sully.domain.explaining.evicted import causes_told, record_tables
+from sully.domain.explaining.holdings import Holding, device_table
+from sully.domain.explaining.sources import Sources
+from sully.domain.explaining.story import Explanation, tables
+from sully.domain.explaining.wording import ended, listed, moment, number, quoted, since
+from sully.domain.scheduling.objects import Pod
+
+DISRUPTED: Final = "DisruptionTarget"
+BY_TAINT: Final = "DeletionByDeviceTaintManager"
+_MOST_REASONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """What is known of a pod that has a node, or of one that leaves."""
+
+    pod: Pod
+    now: datetime
+    sources: Sources
+    verdict: Verdict = KEEP
+    holdings: tuple[Holding, ...] = ()
+    record: EvictionRecord | None = None
+    unheld: tuple[str, ...] = ()
+    """Claims that it names and that are not reserved for it."""
+    blind: bool = False
+    """Who asks may not see the taints of devices."""
+    terms: Terms = USUAL
+
+
+def explain_pod(facts: PodFacts) -> Explanation:
+    """Say why a pod that has a node stays or leaves."""
+    pod = facts.pod
+    if pod.finished:
+        text = f"Pod {pod.label} ran to its end ({pod.status.phase})."
+        return _story(facts, "Finished", pod.status.phase, text)
+    if pod.metadata.deletion_timestamp is not None:
+        return _leaving(facts)
+    match facts.verdict:
+        case Keep():
+            return _staying(facts)
+        case Hold(because):
+            return _held(facts, because)
+        case Wait(until, because, _):
+            return _due_later(facts, until, because)
+        case Evict() as verdict:
+            return _due(facts, verdict)
+
+
+def _story(
+    facts: PodFacts,
+    state: str,
+    cause: str,
+    *summary: str,
+    because: Iterable[str] = (),
+    help_: tuple[str, ...] = (),
+) -> Explanation:
+    pod = facts.pod
+    return Explanation(
+        kind="Pod",
+        namespace=pod.metadata.namespace,
+        name=pod.metadata.name,
+        state=state,
+        cause=cause,
+        summary=summary,
+        because=tuple(dict.fromkeys(because)),
+        remedies=help_,
+        details=tables(
+            device_table(facts.holdings, facts.sources, now=facts.now, terms=facts.terms),
+            *(record_tables((facts.record,)) if facts.record is not None else ()),
+        ),
+    )
+
+
+# -- staying --------------------------------------------------------------------------------------
+
+
+def _staying(facts: PodFacts) -> Explanation:
+    pod = facts.pod
+    where = f"Pod {pod.label} is on node {pod.spec.node_name}"
+    if facts.unheld:
+        names = listed(facts.unheld)
+        return _story(
+            facts,
+            "Running",
+            "ClaimNotReserved",
+            f"{where}, but claim {names} is not reserved for it.",
+            "It got its node past the scheduler; devices are never allocated for such a pod.",
+            because=(f"ResourceClaim/{each}" for each in facts.unheld),
+            help_=("Create the pod without spec.nodeName.",),
+        )
+    if not facts.holdings:
+        return _story(facts, "Running", "NoDevices", f"{where} and holds no device.")
+    devices = listed([str(each.device) for each in facts.holdings])
+    where = f"{where} and holds {devices}"
+    if facts.blind:
+        text = f"{where}. Whether those are tainted, and so whether it may stay, you may not see."
+        help_ = "Ask an admin, or for the right to list resourceslices and devicetaintrules."
+        return _story(facts, "Running", "TaintsNotVisible", text, help_=(help_,))
+    marks = list(_marks(facts))
+    if not marks:
+        return _story(facts, "Running", "NothingAgainst", f"{where}; none of them is tainted.")
+    return _story(
+        facts,
+        "Running",
+        "TaintsDoNotEvict",
+        f"{where}. Nothing makes it leave: it tolerates the taints there, or they do not evict.",
+        *marks[:_MOST_REASONS],
+        because=(str(each.origin) for held in facts.holdings for each in held.taints),
+    )
+
+
+def _marks(facts: PodFacts) -> Iterator[str]:
+    for held in facts.holdings:
+        for each in held.taints:
+            yield f"Device {held.device} carries {facts.sources.told_of(each, facts.now)}."
+
+
+# -- leaving soon ---------------------------------------------------------------------------------
+
+
+def _held(facts: PodFacts, because: Sequence[Reason]) -> Explanation:
+    paused = [facts.sources.of(str(each.taint.origin)) for each in because]
+    why = next((each.paused for each in paused if each.paused not in (None, "true")), None)
+    reason = f": {quoted(why)}" if why else ""
+    name = because[0].taint.origin.name
+    return _story(
+        facts,
+        "Running",
+        "EvictionPaused",
+        f"Pod {facts.pod.label} must leave its devices, but eviction by rule {name} is"
+        f" paused{reason}.",
+        *_reasons(facts, because),
+        because=_origins(because),
+        help_=(
+            f"It leaves when the rule is resumed (sully evictions resume {name}), and stays if"
+            " the rule is deleted.",
+        ),
+    )
+
+
+def _due_later(facts: PodFacts, until: datetime, because: Sequence[Reason]) -> Explanation:
+    lasting = [each for each in because if not _ends_first(facts, each)]
+    if not lasting:
+        return _outlives(facts, because)
+    until = min(each.due or until for each in lasting)
+    return _story(
+        facts,
+        "Running",
+        "ToleratedForNow",
+        f"Pod {facts.pod.label} is on node {facts.pod.spec.node_name} and must leave at"
+        f" {moment(until, facts.now)}: till then it tolerates what is on its devices.",
+        *_reasons(facts, lasting),
+        because=_origins(lasting),
+        help_=(_undo(lasting), "Tolerations are fixed once a claim is allocated."),
+    )
+
+
+def _ends_first(facts: PodFacts, reason: Reason) -> bool:
+    """Say whether a taint goes by itself before anybody has to leave because of it."""
+    end = facts.sources.of(str(reason.taint.origin)).until
+    return end is not None and reason.due is not None and end <= reason.due
+
+
+def _outlives(facts: PodFacts, because: Sequence[Reason]) -> Explanation:
+    return _story(
+        facts,
+        "Running",
+        "TaintEndsFirst",
+        f"Pod {facts.pod.label} is on node {facts.pod.spec.node_name} and may stay: what is on its"
+        " devices ends by itself before its tolerations do.",
+        *_reasons(facts, because),
+        because=_origins(because),
+    )
+
+
+def _due(facts: PodFacts, verdict: Evict) -> Explanation:
+    because = verdict.due(facts.now) or verdict.because
+    cause, why = _why_still_here(because)
+    return _story(
+        facts,
+        "Leaving",
+        cause,
+        f"Pod {facts.pod.label} has to leave node {facts.pod.spec.node_name}"
+        f"{since(verdict.since, facts.now)}. {why}",
+        *_reasons(facts, because),
+        because=_origins(because),
+        help_=(_undo(because),),
+    )
+
+
+def _why_still_here(because: Sequence[Reason]) -> tuple[str, str]:
+    if needs_budget(because):
+        return "WaitsForBudget", "It goes as soon as its PodDisruptionBudgets allow."
+    rates = [each.taint.taint.evictions_per_second for each in because]
+    known = [rate for rate in rates if rate is not None]
+    if known and len(known) == len(rates):
+        pace = f"The pace is {number(max(known), 'pod')} a second"
+        return "WaitsForPace", f"{pace}, and others are before it."
+    return "DueNow", "It goes as soon as the eviction controller gets to it."
+
+
+def _reasons(facts: PodFacts, because: Sequence[Reason]) -> Iterator[str]:
+    for each in because[:_MOST_REASONS]:
+        yield f"Device {each.device} carries {facts.sources.told_of(each.taint, facts.now)}."
+    if len(because) > _MOST_REASONS:
+        yield f"{number(len(because) - _MOST_REASONS, 'more taint')} say the same."
+
+
+def _origins(because: Iterable[Reason]) -> Iterator[str]:
+    return (str(each.taint.origin) for each in because)
+
+
+def _undo(because: Sequence[Reason]) -> str:
+    rules = [each.taint.origin.name for each in because if each.rule is not None]
+    if len(rules) < len(because):
+        return "It stays if the taint is cleared in time by whoever set it."
+    names = listed(dict.fromkeys(rules))
+    return f"It stays if rule {names} is deleted in time; pausing the rule puts it off."
+
+
+# -- on its way ---------------------------------------------------------------------------------
+
+
+def _leaving(facts: PodFacts) -> Explanation:
+    pod = facts.pod
+    gone = f"Pod {pod.label} is being deleted{since(pod.metadata.deletion_timestamp, facts.now)}"
+    told = pod.condition(DISRUPTED)
+    if facts.record is not None:
+        return _story(
+            facts,
+            "Leaving",
+            "EvictedByTaint",
+            f"{gone} because it was evicted from its devices.",
+            *causes_told(facts.record.spec.causes, facts.sources, facts.now),
+            because=(f"{each.kind}/{each.name}" for each in facts.record.spec.causes),
+        )
+    if told is not None and told.reason == BY_TAINT:
+        marks = tuple(_marks(facts)) or ("Which one is not on record.",)
+        return _story(
+            facts,
+            "Leaving",
+            "EvictedByTaint",
+            f"{gone} because of a taint on one of its devices.",
+            *marks,
+            because=(str(each.origin) for held in facts.holdings for each in held.taints),
+        )
+    if told is not None:
+        return _story(facts, "Leaving", told.reason, f"{gone}: {ended(told.message)}")
+    return _story(facts, "Leaving", "Deleted", f"{gone}, and no taint of a device is the reason.")

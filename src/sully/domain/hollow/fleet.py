@@ -1,0 +1,98 @@
+"""The machines of a hollow fleet: how many, which devices they have, what is wrong with them.
+
+Everything follows from the number of a machine, so that another start with the same numbers wants
+exactly the same objects. How they look on the wire is machines.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+DRIVER = "gpu.sully.dev"
+"""The driver that publishes the devices, and the class that picks them."""
+HOLLOW = "sully.dev/hollow"
+"""The label of nodes that are ours, and of what belongs to them."""
+MOST_NODES = 10_000
+MOST_DEVICES = 512
+
+_NAME = re.compile(r"hollow-(\d{4,})")
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A kind of machine, called after its devices."""
+
+    name: str
+    architecture: str
+    memory: str
+    """Of one device."""
+    cpu: int
+    host_memory: str
+
+
+MODELS = (
+    Model("h100", "Hopper", "80Gi", 192, "2Ti"),
+    Model("a100", "Ampere", "80Gi", 128, "1Ti"),
+    Model("l4", "Ada", "24Gi", 64, "256Gi"),
+)
+"""Machines take turns, so a fleet of any size has some of each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A number of machines with the same number of devices each."""
+
+    nodes: int
+    devices: int
+    faults: Mapping[tuple[int, int], Mapping[str, str]] = field(default_factory=dict)
+    """Taints that the driver puts on devices, by the numbers of machine and device."""
+
+    def has(self, number: int) -> bool:
+        """Say whether a machine belongs to the fleet."""
+        return 0 <= number < self.nodes
+
+    def taint(self, number: int, device: int) -> dict[str, Any] | None:
+        """Return what is wrong with a device, or None."""
+        found = self.faults.get((number, device))
+        return None if found is None else dict(found)
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """How long pods take to start and to stop, in seconds."""
+
+    start: float = 0.5
+    stop: float = 1.0
+
+
+def name_of(number: int) -> str:
+    """Return what a machine is called; names sort as numbers do."""
+    return f"hollow-{number:04}"
+
+
+def number_of(name: str) -> int | None:
+    """Return which machine has a name, or None if no machine of ours can have it."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    number = int(found[1])
+    # Each machine has one name; hollow-00001 is none of them.
+    return number if number < MOST_NODES and name_of(number) == name else None
+
+
+def model_of(number: int) -> Model:
+    """Return what kind of machine it is."""
+    return MODELS[number % len(MODELS)]
+
+
+def address_of(number: int) -> str:
+    """Return the address of a machine."""
+    return f"10.64.{number // 250}.{number % 250 + 1}"
+
+
+def pod_network(number: int) -> str:
+    """Return what the addresses of a machine's pods begin with."""
+    return f"10.{128 + number // 256}.{number % 256}."

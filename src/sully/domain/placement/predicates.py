@@ -1,0 +1,158 @@
+"""Which clusters a placement may choose from: labels, claims and CEL expressions.
+
+Predicates are alternatives; the parts of one must all hold. They are compiled once per placement
+shape, and one that cannot be compiled makes the whole placement unusable. The selectors of
+decision groups (groups.py) are the same without expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+from sully.api.cluster.placement_types import ClaimSelector, ClusterPredicate
+from sully.api.cluster.types import LabelSelector, LabelSelectorRequirement
+from sully.domain.placement.candidates import Candidate
+from sully.domain.placement.status import MisconfiguredError
+from sully.machinery import labels
+from sully.machinery.cel import CompileError, EvaluationError, Program, compile_cached
+from sully.machinery.cel.clusters import EXPRESSION_LIMIT, SELECTOR_LIMIT, cluster_environment
+from sully.machinery.labels import Selector
+
+PLUGIN = "Predicate"
+Part = Literal["labels", "claims", "expression"]
+
+_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
+
+
+@dataclass(frozen=True, slots=True)
+class Mismatch:
+    """Why a predicate does not match a cluster: which one, which part of it, and its text."""
+
+    index: int
+    part: Part
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """One compiled alternative."""
+
+    labels: Selector
+    claims: Selector
+    programs: tuple[Program, ...] = ()
+    budget: int = SELECTOR_LIMIT
+    """What all expressions may cost together on one cluster."""
+
+    def matches(self, candidate: Candidate) -> bool:
+        """Say whether a cluster qualifies."""
+        return (
+            self.labels.matches(candidate.labels)
+            and self.claims.matches(candidate.claims)
+            and (not self.programs or self._failing(candidate) is None)
+        )
+
+    def mismatch(self, candidate: Candidate, index: int) -> Mismatch | None:
+        """Say which part keeps a cluster from qualifying, if one does."""
+        for part, selector, values in (
+            ("labels", self.labels, candidate.labels),
+            ("claims", self.claims, candidate.claims),
+        ):
+            for each in selector.requirements:
+                if not each.matches(values):
+                    return Mismatch(index, "labels" if part == "labels" else "claims", str(each))
+        program = self._failing(candidate)
+        return Mismatch(index, "expression", program.expression) if program is not None else None
+
+    def _failing(self, candidate: Candidate) -> Program | None:
+        """Return the first expression that is not true; what cannot be evaluated is not."""
+        left = self.budget
+        for program in self.programs:
+            try:
+                if program.cost <= min(EXPRESSION_LIMIT, left):
+                    value = program.evaluate(candidate.activation())
+                    left -= program.cost if self.budget < SELECTOR_LIMIT else 0
+                else:
+                    limit = min(EXPRESSION_LIMIT, left)
+                    value, cost = program.evaluate_counted(candidate.activation(), limit)
+                    left -= cost
+            except EvaluationError:
+                return program
+            if value is not True:
+                return program
+        return None
+
+
+def compile_predicates(predicates: Iterable[ClusterPredicate]) -> tuple[Predicate, ...]:
+    """Compile all alternatives; raise MisconfiguredError for the first that is wrong."""
+    return tuple(map(_compiled, predicates))
+
+
+def qualifies(predicates: Sequence[Predicate], candidate: Candidate) -> bool:
+    """Say whether a cluster matches one of the predicates; without any, all clusters do."""
+    return not predicates or any(predicate.matches(candidate) for predicate in predicates)
+
+
+def mismatches(predicates: Sequence[Predicate], candidate: Candidate) -> tuple[Mismatch, ...]:
+    """Say for every predicate why it does not match; nothing if one does."""
+    found = [predicate.mismatch(candidate, at) for at, predicate in enumerate(predicates)]
+    if any(each is None for each in found):
+        return ()
+    return tuple(each for each in found if each is not None)
+
+
+def select_labels(selector: LabelSelector, plugin: str = PLUGIN) -> Selector:
+    """Compile a label selector; the plugin is who a mistake is reported by."""
+    try:
+        found = [
+            labels.requirement(key, "=", (value,)) for key, value in selector.match_labels.items()
+        ]
+        found += map(_requirement, selector.match_expressions)
+    except labels.SelectorError as error:
+        raise MisconfiguredError(plugin, str(error)) from None
+    return Selector(tuple(sorted(found, key=lambda one: one.key)))
+
+
+def select_claims(selector: ClaimSelector, plugin: str = PLUGIN) -> Selector:
+    """Compile a claim selector."""
+    return select_labels(LabelSelector(match_expressions=selector.match_expressions), plugin)
+
+
+def _requirement(expression: LabelSelectorRequirement) -> labels.Requirement:
+    if expression.operator not in _OPERATORS:
+        raise labels.SelectorError(
+            f'"{expression.operator}" is not a valid label selector operator'
+        )
+    if expression.operator in ("In", "NotIn") and not expression.values:
+        # Upstream quotes the list as its language has it: one that is absent is null.
+        raise labels.SelectorError(
+            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
+        )
+    return labels.requirement(expression.key, _OPERATORS[expression.operator], expression.values)
+
+
+def _compiled(predicate: ClusterPredicate) -> Predicate:
+    selector = predicate.required_cluster_selector
+    return Predicate(
+        select_labels(selector.label_selector),
+        select_claims(selector.claim_selector),
+        tuple(map(_program, selector.cel_selector.cel_expressions)),
+    )
+
+
+def _program(expression: str) -> Program:
+    found = _compile(expression)
+    if isinstance(found, CompileError):
+        raise MisconfiguredError(PLUGIN, f"compilation failed: {found}")
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _compile(expression: str) -> Program | CompileError:
+    """Compile an expression; a failure is remembered too."""
+    try:
+        return compile_cached(cluster_environment(), expression)
+    except CompileError as error:
+        return error

@@ -1,0 +1,139 @@
+"""How good each cluster is for a placement: the prioritizers, their weights and their scores.
+
+A total is the sum of weight times score. What other placements have decided (Balance) and what this
+one has (Steady) changes all the time and is scored by whoever ranks; the rest depends on the
+clusters alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sully.api.cluster.placement_types import (
+    AddOnScore,
+    PrioritizerPolicy,
+    ScoreCoordinate,
+)
+from sully.domain.placement.behaviour import Behaviour
+from sully.domain.placement.candidates import Candidate
+from sully.domain.placement.status import MisconfiguredError
+
+BALANCE = "Balance"
+STEADY = "Steady"
+MOST = 100
+
+_RESOURCES = {"ResourceAllocatableCPU": "cpu", "ResourceAllocatableMemory": "memory"}
+_DEFAULTS = {BALANCE: 1, STEADY: 1}
+
+
+@dataclass(frozen=True, slots=True)
+class Prioritizer:
+    """One score that counts, under the name that results carry."""
+
+    kind: Literal["Balance", "Steady", "Resource", "AddOn"]
+    name: str
+    weight: int
+    resource: str = ""
+    add_on: AddOnScore | None = None
+
+
+def prioritizers(policy: PrioritizerPolicy, behaviour: Behaviour) -> tuple[Prioritizer, ...]:
+    """Return what counts, in the order of the policy; raise MisconfiguredError."""
+    defaults = _defaults(policy.mode)
+    weights: dict[object, tuple[ScoreCoordinate, int]] = {
+        name: (ScoreCoordinate(built_in=name), weight) for name, weight in defaults.items()
+    }
+    for at, each in enumerate(policy.configurations):
+        coordinate = each.score_coordinate
+        if coordinate is None:
+            raise MisconfiguredError("", "scoreCoordinate field is required")
+        weights[_identity(coordinate, at, behaviour)] = (coordinate, each.weight)
+    return tuple(
+        _prioritizer(coordinate, weight) for coordinate, weight in weights.values() if weight
+    )
+
+
+def _defaults(mode: str) -> Mapping[str, int]:
+    match mode:
+        case "Exact":
+            return {}
+        case "Additive" | "":
+            return _DEFAULTS
+        case _:
+            raise MisconfiguredError("", f"incorrect prioritizer policy mode: {mode}")
+
+
+def _identity(coordinate: ScoreCoordinate, at: int, behaviour: Behaviour) -> object:
+    """Return what two entries share of which the later counts.
+
+    In the reference an entry with an add-on is like no other, even when it names a built-in.
+    """
+    alone = coordinate.type == "AddOn" or not behaviour.built_in_once
+    if coordinate.add_on is not None and alone:
+        return at
+    return coordinate.built_in if coordinate.type == "BuiltIn" else (coordinate.type, at)
+
+
+def _prioritizer(coordinate: ScoreCoordinate, weight: int) -> Prioritizer:
+    if coordinate.type == "AddOn":
+        add_on = coordinate.add_on
+        if add_on is None:
+            raise MisconfiguredError("", "addOn should not be empty")
+        name = f"AddOn/{add_on.resource_name}/{add_on.score_name}"
+        return Prioritizer("AddOn", name, weight, add_on=add_on)
+    name = coordinate.built_in
+    if name == BALANCE:
+        return Prioritizer("Balance", name, weight)
+    if name == STEADY:
+        return Prioritizer("Steady", name, weight)
+    if name in _RESOURCES:
+        return Prioritizer("Resource", name, weight, resource=_RESOURCES[name])
+    raise MisconfiguredError("", f"incorrect builtin prioritizer: {name}")
+
+
+def balance_score(count: int, most: int) -> int:
+    """Score a cluster by how often other placements decided for it, against the most decided."""
+    if count <= 0 or most <= 0:
+        return MOST
+    return 2 * int(MOST * (0.5 - count / most))
+
+
+def resource_score(amount: float, least: float, most: float) -> int:
+    """Score an amount by where it lies between the least and the most."""
+    if most == least:
+        return MOST
+    return int(((amount - least) / (most - least) - 0.5) * 2.0 * MOST)
+
+
+@dataclass(frozen=True, slots=True)
+class AddOnResult:
+    """What an add-on says of a cluster; an expired score is 0."""
+
+    value: int = 0
+    expired: bool = False
+    valid_until: datetime | None = None
+    """When a score that counts now will not any more."""
+
+
+def add_on_score(add_on: AddOnScore, candidate: Candidate, now: datetime) -> AddOnResult:
+    """Read the score that an add-on gives a cluster; what is missing counts as 0."""
+    found = candidate.scores.get(add_on.resource_name)
+    if found is None:
+        return _NO_SCORE
+    until = found.status.valid_until
+    if until is not None and now > until:
+        return AddOnResult(expired=True)
+    value = next((one.value for one in found.status.scores if one.name == add_on.score_name), 0)
+    return AddOnResult(value, valid_until=until)
+
+
+_NO_SCORE = AddOnResult()
+
+
+def expired_message(add_on: AddOnScore, clusters: list[str]) -> str:
+    """Name the clusters, in the order given, whose scores are too old to count."""
+    entries = "".join(f" {name}/{add_on.resource_name}" for name in clusters)
+    return f"AddOnPlacementScores{entries} expired"

@@ -1,0 +1,240 @@
+"""One pass over one placement, from nothing: filter, score, sort, select.
+
+`trace` keeps every stage, for explanations (verdicts.py) and the debug endpoint; `schedule` is its
+result. `fleet.py` comes to the same results without looking at every cluster again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import cached_property
+
+from sully.api.cluster.placement_types import Placement, Toleration
+from sully.domain.placement.behaviour import REFERENCE, Behaviour
+from sully.domain.placement.candidates import Candidate
+from sully.domain.placement.outcome import Outcome, Reach, Selection, conclude, keep
+from sully.domain.placement.predicates import Predicate, compile_predicates, qualifies
+from sully.domain.placement.prioritizers import (
+    MOST,
+    AddOnResult,
+    Prioritizer,
+    add_on_score,
+    balance_score,
+    expired_message,
+    prioritizers,
+    resource_score,
+)
+from sully.domain.placement.status import SUCCESS, MisconfiguredError, Status
+from sully.domain.placement.tolerations import TaintVerdict, effective, judge, problem
+
+TAINTS = "TaintToleration"
+MOMENT = timedelta(microseconds=1)
+"""A score counts until its last instant, and no longer one moment after."""
+
+
+class Rules:
+    """What a placement asks for, compiled; a mistake is kept until it matters."""
+
+    def __init__(self, placement: Placement, behaviour: Behaviour) -> None:
+        spec = placement.spec
+        self._spec = spec
+        self._behaviour = behaviour
+        self.tolerations: tuple[Toleration, ...] = effective(spec.tolerations, behaviour)
+        text = problem(spec.tolerations)
+        self.toleration_problem = Status("Misconfigured", TAINTS, text) if text else None
+
+    @cached_property
+    def predicates(self) -> tuple[Predicate, ...] | Status:
+        """Return the alternatives, or what is wrong with them."""
+        try:
+            return compile_predicates(self._spec.predicates)
+        except MisconfiguredError as error:
+            return error.status
+
+    @cached_property
+    def prioritizers(self) -> tuple[Prioritizer, ...] | Status:
+        """Return the scores that count, or what is wrong with them."""
+        try:
+            return prioritizers(self._spec.prioritizer_policy, self._behaviour)
+        except MisconfiguredError as error:
+            return error.status
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """Everything that one pass depends on."""
+
+    placement: Placement
+    reach: Reach
+    candidates: Sequence[Candidate]
+    """The clusters of the eligible sets that are not being deleted, in any order."""
+    known: Mapping[str, Candidate]
+    """All clusters there are, for those that were decided and are no longer available."""
+    decided: Mapping[str, int] = field(default_factory=dict)
+    """How often this placement's decisions name a cluster now."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """How often the decisions of all other placements name a cluster."""
+    now: datetime
+    behaviour: Behaviour = REFERENCE
+    granted: frozenset[str] = frozenset()
+    """Clusters that may leave because of their health, where that takes a budget."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Trace:
+    """A pass with all its stages; a stage that was not reached is None."""
+
+    status: Status = SUCCESS
+    qualified: list[Candidate] | None = None
+    verdicts: dict[str, TaintVerdict] = field(default_factory=dict)
+    held: set[str] = field(default_factory=set)
+    feasible: list[Candidate] | None = None
+    scores: list[tuple[Prioritizer, dict[str, int]]] = field(default_factory=list)
+    totals: dict[str, int] = field(default_factory=dict)
+    ranked: list[str] = field(default_factory=list)
+    """Feasible clusters, the best first."""
+    selected: list[str] = field(default_factory=list)
+    unscheduled: int = 0
+    requeue_at: datetime | None = None
+
+
+def schedule(inputs: Inputs) -> Outcome:
+    """Decide for one placement."""
+    found = trace(inputs)
+    spared = tuple(sorted(found.held.intersection(found.selected)))
+    selection = Selection(
+        sorted(found.selected), found.unscheduled, found.status, found.requeue_at, spared
+    )
+    if found.status.stops and inputs.behaviour.hold:
+        selection = keep(inputs.placement, inputs.decided, inputs.known.__getitem__, found.status)
+    find = inputs.known.__getitem__
+    return conclude(inputs.placement, selection, inputs.reach, find, inputs.behaviour)
+
+
+def trace(inputs: Inputs) -> Trace:
+    """Go through all stages and keep what each came to."""
+    rules = Rules(inputs.placement, inputs.behaviour)
+    found = Trace()
+    found.status = _filter(inputs, rules, found)
+    if not found.status.stops:
+        found.status = _score(inputs, rules, found)
+    if not found.status.stops:
+        _select(inputs, found)
+    return found
+
+
+def _filter(inputs: Inputs, rules: Rules, found: Trace) -> Status:
+    candidates = sorted(inputs.candidates, key=lambda one: one.name)
+    if candidates and inputs.placement.spec.predicates:
+        predicates = rules.predicates
+        if isinstance(predicates, Status):
+            return predicates
+        candidates = [one for one in candidates if qualifies(predicates, one)]
+    found.qualified = candidates
+    if candidates and rules.toleration_problem is not None:
+        return rules.toleration_problem
+    found.feasible = [one for one in candidates if _tolerated(inputs, rules, one, found)]
+    return SUCCESS
+
+
+def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, found: Trace) -> bool:
+    verdict = judge(candidate.taints, rules.tolerations, inputs.now, inputs.behaviour)
+    found.verdicts[candidate.name] = verdict
+    if candidate.name not in inputs.decided:
+        return verdict.blocks is None
+    if verdict.expels is not None and is_held(verdict, candidate.name, inputs):
+        found.held.add(candidate.name)
+        return True
+    return verdict.expels is None
+
+
+def is_held(verdict: TaintVerdict, name: str, inputs: Inputs) -> bool:
+    """Say whether a decided cluster must wait for the budget before it may leave."""
+    limited = inputs.behaviour.leaves_per_minute is not None
+    return limited and verdict.unhealthy and name not in inputs.granted
+
+
+def _score(inputs: Inputs, rules: Rules, found: Trace) -> Status:
+    chosen = rules.prioritizers
+    if isinstance(chosen, Status):
+        return chosen
+    status = SUCCESS
+    feasible = found.feasible or []
+    found.totals = {one.name: 0 for one in feasible}
+    for prioritizer in chosen:
+        scores, warning = _scores(prioritizer, feasible, inputs)
+        status = warning or status
+        found.scores.append((prioritizer, scores))
+        for name, score in scores.items():
+            found.totals[name] += prioritizer.weight * score
+    return status
+
+
+def _scores(
+    prioritizer: Prioritizer, feasible: Sequence[Candidate], inputs: Inputs
+) -> tuple[dict[str, int], Status | None]:
+    match prioritizer.kind:
+        case "Balance":
+            most = max(inputs.counts.values(), default=0)
+            counts = inputs.counts
+            return {
+                one.name: balance_score(counts.get(one.name, 0), most) for one in feasible
+            }, None
+        case "Steady":
+            return {one.name: MOST if one.name in inputs.decided else 0 for one in feasible}, None
+        case "Resource":
+            return _resource_scores(prioritizer.resource, feasible), None
+        case "AddOn":
+            return _add_on_scores(prioritizer, feasible, inputs.now)
+
+
+def _resource_scores(resource: str, feasible: Iterable[Candidate]) -> dict[str, int]:
+    known = ((one.name, one.allocatable(resource)) for one in feasible)
+    amounts = {name: amount for name, amount in known if amount is not None}
+    least, most = min(amounts.values(), default=0.0), max(amounts.values(), default=0.0)
+    return {name: resource_score(amount, least, most) for name, amount in amounts.items()}
+
+
+def _add_on_scores(
+    prioritizer: Prioritizer, feasible: Iterable[Candidate], now: datetime
+) -> tuple[dict[str, int], Status | None]:
+    results: dict[str, AddOnResult] = {}
+    add_on = prioritizer.add_on
+    if add_on is not None:
+        results = {one.name: add_on_score(add_on, one, now) for one in feasible}
+    expired = [name for name, result in results.items() if result.expired]
+    warning = None
+    if add_on is not None and expired:
+        warning = Status("Warning", prioritizer.name, expired_message(add_on, expired))
+    return {name: result.value for name, result in results.items()}, warning
+
+
+def _select(inputs: Inputs, found: Trace) -> None:
+    prefer = inputs.behaviour.prefer
+    verdicts, totals = found.verdicts, found.totals
+    found.ranked = sorted(
+        totals, key=lambda name: (prefer and verdicts[name].disliked, -totals[name], name)
+    )
+    want = inputs.placement.spec.number_of_clusters
+    # The reference cannot survive a negative number; it can only mean none.
+    found.selected = found.ranked if want is None else found.ranked[: max(want, 0)]
+    found.unscheduled = max(want, 0) - len(found.selected) if want is not None else 0
+    found.requeue_at = _requeue_at(inputs, found)
+
+
+def _requeue_at(inputs: Inputs, found: Trace) -> datetime | None:
+    ends = [found.verdicts[name].stays_until for name in found.selected]
+    if inputs.behaviour.watch_scores:
+        ends += _score_ends(inputs, found)
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _score_ends(inputs: Inputs, found: Trace) -> Iterable[datetime]:
+    for prioritizer, _ in found.scores:
+        for one in found.feasible or ():
+            if prioritizer.add_on is not None:
+                until = add_on_score(prioritizer.add_on, one, inputs.now).valid_until
+                if until is not None:
+                    yield until + MOMENT

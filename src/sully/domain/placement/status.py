@@ -1,0 +1,33 @@
+"""How one pass over a placement went, in the vocabulary of the reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Code = Literal["Success", "Warning", "Error", "Misconfigured"]
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """The end of a pass; `plugin` names the part that spoke, if one did."""
+
+    code: Code = "Success"
+    plugin: str = ""
+    message: str = ""
+
+    @property
+    def stops(self) -> bool:
+        """Say whether nothing can be selected."""
+        return self.code in ("Error", "Misconfigured")
+
+
+SUCCESS = Status()
+
+
+class MisconfiguredError(Exception):
+    """A placement that says something nobody can act on."""
+
+    def __init__(self, plugin: str, message: str) -> None:
+        super().__init__(message)
+        self.status = Status("Misconfigured", plugin, message)

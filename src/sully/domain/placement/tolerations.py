@@ -1,0 +1,210 @@
+"""Does a placement tolerate the taints of a cluster, until when, and if not, how nearly.
+
+`judge` answers for all taints of a cluster at once, and for both kinds of cluster: one that would
+be new to the placement and one that it already has, because `NoSelectIfNew` tells them apart.
+`explain` answers for people. Devices have rules of their own, in `domain/taints.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+from sully.api.cluster.placement_types import Toleration
+from sully.api.cluster.types import (
+    HEALTH_KEYS,
+    NO_SELECT,
+    NO_SELECT_IF_NEW,
+    PREFER_NO_SELECT,
+    Taint,
+)
+from sully.domain.placement.behaviour import Behaviour
+
+_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+_NANO = 10**9
+_WORD = 2**64
+
+Failure = Literal["expired", "value", "operator", "effect", "key"]
+
+
+def problem(tolerations: Iterable[Toleration]) -> str | None:
+    """Return what makes the tolerations of a placement unusable, in the words of the reference."""
+    for toleration in tolerations:
+        if not toleration.key and toleration.operator != "Exists":
+            return "If the key is empty, operator must be Exists."
+        if toleration.operator == "Exists" and toleration.value:
+            return "If the operator is Exists, the value should be empty."
+    return None
+
+
+def effective(tolerations: Sequence[Toleration], behaviour: Behaviour) -> tuple[Toleration, ...]:
+    """Return what a placement tolerates, with the default for health taints where one is set.
+
+    Who says anything about a health taint has decided; nothing is added for that one.
+    """
+    seconds = behaviour.health_toleration_seconds
+    if seconds is None:
+        return tuple(tolerations)
+    added = (
+        Toleration(key=key, operator="Exists", effect=NO_SELECT, toleration_seconds=seconds)
+        for key in HEALTH_KEYS
+        if not any(_speaks_of(each, key) for each in tolerations)
+    )
+    return (*tolerations, *added)
+
+
+def _speaks_of(toleration: Toleration, key: str) -> bool:
+    return toleration.key in ("", key) and toleration.effect in ("", NO_SELECT)
+
+
+def mismatch(toleration: Toleration, taint: Taint) -> Failure | None:
+    """Return in what a toleration differs from a taint, if it does."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return "effect"
+    if toleration.key and toleration.key != taint.key:
+        return "key"
+    match toleration.operator:
+        case "Exists":
+            return None
+        case "Equal" | "":
+            return None if toleration.value == taint.value else "value"
+        case _:
+            return "operator"
+
+
+def expiry(toleration: Toleration, taint: Taint, *, exact: bool = False) -> datetime | None:
+    """Return when a toleration no longer covers a taint it is about; None is never.
+
+    A taint without a time was added at the beginning of time: any number of seconds is over.
+    """
+    seconds = toleration.toleration_seconds
+    if seconds is None:
+        return None
+    if taint.time_added is None:
+        return datetime.min.replace(tzinfo=UTC)
+    try:
+        return taint.time_added + timedelta(microseconds=_microseconds(seconds, exact=exact))
+    except OverflowError:
+        return _END_OF_TIME if seconds > 0 else datetime.min.replace(tzinfo=UTC)
+
+
+def _microseconds(seconds: int, *, exact: bool) -> int:
+    if exact:
+        return seconds * 1_000_000
+    # The reference counts in nanoseconds of 64 bits, and what does not fit turns over.
+    nanos = (seconds * _NANO + _WORD // 2) % _WORD - _WORD // 2
+    return nanos // 1000
+
+
+@dataclass(frozen=True, slots=True)
+class TaintVerdict:
+    """What a placement makes of the taints of a cluster.
+
+    `blocks` is the first taint that keeps a new cluster out, `expels` the first that makes one
+    leave that is already there. `stays_until` says when a cluster that is there must be looked at
+    again, `expires` when anything in this verdict may be different.
+    """
+
+    blocks: Taint | None = None
+    expels: Taint | None = None
+    stays_until: datetime | None = None
+    disliked: bool = False
+    """A PreferNoSelect taint is there that nothing tolerates."""
+    unhealthy: bool = False
+    """Nothing but health taints makes the cluster leave."""
+    expires: datetime | None = None
+
+
+CLEAN = TaintVerdict()
+
+
+def judge(
+    taints: Sequence[Taint],
+    tolerations: Sequence[Toleration],
+    now: datetime,
+    behaviour: Behaviour,
+) -> TaintVerdict:
+    """Weigh all taints of a cluster against all tolerations of a placement."""
+    if not taints:
+        return CLEAN
+    blocks: list[Taint] = []
+    ends: list[datetime] = []
+    stays_until: list[datetime] = []
+    disliked = False
+    for taint in taints:
+        soft = taint.effect == PREFER_NO_SELECT
+        if soft and not behaviour.prefer:
+            continue
+        tolerated, end = _tolerated(taint, tolerations, now, exact=behaviour.exact_seconds)
+        if not tolerated:
+            disliked = disliked or soft
+            blocks += () if soft else (taint,)
+        elif end is not None:
+            ends.append(end)
+            if taint.effect != NO_SELECT_IF_NEW:
+                stays_until.append(end)
+    expels = [taint for taint in blocks if taint.effect != NO_SELECT_IF_NEW]
+    return TaintVerdict(
+        blocks=blocks[0] if blocks else None,
+        expels=expels[0] if expels else None,
+        stays_until=min(stays_until, default=None),
+        disliked=disliked,
+        unhealthy=bool(expels) and all(taint.key in HEALTH_KEYS for taint in expels),
+        expires=min(ends, default=None),
+    )
+
+
+def _tolerated(
+    taint: Taint, tolerations: Sequence[Toleration], now: datetime, *, exact: bool
+) -> tuple[bool, datetime | None]:
+    """Find the first toleration that covers a taint now; one that lasts longer may follow it."""
+    for toleration in tolerations:
+        if mismatch(toleration, taint) is None:
+            end = expiry(toleration, taint, exact=exact)
+            if end is None or now < end:
+                return True, end
+    return False, None
+
+
+@dataclass(frozen=True, slots=True)
+class TaintFinding:
+    """One taint for people: tolerated by what and until when, or how nearly not."""
+
+    taint: Taint
+    tolerated: bool
+    toleration: Toleration | None = None
+    """The one that covers the taint, or the nearest to it."""
+    until: datetime | None = None
+    """When the toleration ends, or when it ended."""
+    failure: Failure | None = None
+    """Why the nearest toleration does not cover the taint."""
+
+
+_NEARNESS: dict[Failure, int] = {"key": 0, "effect": 1, "operator": 2, "value": 3, "expired": 4}
+
+
+def explain(
+    taint: Taint, tolerations: Sequence[Toleration], now: datetime, *, exact: bool
+) -> TaintFinding:
+    """Say by what a taint is tolerated, or which toleration comes nearest and what it lacks."""
+    nearest = TaintFinding(taint, tolerated=False)
+    for toleration in tolerations:
+        failure = mismatch(toleration, taint)
+        end = expiry(toleration, taint, exact=exact) if failure is None else None
+        if failure is None and (end is None or now < end):
+            return TaintFinding(taint, tolerated=True, toleration=toleration, until=end)
+        found = TaintFinding(taint, False, toleration, end, failure or "expired")
+        if _nearer(found, nearest):
+            nearest = found
+    return nearest
+
+
+def _nearer(one: TaintFinding, other: TaintFinding) -> bool:
+    if one.failure is None or other.failure is None:
+        return one.failure is not None
+    if _NEARNESS[one.failure] != _NEARNESS[other.failure]:
+        return _NEARNESS[one.failure] > _NEARNESS[other.failure]
+    # Of two that ran out, the one that lasted longer would have to grow least.
+    return one.failure == "expired" and (one.until or _END_OF_TIME) > (other.until or _END_OF_TIME)

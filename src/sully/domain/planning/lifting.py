@@ -1,0 +1,93 @@
+"""Which rules must go so that devices lose a taint, and what cannot be taken off that way.
+
+A rule goes when all that it names is meant. One that also marks others is not touched, for they
+would lose their taint too; and what a driver or a patch says is not ours to delete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector
+from sully.domain.devices import EffectiveDevice
+from sully.domain.planning.taintgrammar import Unwanted
+from sully.domain.taints import Origin
+
+Meant = Callable[[str, str, str], bool]
+"""Says whether a device is meant, by driver, pool and name."""
+OPEN = "/any/"
+"""Stands for a name that a selector leaves open. No device has it, so only a pattern that takes
+any name takes this one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Something that marks a device that is meant and does not go."""
+
+    device: str
+    origin: Origin
+
+
+@dataclass(frozen=True, slots=True)
+class Lifting:
+    """The rules that go, and what stays in the way."""
+
+    rules: tuple[DeviceTaintRule, ...]
+    obstacles: tuple[Obstacle, ...]
+
+
+def lifting(
+    rules: Iterable[DeviceTaintRule],
+    devices: Iterable[EffectiveDevice],
+    meant: Meant,
+    unwanted: Unwanted,
+) -> Lifting:
+    """Decide what must go so that the devices that are meant lose these taints."""
+    going = tuple(
+        rule
+        for rule in sorted(rules, key=lambda each: each.metadata.name)
+        if unwanted.means(rule.spec.taint.key, rule.spec.taint.effect)
+        and covers(meant, rule.spec.device_selector)
+    )
+    names = {each.metadata.name for each in going}
+    obstacles: dict[Origin, Obstacle] = {}
+    for device in devices:
+        if not device.taints or not meant(*device.id):
+            continue
+        for each in device.taints:
+            origin = each.origin
+            ours = origin.kind == "DeviceTaintRule" and origin.name in names
+            if not ours and unwanted.means(each.taint.key, each.taint.effect):
+                found = Origin(origin.kind, origin.name)
+                obstacles.setdefault(found, Obstacle(str(device.id), found))
+    return Lifting(going, tuple(obstacles.values()))
+
+
+def covers(meant: Meant, selector: DeviceTaintSelector | None) -> bool:
+    """Say whether everything that a selector names is meant; what it leaves open must be, too."""
+    if selector is None:
+        return False
+    return meant(selector.driver or OPEN, selector.pool or OPEN, selector.device or OPEN)
+
+
+def remedy(obstacle: Obstacle) -> str:
+    """Say what to do about an obstacle."""
+    origin = obstacle.origin
+    match origin.kind:
+        case "DeviceTaintRule":
+            return (
+                f"{obstacle.device} is tainted by DeviceTaintRule {origin.name}, which is for other"
+                f" devices as well\n  untaint all that it selects, or: kubectl delete"
+                f" devicetaintrule {origin.name}"
+            )
+        case "ResourceSlicePatch":
+            return (
+                f"{obstacle.device} is tainted by ResourceSlicePatch {origin.name}\n"
+                f"  kubectl edit resourceslicepatch {origin.name}"
+            )
+        case "ResourceSlice":
+            return (
+                f"{obstacle.device} is tainted by its driver, in ResourceSlice {origin.name}\n"
+                "  the driver takes it off when the device is well; a claim can tolerate it"
+            )

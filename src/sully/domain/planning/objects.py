@@ -1,0 +1,50 @@
+"""Pods as plans see them: all that decides where they run, and what decides when they are gone."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import field
+
+from sully.domain.scheduling.objects import Pod, PodMetadata, PodSpec
+from sully.machinery.meta import OwnerReference
+
+GRACE: Final = 30
+"""Seconds a pod has to stop if it does not say."""
+
+
+class PlannedMetadata(PodMetadata, frozen=True, kw_only=True):
+    """Which pod it is, and which budgets are about it."""
+
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class PlannedSpec(PodSpec, frozen=True, kw_only=True):
+    """What decides where a pod runs, and how long it takes to stop."""
+
+    termination_grace_period_seconds: int | None = None
+
+
+class PlannedPod(Pod, frozen=True, kw_only=True):
+    """A pod that may leave and be replaced."""
+
+    metadata: PlannedMetadata = PlannedMetadata()
+    spec: PlannedSpec = PlannedSpec()
+
+    @property
+    def owner(self) -> OwnerReference | None:
+        """Return who manages it, if someone does."""
+        found = self.metadata.owner_references
+        return next((each for each in found if each.controller), None)
+
+    @property
+    def owner_text(self) -> str:
+        """Name who manages it, or the pod itself if nobody does."""
+        owner = self.owner
+        return f"Pod/{self.metadata.name}" if owner is None else f"{owner.kind}/{owner.name}"
+
+    @property
+    def grace(self) -> int:
+        """Return how many seconds it has to stop."""
+        seconds = self.spec.termination_grace_period_seconds
+        return GRACE if seconds is None else max(0, seconds)

@@ -1,0 +1,120 @@
+"""DeviceTaintRules from what people write on a command line.
+
+One selection is one rule. Several, such as the devices that a glob stood for, are a rule each under
+a shared label, so that they can be found and lifted together. Names are made from what is asked, so
+asking twice finds the same rule.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from sully.api.resource.annotations import DESCRIPTION, EXPIRES_AT
+from sully.domain.planning.taintgrammar import Wanted
+from sully.machinery.timestamps import format_time
+
+LABEL: Final = "sully.dev/taint"
+"""What rules that were made together have in common."""
+_LONGEST: Final = 40
+
+Obj = dict[str, Any]
+Names = Mapping[str, str]
+"""The criteria `driver`, `pool` and `device` of a rule; what is left out is any."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marking:
+    """A taint that is to be set, and all that goes with it."""
+
+    taint: Wanted
+    device_class: str = ""
+    expressions: tuple[str, ...] = ()
+    reason: str = ""
+    expires: datetime | None = None
+    rate: int | None = None
+    name: str = ""
+    """What the rule is to be called; empty: made from what is asked."""
+
+
+def rules(selections: Sequence[Names], marking: Marking) -> list[Obj]:
+    """Return the rules that mark these selections."""
+    base = marking.name or _made_name(selections, marking)
+    if len(selections) == 1:
+        return [_rule(base, selections[0], marking)]
+    return [_rule(f"{base}-{_digest(each)}", each, marking, base) for each in selections]
+
+
+def selector(names: Names, marking: Marking) -> Obj:
+    """Return the selector of a rule."""
+    found: Obj = dict(names)
+    if marking.device_class:
+        found["deviceClassName"] = marking.device_class
+    if marking.expressions:
+        found["selectors"] = [{"cel": {"expression": each}} for each in marking.expressions]
+    return found
+
+
+def lost(sent: Any, kept: Any, at: str = "") -> Iterator[str]:
+    """Yield the fields that were sent and are not there any more: a server did not know them."""
+    if isinstance(sent, Mapping):
+        known = kept if isinstance(kept, Mapping) else {}
+        for name, value in sent.items():
+            place = f"{at}.{name}" if at else name
+            if name not in known:
+                yield place
+            else:
+                yield from lost(value, known[name], place)
+
+
+def with_description_aside(body: Obj) -> Obj:
+    """Return a rule whose reason stands in an annotation, for servers that drop the field."""
+    taint = dict(body["spec"]["taint"])
+    text = taint.pop("description", "")
+    metadata = dict(body["metadata"])
+    metadata["annotations"] = {**metadata.get("annotations", {}), DESCRIPTION: text}
+    return {**body, "metadata": metadata, "spec": {**body["spec"], "taint": taint}}
+
+
+def without_rate(body: Obj) -> Obj:
+    """Return a rule that does not say how fast pods leave."""
+    taint = {k: v for k, v in body["spec"]["taint"].items() if k != "evictionsPerSecond"}
+    return {**body, "spec": {**body["spec"], "taint": taint}}
+
+
+def _rule(name: str, names: Names, marking: Marking, group: str = "") -> Obj:
+    metadata: Obj = {"name": name}
+    if group:
+        metadata["labels"] = {LABEL: group}
+    if marking.expires is not None:
+        metadata["annotations"] = {EXPIRES_AT: format_time(marking.expires)}
+    taint: Obj = {"key": marking.taint.key, "effect": marking.taint.effect}
+    if marking.taint.value:
+        taint["value"] = marking.taint.value
+    if marking.reason:
+        taint["description"] = marking.reason
+    if marking.rate:
+        taint["evictionsPerSecond"] = marking.rate
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "DeviceTaintRule",
+        "metadata": metadata,
+        "spec": {"deviceSelector": selector(names, marking), "taint": taint},
+    }
+
+
+def _made_name(selections: Sequence[Names], marking: Marking) -> str:
+    taint = marking.taint
+    slug = re.sub(r"[^a-z0-9]+", "-", taint.key.rpartition("/")[2].lower()).strip("-")
+    asked = [taint.key, taint.effect, [selector(each, marking) for each in selections]]
+    return f"{slug[:_LONGEST].strip('-') or 'taint'}-{_digest(asked)}"
+
+
+def _digest(value: Any) -> str:
+    text = json.dumps(value, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:8]

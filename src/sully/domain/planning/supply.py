@@ -1,0 +1,63 @@
+"""How many devices of each class there are, and how many of them a new pod could get.
+
+A device is free when nothing keeps a request without tolerations off it and nobody has it for
+himself; one that can be shared counts as free as long as nobody has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from sully.api.resource.types import DeviceClass
+from sully.domain.devices import EffectiveDevice
+from sully.domain.selectors import Content, SelectorError, matches
+from sully.domain.taints import blocks
+
+
+@dataclass(slots=True)
+class Supply:
+    """The devices of one class."""
+
+    devices: int = 0
+    tainted: int = 0
+    """Kept from whoever does not tolerate it, in use or not."""
+    used: int = 0
+    free: int = 0
+
+
+@dataclass(slots=True)
+class Counter:
+    """Counts devices by class; what a class selects is asked once for all that look alike."""
+
+    classes: Mapping[str, DeviceClass]
+    _known: dict[Content, tuple[str, ...]] = field(default_factory=dict)
+
+    def count(self, devices: Iterable[tuple[EffectiveDevice, bool]]) -> dict[str, Supply]:
+        """Count devices, each with whether it is in use; classes come in order of their names."""
+        found = {name: Supply() for name in sorted(self.classes)}
+        for device, used in devices:
+            tainted = any(blocks(each.taint) for each in device.taints)
+            for name in self._classes_of(device):
+                supply = found[name]
+                supply.devices += 1
+                supply.tainted += tainted
+                supply.used += used
+                supply.free += not tainted and not used
+        return found
+
+    def _classes_of(self, device: EffectiveDevice) -> tuple[str, ...]:
+        content = device.content
+        known = self._known.get(content)
+        if known is None:
+            known = self._known[content] = tuple(
+                name for name in sorted(self.classes) if self._selects(name, content)
+            )
+        return known
+
+    def _selects(self, name: str, content: Content) -> bool:
+        try:
+            return matches(self.classes[name].spec.selectors, content)
+        except SelectorError:
+            # The scheduler fails such a request; nobody gets the device by this class.
+            return False

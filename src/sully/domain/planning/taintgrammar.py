@@ -1,0 +1,87 @@
+"""The grammar of taints on a command line: `KEY[=VALUE]:EFFECT`, and with a dash to remove.
+
+As kubectl has it for nodes. What names may look like is the server's to say; here only the parts
+are told apart, so that a slip is explained before anything is sent.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sully.domain.taints import (
+    NO_EXECUTE,
+    NO_EXECUTE_WITH_BUDGET,
+    NO_SCHEDULE,
+    NONE,
+    PREFER_NO_SCHEDULE,
+)
+
+DEVICE_EFFECTS = (NO_SCHEDULE, NO_EXECUTE, NONE, PREFER_NO_SCHEDULE, NO_EXECUTE_WITH_BUDGET)
+CLUSTER_EFFECTS = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
+
+
+class TaintSyntaxError(ValueError):
+    """A text that is no taint; the message says what would be one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A taint that is to be there."""
+
+    key: str
+    value: str
+    effect: str
+
+    def __str__(self) -> str:
+        """Write it as it was given."""
+        value = f"={self.value}" if self.value else ""
+        return f"{self.key}{value}:{self.effect}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unwanted:
+    """Taints that are to go: all of a key, or those with one effect."""
+
+    key: str
+    effect: str = ""
+
+    def __str__(self) -> str:
+        """Write it as it was given."""
+        return f"{self.key}:{self.effect}-" if self.effect else f"{self.key}-"
+
+    def means(self, key: str, effect: str) -> bool:
+        """Say whether a taint with this key and effect is meant."""
+        return self.key == key and self.effect in ("", effect)
+
+
+def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> Wanted | Unwanted:
+    """Read a taint; raise TaintSyntaxError with what is wrong."""
+    if text.endswith("-"):
+        key, _, effect = text[:-1].partition(":")
+        # kubectl takes a value here too, and does not look at it.
+        key = key.partition("=")[0]
+        _check(text, key, effect or effects[0], effects)
+        return Unwanted(key, effect)
+    marks, colon, effect = text.rpartition(":")
+    if not colon:
+        raise TaintSyntaxError(
+            f"{text!r} has no effect: write KEY[=VALUE]:EFFECT with one of {', '.join(effects)},"
+            " or KEY- to remove"
+        )
+    key, _, value = marks.partition("=")
+    _check(text, key, effect, effects)
+    return Wanted(key, value, effect)
+
+
+def is_taint(text: str) -> bool:
+    """Say whether an argument is a taint and not a pattern; a pattern has neither of its marks."""
+    return ":" in text or text.endswith("-")
+
+
+def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
+    if not key:
+        raise TaintSyntaxError(f"{text!r} has no key: write KEY[=VALUE]:EFFECT")
+    if effect not in effects:
+        raise TaintSyntaxError(
+            f"{text!r}: there is no effect {effect!r}; use one of {', '.join(effects)}"
+        )

@@ -1,0 +1,249 @@
+"""Extended resources that devices provide: `example.com/gpu: 2` in a container, and no claim.
+
+A device class may stand for a resource, by the name it gives (`spec.extendedResourceName`) and
+always by its own (`deviceclass.resource.kubernetes.io/CLASS`). On a node that does not have the
+resource itself, the pod gets a claim for devices of that class; the scheduler makes it, and writes
+into the pod's status which request of it stands for which resource of which container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from sully.api.resource.claim_types import (
+    DeviceClaim,
+    DeviceRequest,
+    ExactDeviceRequest,
+    ResourceClaim,
+    ResourceClaimSpec,
+)
+from sully.api.resource.types import DeviceClass
+from sully.domain.allocation.requests import EXACT_COUNT
+from sully.domain.claims import EXTENDED
+from sully.domain.scheduling.objects import Pod
+from sully.domain.scheduling.resources import IMPLICIT, Amounts, may_be_backed, whole
+from sully.machinery.meta import ObjectMeta, OwnerReference
+
+NAMELESS: Final = "<extended-resources>"
+"""What error texts call the claim while it exists in memory only; no claim can have this name."""
+_SUFFIX: Final = "-extended-resources-"
+_LONGEST_BASE: Final = 58
+"""Of a generated name, so that five letters and digits still fit into a DNS label."""
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Backings:
+    """Which device class stands for which resource."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        """Another one after every change of a class."""
+        self._classes: dict[str, DeviceClass] = {}
+        self._by_resource: dict[str, dict[str, DeviceClass]] = {}
+
+    def change(self, old: DeviceClass | None, new: DeviceClass | None) -> None:
+        """Take a change of a class."""
+        self.version += 1
+        if old is not None:
+            name, resource = old.metadata.name, old.spec.extended_resource_name
+            self._classes.pop(name, None)
+            if resource:
+                self._by_resource.get(resource, {}).pop(name, None)
+        if new is not None:
+            name, resource = new.metadata.name, new.spec.extended_resource_name
+            self._classes[name] = new
+            if resource:
+                self._by_resource.setdefault(resource, {})[name] = new
+
+    def find(self, resource: str) -> DeviceClass | None:
+        """Return the class that stands for a resource: of several the newest, then by name."""
+        claiming = self._by_resource.get(resource)
+        if claiming:
+            newest = max(map(_created, claiming.values()))
+            return min(
+                (each for each in claiming.values() if _created(each) == newest),
+                key=lambda each: each.metadata.name,
+            )
+        if resource.startswith(IMPLICIT):
+            return self._classes.get(resource.removeprefix(IMPLICIT))
+        return None
+
+    def backed(self, requests: Amounts) -> dict[str, DeviceClass]:
+        """Return the resources among these that devices may provide, in order of their names."""
+        found = {}
+        for resource in sorted(requests):
+            if may_be_backed(resource) and (each := self.find(resource)) is not None:
+                found[resource] = each
+        return found
+
+
+def _created(device_class: DeviceClass) -> datetime:
+    return device_class.metadata.creation_timestamp or _EPOCH
+
+
+@dataclass(frozen=True, slots=True)
+class Mapped:
+    """A resource of a container, and the request of the claim that stands for it."""
+
+    container: str
+    resource: str
+    request: str
+
+
+@dataclass(frozen=True, slots=True)
+class Extension:
+    """The claim that a pod gets for its extended resources, not yet written."""
+
+    claim: ResourceClaim
+    mappings: tuple[Mapped, ...]
+
+
+def extend(pod: Pod, classes: Mapping[str, DeviceClass]) -> Extension:
+    """Return the claim for resources that devices are to provide, one class for each."""
+    requests: list[DeviceRequest] = []
+    mappings: list[Mapped] = []
+    containers = _containers(pod)
+    for resource in sorted(classes):
+        asked, mapped = _requests(containers, resource, classes[resource].metadata.name)
+        requests += asked
+        mappings += mapped
+    requests.sort(key=lambda each: each.name)
+    spec = ResourceClaimSpec(devices=DeviceClaim(requests=tuple(requests)))
+    return Extension(ResourceClaim(metadata=_metadata(pod), spec=spec), tuple(mappings))
+
+
+def extends(claim: ResourceClaim, pod: Pod) -> bool:
+    """Say whether a claim was made for the extended resources of a pod."""
+    owner = claim.metadata.controller()
+    return (
+        claim.metadata.annotations.get(EXTENDED) == "true"
+        and owner is not None
+        and owner.uid == pod.metadata.uid
+    )
+
+
+def _metadata(pod: Pod) -> ObjectMeta:
+    owner = OwnerReference(
+        api_version="v1",
+        kind="Pod",
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        controller=True,
+    )
+    return ObjectMeta(
+        name=NAMELESS,
+        generate_name=f"{pod.metadata.name}{_SUFFIX}",
+        namespace=pod.metadata.namespace,
+        uid=f"{NAMELESS} of {pod.metadata.uid}",
+        annotations={EXTENDED: "true"},
+        owner_references=(owner,),
+    )
+
+
+def generated_name(claim: ResourceClaim, suffix: str) -> str:
+    """Return the name that a claim gets, as the server would generate it."""
+    return f"{claim.metadata.generate_name[:_LONGEST_BASE]}{suffix}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Container:
+    index: int
+    name: str
+    requests: Mapping[str, str]
+    is_brief: bool
+    """It ends before later containers start, which can then have its devices."""
+
+
+def _containers(pod: Pod) -> list[_Container]:
+    """Return init containers, then containers, as the numbers in names of requests count them."""
+    first = [(each, each.get("restartPolicy") != "Always") for each in pod.spec.init_containers]
+    both = [*first, *((each, False) for each in pod.spec.containers)]
+    return [
+        _Container(index, each.get("name", ""), _asked(each), brief)
+        for index, (each, brief) in enumerate(both)
+    ]
+
+
+def _asked(container: Mapping[str, Any]) -> Mapping[str, str]:
+    return (container.get("resources") or {}).get("requests") or {}
+
+
+def _requests(
+    containers: Iterable[_Container], resource: str, class_name: str
+) -> tuple[list[DeviceRequest], list[Mapped]]:
+    """Return the requests for one resource, and which container may use which of them.
+
+    A container that ends early first uses the devices of those that start after it; what it needs
+    beyond is asked for once, as much as the neediest of its kind wants.
+    """
+    using = [each for each in containers if whole(each.requests.get(resource, "0"))]
+    lasting = {
+        each.index: _request(each, resource, class_name, _count(each, resource))
+        for each in using
+        if not each.is_brief
+    }
+    extra: list[DeviceRequest] = []
+    brief: list[tuple[_Container, str]] = []
+    for each in using:
+        if each.is_brief:
+            shared, left = _share(each, resource, lasting)
+            brief += [(each, name) for name in shared]
+            if left:
+                own = _request(each, resource, class_name, left)
+                extra.append(own)
+                brief.append((each, own.name))
+    most = max(extra, key=_size, default=None)
+    replaced = {own.name: most.name for own in extra if most is not None}
+    mapped = [
+        Mapped(each.name, resource, lasting[each.index].name) for each in using if not each.is_brief
+    ]
+    mapped += [Mapped(each.name, resource, replaced.get(name, name)) for each, name in brief]
+    return [*([most] if most is not None else []), *lasting.values()], mapped
+
+
+def _share(
+    container: _Container, resource: str, lasting: Mapping[int, DeviceRequest]
+) -> tuple[list[str], int]:
+    """Return the requests of later containers that one can use, and how much it still lacks."""
+    left, names = _count(container, resource), []
+    for index, request in lasting.items():
+        if index >= container.index and left > 0:
+            names.append(request.name)
+            left -= _size(request)
+    return names, max(left, 0)
+
+
+def _request(container: _Container, resource: str, class_name: str, count: int) -> DeviceRequest:
+    place = sorted(container.requests).index(resource)
+    return DeviceRequest(
+        name=f"container-{container.index}-request-{place}",
+        exactly=ExactDeviceRequest(
+            device_class_name=class_name, allocation_mode=EXACT_COUNT, count=count
+        ),
+    )
+
+
+def _count(container: _Container, resource: str) -> int:
+    return whole(container.requests[resource])
+
+
+def _size(request: DeviceRequest) -> int:
+    return request.exactly.count if request.exactly is not None else 0
+
+
+def mapping_status(mappings: Iterable[Mapped], claim: str) -> dict[str, Any]:
+    """Return `extendedResourceClaimStatus` of a pod."""
+    return {
+        "requestMappings": [
+            {
+                "containerName": each.container,
+                "resourceName": each.resource,
+                "requestName": each.request,
+            }
+            for each in mappings
+        ],
+        "resourceClaimName": claim,
+    }

@@ -1,0 +1,87 @@
+"""What belongs to a question about a placement or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sully.api.cluster.placement_types import Placement
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.explaining.clusters import ClusterFacts, Seen, explain_cluster
+from sully.domain.explaining.placements import PlacementFacts, explain_placement
+from sully.domain.explaining.story import Explanation
+from sully.domain.placement.membership import BrokenSetError
+from sully.domain.placement.outcome import is_disabled
+from sully.explaining.hub import Hub
+from sully.views.fleetkinds import PLACEMENTS
+
+
+def placement(hub: Hub, key: Key, about: str = "") -> Explanation | None:
+    """Explain a placement, also what it makes of one cluster; None if nobody knows it."""
+    found = hub.snapshot.get(PLACEMENTS, key)
+    if found is None:
+        return None
+    fleet = hub.view.fleet
+    decided = tuple(sorted(fleet.counting.own(key)))
+    bound = tuple(sorted(fleet.registry.bound(key.namespace)))
+    try:
+        eligible = fleet.registry.eligible(key.namespace, found.spec.cluster_sets)
+        given = hub.view.explain(found)
+        outcome = hub.view.decide(key)
+    except BrokenSetError as error:
+        return explain_placement(
+            PlacementFacts(
+                placement=found, now=hub.now, marks=hub.marks, broken=str(error), decided=decided
+            )
+        )
+    verdicts = given.all()
+    if about and about not in {each.cluster for each in verdicts}:
+        verdicts.append(given.of(about))
+    return explain_placement(
+        PlacementFacts(
+            placement=found,
+            now=hub.now,
+            marks=hub.marks,
+            bound=bound,
+            eligible=eligible,
+            outcome=outcome,
+            breakdown=given.breakdown,
+            verdicts=verdicts,
+            decided=decided,
+            clusters=hub.clusters,
+            about=about,
+        )
+    )
+
+
+def cluster(hub: Hub, name: str) -> Explanation | None:
+    """Explain a cluster; None if nobody knows it."""
+    found = hub.clusters.get(name)
+    if found is None:
+        return None
+    return explain_cluster(
+        ClusterFacts(
+            cluster=found,
+            now=hub.now,
+            marks=hub.marks,
+            sets=tuple(sorted(hub.view.fleet.registry.sets_of(name))),
+            seen=tuple(_seen(hub, name)),
+        )
+    )
+
+
+def _seen(hub: Hub, name: str) -> Iterator[Seen]:
+    placements = hub.snapshot.of(PLACEMENTS)
+    for each in sorted(placements.values(), key=key_of):
+        if not is_disabled(each):
+            yield from _by(hub, each, name)
+
+
+def _by(hub: Hub, found: Placement, name: str) -> Iterator[Seen]:
+    try:
+        verdict = hub.view.explain(found).of(name)
+    except BrokenSetError:
+        return
+    # A placement that may not use any of its sets has nothing to say about a cluster.
+    if verdict.stage != "Sets" or verdict.decided:
+        yield Seen(str(key_of(found)), verdict)

@@ -1,0 +1,194 @@
+"""What belongs to a question about a rule or a patch."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sully.api.resource.types import (
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlicePatch,
+)
+from sully.api.sully.types import TaintRecord
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.devices import EffectiveDevice
+from sully.domain.eviction import Evict, Wait, leaves_at
+from sully.domain.evictionstatus import EVICTED, evicted_before
+from sully.domain.explaining.patches import PatchFacts, explain_patch
+from sully.domain.explaining.rules import Leaver, RuleFacts, explain_lifted, explain_rule
+from sully.domain.explaining.story import Explanation
+from sully.domain.rules import needs_content, recorded
+from sully.domain.taints import NONE
+from sully.explaining.attempts import TERMS
+from sully.explaining.pods import told_account
+from sully.explaining.world import World, choices_text
+from sully.views.kinds import PATCHES, PODS, RULES
+from sully.views.nameindex import names_in
+from sully.views.snapshotkinds import SCHEDULABLE_PODS
+from sully.views.usage import Held
+
+
+def rule(world: World, name: str) -> Explanation | None:
+    """Explain a rule, also one that is gone; None if nobody knows it."""
+    found = world.snapshot.get(RULES, Key("", name))
+    records = world.taint_records(name)
+    if found is None:
+        if not records:
+            return None
+        last = records[-1]
+        left = world.evictions(lambda each: last.spec.rule.uid in each.rules())
+        return explain_lifted(last, left, world.now)
+    uid = found.metadata.uid
+    record = next((each for each in records if each.spec.rule.uid == uid), None)
+    left = world.evictions(lambda each: uid in each.rules())
+    evicted = max(len(left), _counted(found, record))
+    problems = ((each.device, each.choice) for each in world.exposures.problems(found))
+    return explain_rule(
+        RuleFacts(
+            rule=found,
+            now=world.now,
+            counts=world.exposures.counts(found, evicted=evicted),
+            leavers=tuple(sorted(_leavers(world, found))),
+            would=world.exposures.preview(found) if found.spec.taint.effect == NONE else None,
+            kept_off=tuple(_kept_off(world, name)),
+            mismatch=_mismatch(world, found.spec.device_selector),
+            problem=choices_text(problems),
+            record=record,
+            evictions=left,
+            terms=TERMS,
+        )
+    )
+
+
+def _counted(found: DeviceTaintRule, record: TaintRecord | None) -> int:
+    """Return how many pods ever left because of a rule: their own records pass, counts do not."""
+    told = [
+        evicted_before(each.message) for each in found.status.conditions if each.type == EVICTED
+    ]
+    return max(record.status.evicted if record is not None else 0, *told, 0)
+
+
+def _leavers(world: World, found: DeviceTaintRule) -> Iterator[Leaver]:
+    taint, exposures, usage = found.spec.taint, world.exposures, world.snapshot.usage
+    due: dict[Key, Leaver] = {}
+    for held in _held(world, found):
+        at = leaves_at(taint, held.result.tolerations, now=world.now, terms=TERMS)
+        for pod in usage.holders(held.claim) if at is not None else ():
+            key = key_of(pod)
+            if at is None or pod.leaving or not exposures.counts_as_running(pod):
+                continue
+            leaver = Leaver(at, str(key), pod.spec.node_name, str(held.device))
+            due[key] = min(leaver, due.get(key, leaver))
+    yield from due.values()
+
+
+def _held(world: World, found: DeviceTaintRule) -> Iterator[Held]:
+    selector = found.spec.device_selector
+    if selector is None:
+        return
+    for held in world.snapshot.usage.held(names_in(selector)):
+        content = recorded(held.claim.metadata.annotations).get(str(held.device))
+        if world.snapshot.inventory.choose(found, held.device, content).selected:
+            yield held
+
+
+def _kept_off(world: World, name: str) -> Iterator[str]:
+    """Yield the pods without a node whose account names a rule."""
+    origin = f"DeviceTaintRule/{name}"
+    pods = world.snapshot.of(SCHEDULABLE_PODS)
+    for key in sorted(pods.keys()):
+        pod = pods.get(key)
+        account = told_account(pod) if pod is not None and not pod.spec.node_name else None
+        asked = account.requests if account is not None else ()
+        if any(taint.origin == origin for each in asked for taint in each.taints):
+            yield str(key)
+
+
+def _mismatch(world: World, selector: DeviceTaintSelector | None) -> str:
+    """Say at which criterion a selector loses the last device."""
+    if selector is None:
+        return ""
+    inventory = world.snapshot.inventory
+    pools = [each for each in inventory.pools() if selector.driver in (None, each.driver)]
+    if not pools:
+        return f"no driver {selector.driver or 'at all'} publishes devices"
+    inside = [each for each in pools if selector.pool in (None, each.pool)]
+    if not inside:
+        return f"there is no pool {selector.pool}"
+    if selector.device is not None and not inventory.count_named(selector):
+        return f"there is no device {selector.device} there"
+    if needs_content(selector):
+        parts = [f"class {selector.device_class_name}"] if selector.device_class_name else []
+        parts += [each.cel.expression for each in selector.selectors if each.cel is not None]
+        return f"no device passes {' and '.join(parts)}"
+    return ""
+
+
+# -- patches --------------------------------------------------------------------------------------
+
+
+def patch(world: World, name: str) -> Explanation | None:
+    """Explain a patch; None if nobody knows it."""
+    found = world.snapshot.get(PATCHES, Key("", name))
+    if found is None:
+        return None
+    inventory = world.snapshot.inventory
+    choices = list(inventory.patch_choices(found))
+    selected = [device for device, choice in choices if choice.selected]
+    devices = [each for each in map(inventory.device, selected) if each is not None]
+    lost: Counter[str] = Counter()
+    for each in devices:
+        lost.update(_lost(found, each))
+    given = found.spec.devices
+    names = len(given.attributes) + len(given.capacity) + len(given.taints)
+    return explain_patch(
+        PatchFacts(
+            patch=found,
+            now=world.now,
+            selected=len(selected),
+            problem=choices_text(choices),
+            mismatch=_mismatch(world, given.filter),
+            names=names * len(selected),
+            lost=dict(lost),
+            marked=tuple(_marked(world, found)),
+        )
+    )
+
+
+def _lost(found: ResourceSlicePatch, device: EffectiveDevice) -> Iterator[str]:
+    """Yield the patches that come first, once for each value that this one would set."""
+    given, name = found.spec.devices, found.metadata.name
+    for origins, wanted in (
+        (device.attribute_origins, given.attributes),
+        (device.capacity_origins, given.capacity),
+    ):
+        for each in wanted:
+            origin = origins.get(each)
+            if origin is not None and origin.name != name:
+                yield origin.name
+    for taint in given.taints:
+        same = [
+            each.origin.name
+            for each in device.taints
+            if each.origin.kind == "ResourceSlicePatch"
+            and (each.taint.key, each.taint.effect) == (taint.key, taint.effect)
+        ]
+        if same and name not in same:
+            yield same[0]
+
+
+def _marked(world: World, found: ResourceSlicePatch) -> Iterator[str]:
+    """Yield the pods that must leave because of a patch."""
+    if not found.spec.devices.taints:
+        return
+    for key in sorted(world.snapshot.of(PODS).keys()):
+        pod = world.snapshot.usage.pod(key)
+        verdict = world.exposures.judge(pod) if pod is not None and not pod.leaving else None
+        if isinstance(verdict, Evict | Wait) and any(
+            (each.taint.origin.kind, each.taint.origin.name)
+            == ("ResourceSlicePatch", found.metadata.name)
+            for each in verdict.because
+        ):
+            yield str(key)

@@ -1,0 +1,150 @@
+"""The controllers as a workload: two of them, of which one leads, with no rights on their node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sully import __version__
+from sully.domain.capabilities.duties import Evictor
+
+Obj = dict[str, Any]
+
+NAME = "sully-controllers"
+LABELS = {"app.kubernetes.io/name": "sully", "app.kubernetes.io/component": "controllers"}
+PORT = 9090
+DEFAULT = ("eviction", "history", "expiry", "patchstatus", "scheduling")
+"""The controllers that have something to do in a cluster with devices."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What an admin may choose."""
+
+    namespace: str = "sully-system"
+    image: str = f"sully:{__version__}"
+    replicas: int = 2
+    evictor: Evictor = "server"
+    controllers: tuple[str, ...] = DEFAULT
+    named: bool = False
+    """Whether the controllers were asked for by name, and not left to what the server is."""
+
+    @property
+    def running(self) -> tuple[str, ...]:
+        """Return the controllers that get rights: no evictor where it is not to evict."""
+        kept = self.evictor == "sully"
+        return tuple(each for each in self.controllers if each != "eviction" or kept)
+
+
+def metadata(name: str, settings: Settings | None = None) -> Obj:
+    """Return the metadata of one of our objects, with the namespace where it has one."""
+    where = {"namespace": settings.namespace} if settings is not None else {}
+    return {"name": name, **where, "labels": dict(LABELS)}
+
+
+def deployment(settings: Settings) -> Obj:
+    """Return the Deployment."""
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": metadata(NAME, settings),
+        "spec": {
+            "replicas": settings.replicas,
+            "selector": {"matchLabels": dict(LABELS)},
+            "template": {"metadata": {"labels": dict(LABELS)}, "spec": _pod(settings)},
+        },
+    }
+
+
+def _pod(settings: Settings) -> Obj:
+    spread = {
+        "maxSkew": 1,
+        "topologyKey": "kubernetes.io/hostname",
+        "whenUnsatisfiable": "ScheduleAnyway",
+        "labelSelector": {"matchLabels": dict(LABELS)},
+    }
+    return {
+        "serviceAccountName": NAME,
+        "securityContext": {
+            "runAsNonRoot": True,
+            "runAsUser": 65532,
+            "runAsGroup": 65532,
+            "seccompProfile": {"type": "RuntimeDefault"},
+        },
+        "topologySpreadConstraints": [spread],
+        "containers": [_container(settings)],
+        "terminationGracePeriodSeconds": 15,
+    }
+
+
+def _container(settings: Settings) -> Obj:
+    return {
+        "name": "controllers",
+        "image": settings.image,
+        "args": arguments(settings),
+        "ports": [{"name": "metrics", "containerPort": PORT}],
+        "livenessProbe": _probe("/healthz", period=20),
+        "readinessProbe": _probe("/readyz", period=10),
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "128Mi"},
+            "limits": {"memory": "1Gi"},
+        },
+        "securityContext": {
+            "allowPrivilegeEscalation": False,
+            "capabilities": {"drop": ["ALL"]},
+            "readOnlyRootFilesystem": True,
+        },
+    }
+
+
+def arguments(settings: Settings) -> list[str]:
+    """Return the command line of the program in the container."""
+    given = [
+        "controllers",
+        f"--evictor={settings.evictor}",
+        f"--lease={settings.namespace}/{NAME}",
+        f"--metrics-listen=0.0.0.0:{PORT}",
+        "--log-format=json",
+    ]
+    return [*given, f"--only={','.join(settings.running)}"] if settings.named else given
+
+
+def _probe(path: str, *, period: int) -> Obj:
+    return {"httpGet": {"path": path, "port": "metrics"}, "periodSeconds": period}
+
+
+def service(settings: Settings) -> Obj:
+    """Return the Service through which the metrics of both are found."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": metadata(NAME, settings),
+        "spec": {
+            "clusterIP": "None",
+            "selector": dict(LABELS),
+            "ports": [{"name": "metrics", "port": PORT, "targetPort": "metrics"}],
+        },
+    }
+
+
+def budget(settings: Settings) -> Obj:
+    """Return the budget: somebody is left to take over."""
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": metadata(NAME, settings),
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": dict(LABELS)}},
+    }
+
+
+def monitor(settings: Settings) -> Obj:
+    """Return what tells a Prometheus operator where the metrics are."""
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "ServiceMonitor",
+        "metadata": metadata(NAME, settings),
+        "spec": {
+            "selector": {"matchLabels": dict(LABELS)},
+            "endpoints": [{"port": "metrics", "interval": "30s"}],
+        },
+    }

@@ -1,0 +1,33 @@
+"""A memory that cannot grow without end, for what is worked out once and needed often.
+
+Pure rooms may remember: it never changes an answer, only what it costs. What others make up, names
+and values of objects, must not fill the memory of the process though, so every memo has a limit.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Memo(dict[K, V]):
+    """A dict that starts anew when it is full.
+
+    Which entry was used last is not kept: finding one stays as quick as in any dict, and who
+    needs more than fits gains nothing from remembering either way.
+    """
+
+    __slots__ = ("_most",)
+
+    def __init__(self, most: int) -> None:
+        super().__init__()
+        self._most = most
+
+    def keep(self, key: K, value: V) -> V:
+        """Remember a value, and return it."""
+        if len(self) >= self._most:
+            self.clear()
+        self[key] = value
+        return value

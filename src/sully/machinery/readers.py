@@ -1,0 +1,220 @@
+"""Reads objects that are as their table says, fast; all others are decode.py's business.
+
+Nearly every body is well formed, so nothing is prepared here for the case that one is not: no trail
+of names, no place for an error text. Whatever is odd ends the reading, and decode.py walks the same
+body again to say what is wrong with it. Both walks give the same object; a test holds that.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sully.machinery.codec import copy
+from sully.machinery.quantity import QuantityError, canonical
+from sully.machinery.schema import Field, ListOf, ObjectType, Scalar, Type
+from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
+
+Obj = dict[str, Any]
+Reader = Callable[[Any], Any]
+
+_ZERO: dict[str, Any] = {
+    "string": "",
+    "int32": 0,
+    "int64": 0,
+    "number": 0,
+    "bool": False,
+    "bytes": "",
+    "Quantity": "0",
+    "IntOrString": 0,
+}
+
+
+class OddError(Exception):
+    """A value that needs a closer look."""
+
+
+class ObjectReader:
+    """Reads one type of object. Filled once while compiling, then only used."""
+
+    __slots__ = ("_fields", "_nested", "_zeros")
+
+    def __init__(self) -> None:
+        # Field name → (reader, whether an empty value is kept); strings, the most, need no reader.
+        self._fields: dict[str, tuple[Reader | None, bool]] = {}
+        # What is always written: plain zeros, and objects with fields of their own.
+        self._zeros: tuple[tuple[str, Any], ...] = ()
+        self._nested: tuple[tuple[str, ObjectReader], ...] = ()
+
+    def fill(self, kind: ObjectType) -> None:
+        """Compile the fields of a type; they may contain the type itself."""
+        zeros: list[tuple[str, Any]] = []
+        nested: list[tuple[str, ObjectReader]] = []
+        for name, field in kind.fields.items():
+            self._fields[name] = (_reader(field.type), _keeps_empty(field))
+            if field.emit and not field.null and isinstance(field.type, ObjectType):
+                nested.append((name, object_reader(field.type)))
+            elif field.emit or field.null:
+                zeros.append((name, _zero(field)))
+        self._zeros, self._nested = tuple(zeros), tuple(nested)
+
+    def read(self, value: Any) -> Obj:
+        """Return an object in its normal form, or raise OddError."""
+        if type(value) is not dict:
+            raise OddError
+        result: Obj = {}
+        fields = self._fields
+        for name, given in value.items():
+            known = fields.get(name)
+            if known is None:
+                raise OddError
+            if given is None:
+                continue
+            reader, keeps_empty = known
+            if reader is not None:
+                given = reader(given)
+            elif type(given) is not str:
+                raise OddError
+            if given or keeps_empty:
+                result[name] = given
+        for name, zero in self._zeros:
+            if name not in result:
+                result[name] = zero
+        for name, below in self._nested:
+            if name not in result:
+                result[name] = below.read({})
+        return result
+
+
+_COMPILED: dict[ObjectType, ObjectReader] = {}
+
+
+def object_reader(kind: ObjectType) -> ObjectReader:
+    """Return the reader of a type."""
+    known = _COMPILED.get(kind)
+    if known is None:
+        # Entered before it is filled: types may contain themselves.
+        known = _COMPILED[kind] = ObjectReader()
+        known.fill(kind)
+    return known
+
+
+def _reader(kind: Type) -> Reader | None:
+    if isinstance(kind, Scalar):
+        return _SCALAR[kind.name]
+    if isinstance(kind, ObjectType):
+        return object_reader(kind).read
+    if isinstance(kind, ListOf):
+        return _list_reader(_reader(kind.item))
+    return _map_reader(_reader(kind.value))
+
+
+def _list_reader(read: Reader | None) -> Reader:
+    """Read the items of a list; a null among them is rare, and looked at closely."""
+    if read is None:
+        return _strings
+
+    def items(given: Any) -> list[Any]:
+        if type(given) is not list:
+            raise OddError
+        return [read(item) for item in given]
+
+    return items
+
+
+def _map_reader(read: Reader | None) -> Reader:
+    if read is None:
+        return _string_map
+
+    def entries(given: Any) -> Obj:
+        if type(given) is not dict:
+            raise OddError
+        return {key: read(item) for key, item in given.items()}
+
+    return entries
+
+
+def _strings(given: Any) -> list[str]:
+    if type(given) is not list or any(type(item) is not str for item in given):
+        raise OddError
+    return list(given)
+
+
+def _string_map(given: Any) -> dict[str, str]:
+    if type(given) is not dict or any(type(item) is not str for item in given.values()):
+        raise OddError
+    return dict(given)
+
+
+def _keeps_empty(field: Field) -> bool:
+    # An empty struct behind a pointer, a raw value and a written IntOrString are not zero to Go.
+    kind = field.type
+    given = isinstance(kind, Scalar) and kind.name in ("object", "IntOrString")
+    return field.emit or field.null or field.ptr or isinstance(kind, ObjectType) or given
+
+
+def _zero(field: Field) -> Any:
+    if field.null or not isinstance(field.type, Scalar):
+        return None
+    return _ZERO.get(field.type.name)
+
+
+def _integer(low: int, high: int) -> Reader:
+    def integer(given: Any) -> int:
+        if type(given) is not int or not low <= given <= high:
+            raise OddError
+        return given
+
+    return integer
+
+
+def _bool(given: Any) -> bool:
+    if type(given) is not bool:
+        raise OddError
+    return given
+
+
+def _number(given: Any) -> float:
+    if type(given) is not int and type(given) is not float:
+        raise OddError
+    return given
+
+
+def _text(convert: Callable[[str], str], refusal: type[Exception]) -> Reader:
+    def text(given: Any) -> str:
+        if type(given) is not str:
+            raise OddError
+        try:
+            return convert(given)
+        except refusal:
+            raise OddError from None
+
+    return text
+
+
+def _int_or_string(given: Any) -> int | str:
+    if type(given) is str or (type(given) is int and -(2**31) <= given < 2**31):
+        return given
+    raise OddError
+
+
+def _raw(given: Any) -> Any:
+    # A caller in this process may go on changing what it sent.
+    return copy(given)
+
+
+def _bytes(_: Any) -> str:
+    raise OddError
+
+
+_SCALAR: dict[str, Reader | None] = {
+    "string": None,
+    "int32": _integer(-(2**31), 2**31 - 1),
+    "int64": _integer(-(2**63), 2**63 - 1),
+    "number": _number,
+    "bool": _bool,
+    "bytes": _bytes,
+    "Time": _text(canonical_time, TimeError),
+    "MicroTime": _text(canonical_micro_time, TimeError),
+    "Quantity": _text(lambda text: canonical(text.strip()), QuantityError),
+    "IntOrString": _int_or_string,
+    "object": _raw,
+}

@@ -1,0 +1,105 @@
+"""What is tried out: objects that are put into the cluster, or taken away from it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sully.api.resource.annotations import expiry
+from sully.api.resource.types import DeviceTaintRule
+from sully.client.collection import Copy
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind
+from sully.planning.timeline import Action
+from sully.planning.world import World
+from sully.views.kinds import PATCHES, RULES, SLICES
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """An object that is created or changed."""
+
+    kind: Kind[Any]
+    obj: Any
+
+    @property
+    def key(self) -> Key:
+        """Return which object it is."""
+        return key_of(self.obj)
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """An object that is deleted."""
+
+    kind: Kind[Any]
+    key: Key
+
+
+Change = Put | Remove
+_SOON = timedelta(minutes=1)
+"""What is stamped later than this was meant to begin later."""
+
+
+def apply(world: World, change: Change, on_end: Action = lambda: None) -> None:
+    """Let a change happen to a world, and put the end that it names itself on the agenda."""
+    copy = copies(world)[change.kind.plural]
+    if isinstance(change, Remove):
+        world.remove(copy, change.key)
+        return
+    fresh = world.put(copy, change.obj)
+    if isinstance(fresh, DeviceTaintRule):
+        _let_expire(world, fresh, on_end)
+
+
+def _let_expire(world: World, rule: DeviceTaintRule, on_end: Action = lambda: None) -> None:
+    end = expiry(rule.metadata.annotations)
+    if end is None:
+        return
+    version = rule.metadata.resource_version
+    key = Key("", rule.metadata.name)
+
+    def lift() -> None:
+        known = world.rules.get(key)
+        # Another state of the rule has an end of its own.
+        if known is not None and known.metadata.resource_version == version:
+            on_end()
+            world.remove(world.rules, key)
+
+    world.timeline.at(end, lift)
+
+
+def begins(changes: Iterable[Change], taken: datetime) -> datetime:
+    """Return when the changes happen: a server may have stamped a taint after we looked."""
+    times = [
+        each.obj.spec.taint.time_added or taken
+        for each in changes
+        if isinstance(each, Put) and isinstance(each.obj, DeviceTaintRule)
+    ]
+    late = [each for each in times if taken < each <= taken + _SOON]
+    return max(late, default=taken)
+
+
+def let_expire(world: World) -> None:
+    """Put the ends of all rules that are there on the agenda."""
+    for rule in list(world.rules.values()):
+        _let_expire(world, rule)
+
+
+def copies(world: World) -> Mapping[str, Copy[Any]]:
+    """Return the collections that a change may be about, by plural."""
+    return {
+        RULES.plural: world.rules,
+        PATCHES.plural: world.patches,
+        SLICES.plural: world.slices,
+    }
+
+
+def told(world: World, change: Change) -> str:
+    """Say what a change does, in a few words, before it happens."""
+    known = copies(world)[change.kind.plural].get(change.key) is not None
+    if isinstance(change, Remove):
+        return f"{change.kind.kind}/{change.key} deleted"
+    return f"{change.kind.kind}/{change.key} {'changed' if known else 'created'}"

@@ -1,0 +1,166 @@
+"""Eviction in a rehearsal: who must leave, when, and at which pace.
+
+The judge is `views.exposures`, the pace is the pacer of the real controller; the order of steps
+follows `controllers/eviction/controller.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+import msgspec
+
+from sully.client.transport import Key
+from sully.controllers.eviction.controller import REFUSED
+from sully.controllers.eviction.pacer import NOT_YET, Pacer
+from sully.domain.eviction import KEEP, Evict, Hold, Keep, Reason, Verdict, Wait, needs_budget
+from sully.domain.pacing import Source, limits
+from sully.domain.planning.objects import PlannedPod
+from sully.planning.budgets import Budgets
+from sully.planning.world import World
+
+
+class _NothingBefore:
+    """A pacer's memory that is empty: a plan begins with full buckets."""
+
+    def times(self, source: Source | None = None) -> Iterable[datetime]:  # noqa: ARG002 - Past asks
+        return ()
+
+
+@dataclass(slots=True)
+class Left:
+    """A pod that was made to leave."""
+
+    pod: PlannedPod
+    at: datetime
+    because: tuple[Reason, ...]
+
+
+@dataclass(slots=True)
+class Standing:
+    """Why a pod that must leave is still there at the end."""
+
+    pod: PlannedPod
+    why: str
+    because: tuple[Reason, ...] = field(default=())
+
+
+class Departing:
+    """Makes pods leave."""
+
+    def __init__(self, world: World, on_leave: Callable[[Left], None]) -> None:
+        self._world = world
+        self._on_leave = on_leave
+        self.budgets = Budgets(world.budgets.values())
+        self._ready: deque[Key] = deque()
+        self._queued: set[Key] = set()
+        self._pacer = Pacer(
+            self.wake, past=_NothingBefore(), max_per_minute=world.settings.max_per_minute
+        )
+        self._tries: dict[Key, int] = {}
+        self.standing: dict[Key, Standing] = {}
+        self.frozen: set[str] = set()
+        """Pods, by uid, that are left alone although they must leave: their story was told."""
+        self.on_frozen: Callable[[PlannedPod, tuple[Reason, ...]], None] = lambda _, __: None
+
+    def wake(self, key: Key) -> None:
+        """Have a pod looked at, after those that are to be looked at already."""
+        if key not in self._queued:
+            self._queued.add(key)
+            self._ready.append(key)
+
+    def line_up(self, keys: Iterable[Key]) -> None:
+        """Have these pods looked at, in this order, and no others."""
+        self._ready.clear()
+        self._queued.clear()
+        for key in keys:
+            self.wake(key)
+
+    def settle(self) -> bool:
+        """Look at all pods that are to be looked at; say whether there were any."""
+        any_ready = bool(self._ready)
+        while self._ready:
+            key = self._ready.popleft()
+            self._queued.discard(key)
+            self._look(key)
+        return any_ready
+
+    def verdict(self, pod: PlannedPod, key: Key) -> Verdict:
+        """Return whether and when a pod must leave."""
+        if pod.metadata.deletion_timestamp is not None:
+            return KEEP
+        user = self._world.usage.pod(key)
+        return self._world.exposures.judge(user) if user is not None else KEEP
+
+    def _look(self, key: Key) -> None:
+        pod = self._world.pods.get(key)
+        verdict = self.verdict(pod, key) if pod is not None else KEEP
+        self.standing.pop(key, None)
+        match verdict:
+            case Keep():
+                self._pacer.stays(key)
+            case Hold(because):
+                self._pacer.stays(key)
+                if pod is not None:
+                    self.standing[key] = Standing(pod, _paused(because), because)
+            case Wait(until):
+                self._pacer.stays(key)
+                self._world.timeline.at(until, lambda: self.wake(key))
+            case Evict():
+                if pod is not None:
+                    self._evict(key, pod, verdict)
+
+    def _evict(self, key: Key, pod: PlannedPod, verdict: Evict) -> None:
+        if pod.metadata.uid in self.frozen:
+            self.on_frozen(pod, verdict.because)
+            return
+        now, settings = self._world.timeline.now(), self._world.settings
+        due = verdict.due(now)
+        pace = limits((each.taint for each in due), default=settings.default_per_second)
+        wait = self._pacer.ask(key, pace, now)
+        if wait == NOT_YET:
+            return
+        if wait:
+            self._world.timeline.at(now + wait, lambda: self.wake(key))
+            return
+        refusal = self.budgets.refuses(pod) if needs_budget(due) else ""
+        if refusal:
+            self._refused(key, pod, refusal, verdict)
+        else:
+            self._leave(key, pod, verdict)
+
+    def _refused(self, key: Key, pod: PlannedPod, why: str, verdict: Evict) -> None:
+        """Let others go first, and try again when something came in its place, or a while after."""
+        self._pacer.stays(key)
+        self.standing[key] = Standing(pod, why, verdict.because)
+        tries = self._tries[key] = self._tries.get(key, 0) + 1
+        if tries < _MOST_TRIES:
+            later = self._world.timeline.now() + timedelta(seconds=REFUSED.delay(tries))
+            self._world.timeline.at(later, lambda: self.wake(key))
+
+    def _leave(self, key: Key, pod: PlannedPod, verdict: Evict) -> None:
+        now = self._world.timeline.now()
+        self._pacer.left(key)
+        self._tries.pop(key, None)
+        self._world.exposures.departed(pod.metadata.uid)
+        self.budgets.left(pod)
+        deadline = now + timedelta(seconds=self._stops_after(pod))
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=deadline)
+        leaving = self._world.put_pod(msgspec.structs.replace(pod, metadata=metadata))
+        self._on_leave(Left(leaving, now, verdict.because))
+
+    def _stops_after(self, pod: PlannedPod) -> float:
+        most = self._world.settings.stop_seconds
+        return pod.grace if most is None else min(most, pod.grace)
+
+
+_MOST_TRIES = 40
+"""A quarter of an hour; what a budget did not allow by then it never does in a rehearsal."""
+
+
+def _paused(because: Iterable[Reason]) -> str:
+    names = sorted({str(each.taint.origin) for each in because})
+    return f"paused: {', '.join(names)}"

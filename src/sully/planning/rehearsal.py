@@ -1,0 +1,266 @@
+"""Plays a change through: pods leave, are replaced and are scheduled, until nothing more happens.
+
+First the cluster comes to rest as it is, so that what would happen anyway is not taken for the
+change's doing. At every moment pods leave first, then others are made for them, then the scheduler
+looks. telling.py turns what happened into a plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.devices import EffectiveDevice
+from sully.domain.eviction import Evict, Reason, Wait
+from sully.domain.planning.differences import Merged, differences
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.planning.replacing import (
+    Replacement,
+    is_replaced,
+    replacement,
+    waits_for_the_end,
+)
+from sully.domain.planning.report import DeviceTold
+from sully.domain.planning.supply import Counter, Supply
+from sully.domain.pools import DeviceId
+from sully.planning.backlog import Backlog
+from sully.planning.changes import Change, apply, let_expire, told
+from sully.planning.departing import Departing, Left, Standing
+from sully.planning.seating import Refusal, Seating
+from sully.planning.settings import Settings
+from sully.planning.world import World
+from sully.views.changes import Change as Touch
+from sully.views.changes import RuleChange
+from sully.views.nameindex import Names
+from sully.views.snapshot import Snapshot
+
+_MOST_MOMENTS = 200_000
+"""An end for stories that have none."""
+
+
+@dataclass(slots=True)
+class Story:
+    """One pod that left, and what came of it."""
+
+    left: Left
+    anyway: bool
+    heir: str = ""
+    """The uid of the pod that came for it; empty if none did."""
+    missing: str = ""
+    """The template that its claim should be made from, and that is gone."""
+    back: datetime | None = None
+    """When the pod that came for it had to leave again."""
+    claims: dict[DeviceId, tuple[str, ...]] = field(default_factory=dict)
+    """Who held the devices that it had to leave."""
+
+
+class Rehearsal:
+    """A copy of the cluster, moved forward in time."""
+
+    def __init__(
+        self, snapshot: Snapshot, settings: Settings | None = None, *, start: datetime | None = None
+    ) -> None:
+        self.world = World(snapshot, settings or Settings(), start or snapshot.taken)
+        self.stories: list[Story] = []
+        self.changes: list[str] = []
+        self.departing = Departing(self.world, self._left)
+        self.departing.on_frozen = self._came_back
+        self.seating = Seating(self.world, self._seated)
+        self._heirs: dict[str, Story] = {}
+        self._backlog = Backlog(self.seating.refusals.__contains__)
+        self._anyway: dict[str, datetime] = {}
+        """When pods leave without the change, by uid."""
+        self._to_replace: list[Story] = []
+        self._counter = Counter({each.metadata.name: each for each in self.world.classes.values()})
+        self.before: Merged = {}
+        self.after: Merged = {}
+        """All devices before and right after the change."""
+        self.supply: dict[str, Supply] = {}
+        self.seated_before: frozenset[str] = frozenset()
+        self.differences: tuple[DeviceTold, ...] = ()
+        self.restless: set[str] = set()
+        """Pods, by uid, that waited before, got a node, and have to leave it."""
+        self.supply_after: dict[str, Supply] | None = None
+        """What is left of each class, when it is most interesting: before the change ends."""
+
+    # -- running ----------------------------------------------------------------------------------
+
+    def run(self, changes: Sequence[Change]) -> None:
+        """Let the cluster come to rest, apply the changes, and see what happens."""
+        world = self.world
+        self.seating.settle()
+        self.seated_before = frozenset(self.seating.seats)
+        self.departing.frozen.clear()
+        let_expire(world)
+        self.before = self.merged()
+        waiting = self._foresee()
+        self.supply = self.count()
+        self._finish_leavers()
+        world.inventory.on_change(self._devices_changed)
+        world.usage.enqueue(self.departing.wake, sorted)
+        # Both have just told of everything; who leaves first must not depend on that.
+        self.departing.line_up(waiting)
+        self.changes = [told(world, each) for each in changes]
+        for each in changes:
+            apply(world, each, self._ends)
+        self.after = self.merged()
+        self.differences = tuple(differences(self.before, self.after, self._holders))
+        self._settle()
+        until = world.timeline.start + world.settings.horizon
+        for _ in range(_MOST_MOMENTS):
+            if not world.timeline.leap(until):
+                break
+            self._settle()
+        self.seating.look_again()
+        self._ends()
+
+    def _ends(self) -> None:
+        """Count what is left while the change still holds, and once more never."""
+        if self.supply_after is None:
+            self.supply_after = self.count()
+
+    def _settle(self) -> None:
+        """Let everyone work at this moment until nobody has anything to do."""
+        while True:
+            self.departing.settle()
+            self._replace()
+            self.seating.settle()
+            if not self.departing.settle() and not self._to_replace:
+                return
+
+    def _foresee(self) -> list[Key]:
+        """Note which pods leave without the change, and when; return them, the earliest first."""
+        found: list[tuple[datetime, Key]] = []
+        for key in self._on_tainted_devices():
+            pod = self.world.pods.get(key)
+            if pod is None:
+                continue
+            match self.departing.verdict(pod, key):
+                case Wait(until):
+                    found.append((until, key))
+                    self._anyway[pod.metadata.uid] = until
+                case Evict(since):
+                    found.append((since, key))
+                    self._anyway[pod.metadata.uid] = self.world.timeline.start
+                case _:
+                    continue
+        return [key for _, key in sorted(found)]
+
+    def _on_tainted_devices(self) -> set[Key]:
+        """Return the pods that may have to leave as things are, without looking at others."""
+        world = self.world
+        rules = tuple(RuleChange(None, rule) for rule in world.rules.values())
+        # Rules also hit devices that no slice has any more.
+        found = set(world.exposures.touched_by(Touch({}, rules))) if rules else set()
+        for pool, devices in self.before.items():
+            names = [name for name, each in devices.items() if each.taints]
+            found.update(world.usage.pods_on(pool, names))
+        return found
+
+    def _finish_leavers(self) -> None:
+        """Let pods end that were deleted before the plan begins."""
+        for pod in self.world.pods.values():
+            if pod.metadata.deletion_timestamp is not None:
+                self._let_go(pod)
+
+    def _let_go(self, pod: PlannedPod, story: Story | None = None) -> None:
+        at = pod.metadata.deletion_timestamp or self.world.timeline.now()
+        self.world.timeline.at(at, lambda: self._gone(pod, story))
+
+    # -- what happens -----------------------------------------------------------------------------
+
+    def _devices_changed(self, change: Touch) -> None:
+        for key in self.world.exposures.touched_by(change):
+            self.departing.wake(key)
+
+    def _left(self, left: Left) -> None:
+        uid = left.pod.metadata.uid
+        known = self._anyway.get(uid)
+        story = Story(left, anyway=known is not None and known <= left.at)
+        self.stories.append(story)
+        story.claims = {each.device: self._holders(each.device) for each in left.because}
+        self._let_go(left.pod, story)
+        if is_replaced(left.pod) and not waits_for_the_end(left.pod):
+            self._to_replace.append(story)
+
+    def _gone(self, pod: PlannedPod, story: Story | None) -> None:
+        known = self.world.pods.get(key_of(pod))
+        if known is not None and known.metadata.uid == pod.metadata.uid:
+            self.world.remove_pod(known)
+        if story is not None and is_replaced(pod) and waits_for_the_end(pod):
+            self._to_replace.append(story)
+
+    def _replace(self) -> None:
+        stories, self._to_replace = self._to_replace, []
+        for story in stories:
+            pod = story.left.pod
+            spec_of = partial(self.world.spec_of, pod)
+            made = replacement(pod, self.world.timeline.now(), spec_of=spec_of)
+            story.heir, story.missing = made.pod.metadata.uid, made.missing
+            self._heirs[story.heir] = story
+            if not self._backlog.takes(made):
+                self._put(made)
+
+    def _put(self, made: Replacement) -> None:
+        for claim in made.claims:
+            self.world.put(self.world.claims, claim)
+        self.world.put_pod(made.pod)
+
+    def _seated(self, pod: PlannedPod) -> None:
+        # Whoever has to leave where it has just come would do so again and again.
+        self.departing.frozen.add(pod.metadata.uid)
+        if pod.metadata.uid in self._heirs:
+            self.departing.budgets.came(pod)
+            following = self._backlog.next_after(pod.metadata.uid)
+            if following is not None:
+                self._put(following)
+
+    def _came_back(self, pod: PlannedPod, _: tuple[Reason, ...]) -> None:
+        story = self._heirs.get(pod.metadata.uid)
+        if story is None:
+            self.restless.add(pod.metadata.uid)
+        elif story.back is None:
+            story.back = self.world.timeline.now()
+
+    def _holders(self, device: DeviceId) -> tuple[str, ...]:
+        held = self.world.usage.held(Names(*device))
+        return tuple(dict.fromkeys(str(key_of(each.claim)) for each in held))
+
+    # -- looking ----------------------------------------------------------------------------------
+
+    def merged(self) -> Merged:
+        """Return all devices as they count now."""
+        inventory = self.world.inventory
+        return {pool: dict(inventory.devices(pool)) for pool in inventory.pools()}
+
+    def count(self) -> dict[str, Supply]:
+        """Count the devices of each class as they are now."""
+        return self._counter.count(self._with_use())
+
+    def _with_use(self) -> Iterable[tuple[EffectiveDevice, bool]]:
+        inventory, ledger = self.world.inventory, self.seating.devices.ledger
+        for pool in inventory.pools():
+            use = ledger.get(pool)
+            for name, device in inventory.devices(pool).items():
+                yield (
+                    device,
+                    use is not None
+                    and (name in use.devices or (name in use.shares and not _is_shareable(device))),
+                )
+
+    def refusal(self, uid: str) -> Refusal | None:
+        """Return why a pod got no node, or why one that asks the same did not."""
+        refusals = self.seating.refusals
+        return refusals.get(uid) or refusals.get(self._backlog.stands_for(uid))
+
+    def standing(self) -> list[Standing]:
+        """Return the pods that must leave and are still there, by key."""
+        return [self.departing.standing[key] for key in sorted(self.departing.standing)]
+
+
+def _is_shareable(device: EffectiveDevice) -> bool:
+    return bool(device.published.device.allow_multiple_allocations)

@@ -1,0 +1,193 @@
+"""The scheduler of a rehearsal: the queue, the memory and the judge of the real one.
+
+What the real one writes and then sees come back is put into the world at once. Follows
+`controllers/scheduling/controller.py`, which says why things are done in this order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from sully.api.resource.claim_types import AllocationResult, DeviceToleration, ResourceClaim
+from sully.client.transport import Key
+from sully.controllers.scheduling.cluster import Cluster
+from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.judging import Judge, Placed, Refused
+from sully.controllers.scheduling.news import News
+from sully.controllers.scheduling.outbox import Outbox
+from sully.controllers.scheduling.queue import Queue
+from sully.controllers.scheduling.wishes import resolve, unallocated
+from sully.domain.allocation.results import with_share_ids
+from sully.domain.claims import EXTENDED
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.planning.replacing import MARK
+from sully.domain.pools import DeviceId
+from sully.domain.scheduling.account import Account
+from sully.domain.scheduling.decisions import Concern
+from sully.domain.scheduling.extended import Backings, Extension, generated_name
+from sully.domain.scheduling.objects import ExtendedClaimStatus
+from sully.domain.taints import untolerated
+from sully.planning.world import World
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """Where a pod was put."""
+
+    at: datetime
+    node: str
+    devices: tuple[DeviceId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a pod was put nowhere, as of the last time it was looked at."""
+
+    why: str
+    account: Account | None = None
+
+
+class Seating:
+    """Gives waiting pods a node."""
+
+    def __init__(self, world: World, on_seat: Callable[[PlannedPod], None]) -> None:
+        self._world = world
+        self._on_seat = on_seat
+        self.seats: dict[str, Seat] = {}
+        """By uid, of all pods that got a node in this rehearsal."""
+        self.refusals: dict[str, Refusal] = {}
+        self._tolerations: dict[DeviceToleration, None] = {}
+        """What any claim tolerates that waits for devices, or ever did."""
+        self.devices = Devices(world.inventory)
+        self._cluster = Cluster()
+        self._queue = Queue(world.timeline.monotonic)
+        backings = Backings()
+        self._judge = Judge(
+            devices=self.devices,
+            cluster=self._cluster,
+            backings=backings,
+            clock=world.timeline,
+            options=world.settings.scheduling,
+        )
+        news = News(
+            devices=self.devices,
+            cluster=self._cluster,
+            backings=backings,
+            queue=self._queue,
+            outbox=Outbox(),
+        )
+        world.nodes.on_change(news.node_changed)
+        self._news = news
+        world.claims.on_change(self._claim_changed)
+        world.classes.on_change(news.class_changed)
+        world.inventory.on_change(news.devices_changed)
+        world.pods.on_change(news.pod_changed)
+
+    def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """Take a change of a claim, and wake nobody for devices that are of no use to anyone.
+
+        Of a thousand pods that leave tainted devices each would wake all that wait.
+        """
+        for claim in (old, new):
+            if claim is not None and claim.status.allocation is None:
+                self._tolerations.update(dict.fromkeys(_tolerations(claim)))
+        if old is not None and new is None and self._is_useless(old):
+            self.devices.claim_changed(old, None)
+        else:
+            self._news.claim_changed(old, new)
+
+    def _is_useless(self, claim: ResourceClaim) -> bool:
+        """Say whether nobody who waits, or may come to, tolerates what is on a claim's devices."""
+        allocation = claim.status.allocation
+        if allocation is None or claim.metadata.annotations.get(EXTENDED) == "true":
+            return False
+        return all(
+            untolerated(
+                self.devices.taints(DeviceId(each.driver, each.pool, each.device)),
+                tuple(self._tolerations),
+            )
+            for each in allocation.devices.results
+        )
+
+    def settle(self) -> None:
+        """Look at all pods that are worth a look, the most important first."""
+        while (key := self._queue.pop()) is not None:
+            pod = self._world.pods.get(key)
+            if pod is not None and pod.waits:
+                self._look(key, pod)
+
+    def look_again(self) -> None:
+        """Look at all pods that wait, so that their refusals tell how things are by now."""
+        self._queue.wake(~Concern.NOTHING)
+        self.settle()
+
+    def _look(self, key: Key, pod: PlannedPod) -> None:
+        claims = resolve(pod, self._world.claims.get)
+        if isinstance(claims, str):
+            self.refusals[pod.metadata.uid] = Refusal(claims)
+            return
+        found = self._judge.judge(pod, claims)
+        if isinstance(found, Placed):
+            self._place(pod, claims, found)
+            return
+        self._refuse(key, pod, found)
+
+    def _refuse(self, key: Key, pod: PlannedPod, found: Refused) -> None:
+        self.refusals[pod.metadata.uid] = Refusal(found.why.message, found.account)
+        self._queue.park(key, found.why.concern)
+        if found.deallocate is not None:
+            self._world.deallocate(found.deallocate)
+
+    def _place(self, pod: PlannedPod, claims: Iterable[ResourceClaim], placed: Placed) -> None:
+        allocated, uid = placed.place.allocated, pod.metadata.uid
+        if allocated.shares:
+            ids = (f"{uid}{MARK}{place}" for place, _ in enumerate(allocated.shares))
+            allocated = with_share_ids(allocated, ids)
+        given = list(allocated.allocations)
+        if placed.extension is not None:
+            pod = self._extend(pod, placed.extension, given.pop())
+        claims = list(claims)
+        fresh = {
+            each.metadata.uid: allocation
+            for each, allocation in zip(unallocated(claims), given, strict=True)
+        }
+        for claim in claims:
+            allocation = fresh.get(claim.metadata.uid)
+            if allocation is None:
+                self._world.reserve(claim, pod)
+            else:
+                self._world.reserve(claim, pod, allocation=allocation)
+        node = placed.place.node
+        spec = msgspec.structs.replace(pod.spec, node_name=node)
+        devices = tuple(each.id for devices in allocated.devices for each in devices)
+        self.refusals.pop(uid, None)
+        self.seats[uid] = Seat(self._world.timeline.now(), node, devices)
+        self._on_seat(self._world.put_pod(msgspec.structs.replace(pod, spec=spec)))
+
+    def _extend(
+        self, pod: PlannedPod, extension: Extension, allocation: AllocationResult
+    ) -> PlannedPod:
+        """Make the claim for the extended resources of a pod."""
+        name = generated_name(extension.claim, MARK)
+        metadata = msgspec.structs.replace(
+            extension.claim.metadata, name=name, uid=f"{pod.metadata.uid}{MARK}"
+        )
+        claim = msgspec.structs.replace(extension.claim, metadata=metadata)
+        self._world.reserve(claim, pod, allocation=allocation)
+        status = msgspec.structs.replace(
+            pod.status,
+            extended_resource_claim_status=ExtendedClaimStatus(resource_claim_name=name),
+        )
+        return msgspec.structs.replace(pod, status=status)
+
+
+def _tolerations(claim: ResourceClaim) -> Iterator[DeviceToleration]:
+    for request in claim.spec.devices.requests or ():
+        if request.exactly is not None:
+            yield from request.exactly.tolerations
+        for each in request.first_available:
+            yield from each.tolerations

@@ -1,0 +1,26 @@
+"""What a rehearsal needs to know about the control plane that no object says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+
+from sully.controllers.scheduling.wishes import Options
+from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
+
+_TERMS = Terms(effects=EVICTING_WITH_BUDGETS)
+"""With budgets: a server on which that gate is off takes no such taint."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How the control plane is set up; its own defaults, unless somebody knows better."""
+
+    terms: Terms = _TERMS
+    scheduling: Options = Options(eviction=_TERMS)  # noqa: RUF009 - frozen, so all may share it
+    default_per_second: int | None = None
+    max_per_minute: int | None = None
+    stop_seconds: float | None = None
+    """How long pods take to stop, at most their grace period; None: all of it."""
+    horizon: timedelta = timedelta(days=365)
+    """What happens later is not looked at."""

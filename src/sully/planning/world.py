@@ -1,0 +1,192 @@
+"""A cluster in memory that a rehearsal can change: copies of collections, and views over them.
+
+Whatever is put here is seen by the views at once, as controllers see it after a watch event.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from itertools import count
+from typing import Any, TypeVar
+
+import msgspec
+
+from sully.api.resource.claim_types import (
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimSpec,
+    ResourceClaimStatus,
+)
+from sully.client.collection import Copy
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind, WatchEvent
+from sully.controllers.scheduling.wishes import claim_keys
+from sully.domain.claims import FINALIZER, owning_pod, release
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.workloads import Budget
+from sully.planning.settings import Settings
+from sully.planning.timeline import Timeline
+from sully.views.exposures import Exposures
+from sully.views.inventory import Inventory
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.snapshot import Snapshot
+from sully.views.snapshotkinds import NODES, TEMPLATES
+from sully.views.usage import Usage
+
+T = TypeVar("T")
+
+PLANNED_PODS: Kind[PlannedPod] = PODS.read_as(PlannedPod)
+BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
+NEEDED: tuple[Kind[Any], ...] = (
+    SLICES,
+    CLASSES,
+    RULES,
+    PATCHES,
+    CLAIMS,
+    TEMPLATES,
+    PLANNED_PODS,
+    NODES,
+    BUDGETS,
+)
+"""What a snapshot must have to be rehearsed on."""
+
+
+class World:
+    """The cluster of a rehearsal."""
+
+    def __init__(self, snapshot: Snapshot, settings: Settings, start: datetime) -> None:
+        self.timeline = Timeline(start)
+        self.settings = settings
+        # No server counts that far, so none of these is the version of what was there before.
+        self._versions = count(10**18)
+        self._snapshot = snapshot
+        self.pods = _copy(snapshot, PLANNED_PODS)
+        self.claims = _copy(snapshot, CLAIMS)
+        self.nodes = _copy(snapshot, NODES)
+        self.classes = _copy(snapshot, CLASSES)
+        self.slices = _copy(snapshot, SLICES)
+        self.rules = _copy(snapshot, RULES)
+        self.patches = _copy(snapshot, PATCHES)
+        self.budgets = _copy(snapshot, BUDGETS)
+        self._users = Copy(PODS)
+        """The same pods, as the view of usage reads them."""
+        self._users.replace(
+            [msgspec.convert(each, PODS.type, from_attributes=True) for each in self.pods.values()]
+        )
+        self.inventory = Inventory(
+            slices=self.slices,
+            classes=self.classes,
+            rules=self.rules,
+            patches=self.patches,
+            features=snapshot.features,
+        )
+        self.usage = Usage(pods=self._users, claims=self.claims)
+        self.exposures = Exposures(
+            self.inventory, self.usage, clock=self.timeline, terms=settings.terms
+        )
+
+    # -- changing ---------------------------------------------------------------------------------
+
+    def put(self, copy: Copy[T], obj: T) -> T:
+        """Set an object, new or changed, under a version of its own."""
+        fresh = self._versioned(obj)
+        copy.change(WatchEvent("MODIFIED", fresh, ""))
+        return fresh
+
+    def put_pod(self, pod: PlannedPod) -> PlannedPod:
+        """Set a pod."""
+        fresh = self._versioned(pod)
+        user = msgspec.convert(fresh, PODS.type, from_attributes=True)
+        self._users.change(WatchEvent("MODIFIED", user, ""))
+        self.pods.change(WatchEvent("MODIFIED", fresh, ""))
+        return fresh
+
+    def remove_pod(self, pod: PlannedPod) -> None:
+        """Take a pod away, and with it what was reserved for it."""
+        key = key_of(pod)
+        user = self._users.get(key)
+        if user is not None:
+            self._users.change(WatchEvent("DELETED", user, ""))
+        self.pods.change(WatchEvent("DELETED", pod, ""))
+        for name in claims_named(pod):
+            claim = self.claims.get(name)
+            if claim is not None:
+                self._release(claim, pod.metadata.uid)
+
+    def remove(self, copy: Copy[T], key: Key) -> None:
+        """Take an object away, if it is there."""
+        known = copy.get(key)
+        if known is not None:
+            copy.change(WatchEvent("DELETED", known, ""))
+
+    def reserve(self, claim: ResourceClaim, pod: PlannedPod, **status: Any) -> None:
+        """Reserve a claim for a pod, with an allocation if it gets one now."""
+        consumer = ResourceClaimConsumerReference(
+            resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+        )
+        known = claim.status.reserved_for
+        if consumer not in known:
+            status["reserved_for"] = (*known, consumer)
+        finalizers = dict.fromkeys((*claim.metadata.finalizers, FINALIZER))
+        metadata = msgspec.structs.replace(claim.metadata, finalizers=tuple(finalizers))
+        fresh = msgspec.structs.replace(claim.status, **status)
+        self.put(self.claims, msgspec.structs.replace(claim, metadata=metadata, status=fresh))
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Take the devices of a claim back; it stays."""
+        left = tuple(each for each in claim.metadata.finalizers if each != FINALIZER)
+        metadata = msgspec.structs.replace(claim.metadata, finalizers=left)
+        fresh = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
+        self.put(self.claims, fresh)
+
+    def _release(self, claim: ResourceClaim, uid: str) -> None:
+        """Do what the claim controller does when a pod is gone."""
+        owner = owning_pod(claim)
+        if owner is not None and owner.uid == uid:
+            self.remove(self.claims, key_of(claim))
+            return
+        kept = tuple(each for each in claim.status.reserved_for if each.uid != uid)
+        change = release(claim, kept)
+        if change is None:
+            return
+        if change.deallocate:
+            self.deallocate(claim)
+            return
+        status = msgspec.structs.replace(claim.status, reserved_for=change.kept)
+        self.put(self.claims, msgspec.structs.replace(claim, status=status))
+
+    def _versioned(self, obj: T) -> T:
+        known: Any = obj
+        version = str(next(self._versions))
+        metadata = msgspec.structs.replace(known.metadata, resource_version=version)
+        fresh: T = msgspec.structs.replace(known, metadata=metadata)
+        return fresh
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    def spec_of(self, pod: PlannedPod, entry: str, template: str) -> ResourceClaimSpec | None:
+        """Return what a new claim of a pod asks for.
+
+        Where nobody may see templates, what the present claim was made from is good enough.
+        """
+        found = self._snapshot.get(TEMPLATES, Key(pod.metadata.namespace, template))
+        if found is not None:
+            return found.spec.spec
+        if self._snapshot.gap(TEMPLATES) is None:
+            return None
+        made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+        claim = self.claims.get(Key(pod.metadata.namespace, made.get(entry) or ""))
+        return claim.spec if claim is not None else None
+
+
+def claims_named(pod: PlannedPod) -> list[Key]:
+    """Return the claims that a pod refers to, that for its extended resources included."""
+    extended = pod.status.extended_resource_claim_status
+    more = [extended.resource_claim_name] if extended is not None else []
+    return [*claim_keys(pod), *(Key(pod.metadata.namespace, name) for name in more if name)]
+
+
+def _copy(snapshot: Snapshot, kind: Kind[T]) -> Copy[T]:
+    fresh = Copy(kind)
+    fresh.replace(list(snapshot.of(kind).values()))
+    return fresh

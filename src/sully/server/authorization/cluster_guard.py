@@ -1,0 +1,89 @@
+"""Asks for the rights that writes to clusters and bindings take besides the right to write.
+
+To accept a cluster, to move one between sets, and to bind a set to a namespace each needs a right
+of its own, on subresources that exist for rules only. Whoever could write a ManagedCluster could
+otherwise let itself in. The reference asks in webhooks; the texts are theirs. What needs no rights
+to decide is in api/cluster.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from sully.api.cluster.clusters import VALIDATORS
+from sully.api.cluster.sets import BINDING_VALIDATORS
+from sully.api.cluster.strategy import denied
+from sully.api.cluster.types import GROUP, SET_LABEL
+from sully.machinery.gotext import quote
+from sully.server.authorization.attributes import Attributes, Authorizer
+from sully.server.guards import Attempt
+from sully.server.requests import User
+
+Obj = dict[str, Any]
+Lookup = Callable[[str, str, str], Obj | None]
+
+REGISTER = "register.open-cluster-management.io"
+_SETS = "managedclustersets"
+
+
+class ClusterGuard:
+    """Checks who accepts, moves and binds."""
+
+    def __init__(self, authorizer: Authorizer, lookup: Lookup) -> None:
+        self._authorizer = authorizer
+        self._lookup = lookup
+
+    def check(self, attempt: Attempt) -> None:
+        """Refuse who has not the right for what a write changes."""
+        target = attempt.request.target
+        if target.resource.group != GROUP or target.subresource or attempt.obj is None:
+            return
+        if target.resource.plural == "managedclusters":
+            self._check_cluster(attempt.request.user, attempt.obj, attempt.old)
+        elif target.resource.plural == "managedclustersetbindings" and attempt.old is None:
+            self._check_binding(attempt.request.user, attempt.obj)
+
+    def _check_cluster(self, user: User, obj: Obj, old: Obj | None) -> None:
+        name = obj["metadata"].get("name", "")
+        if _is_accepted(obj) and not _is_accepted(old):
+            self._check_acceptance(user, name)
+        before, after = _set_of(old), _set_of(obj)
+        if before != after:
+            for one in filter(None, (before, after)):
+                self._check_membership(user, one)
+
+    def _check_acceptance(self, user: User, name: str) -> None:
+        resource = "managedclusters/accept"
+        namespace = self._lookup("namespaces", "", name) or {"metadata": {}}
+        if "deletionTimestamp" in namespace["metadata"]:
+            why = f"cluster namespace {quote(name)} is terminating"
+            raise denied(VALIDATORS, resource, name, why)
+        asked = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
+        if not self._authorizer.decide(user, asked).allowed:
+            why = f"user {quote(user.name)} cannot update the HubAcceptsClient field"
+            raise denied(VALIDATORS, resource, name, why)
+
+    def _check_membership(self, user: User, name: str) -> None:
+        asked = Attributes("create", GROUP, "", _SETS, "join", name=name)
+        if not self._authorizer.decide(user, asked).allowed:
+            why = (
+                f"user {quote(user.name)} cannot add/remove a ManagedCluster to/from"
+                f" ManagedClusterSet {quote(name)}"
+            )
+            raise denied(VALIDATORS, f"{_SETS}/join", name, why)
+
+    def _check_binding(self, user: User, obj: Obj) -> None:
+        name = (obj.get("spec") or {}).get("clusterSet", "")
+        asked = Attributes("create", GROUP, "", _SETS, "bind", name=name)
+        if not self._authorizer.decide(user, asked).allowed:
+            why = f"user {quote(user.name)} is not allowed to bind cluster set {quote(name)}"
+            raise denied(BINDING_VALIDATORS, f"{_SETS}/bind", name, why)
+
+
+def _is_accepted(obj: Obj | None) -> bool:
+    return bool(((obj or {}).get("spec") or {}).get("hubAcceptsClient"))
+
+
+def _set_of(obj: Obj | None) -> str:
+    labels = ((obj or {"metadata": {}})["metadata"].get("labels")) or {}
+    found: str = labels.get(SET_LABEL, "")
+    return found

@@ -1,0 +1,88 @@
+"""The fleet as the store has it, for questions about placements.
+
+Nobody needs it until somebody asks, so nothing is kept before the first question; from then on a
+question costs what changed since the last one. It does not depend on the controllers, which may
+run elsewhere or not at all. The pages are `http/placements.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from sully.api.cluster.placement_types import Placement, PlacementDecision
+from sully.api.cluster.types import (
+    GROUP,
+    AddOnPlacementScore,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+)
+from sully.domain.placement.behaviour import Behaviour
+from sully.domain.placement.fleet import Fleet
+from sully.server.authorization.feed import Feed, Sink
+from sully.server.objects import Objects
+from sully.store.base import Store
+
+Obj = dict[str, Any]
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class _Typed(Generic[T]):
+    """Hands stored objects to a fleet as the values it reads."""
+
+    def __init__(
+        self, type_: type[T], put: Callable[[T], object], remove: Callable[[str, str], object]
+    ) -> None:
+        self._type = type_
+        self._put = put
+        self._remove = remove
+
+    def put(self, obj: Obj) -> None:
+        self._put(msgspec.convert(obj, self._type))
+
+    def drop(self, namespace: str, name: str) -> None:
+        self._remove(namespace, name)
+
+
+class StoredFleet:
+    """Answers questions about the fleet of a store, one at a time."""
+
+    def __init__(self, store: Store, objects: Objects, behaviour: Behaviour) -> None:
+        self.behaviour = behaviour
+        self._fleet = Fleet(behaviour)
+        self._feed = Feed(store, objects, _sinks(self._fleet))
+        self._asking = asyncio.Lock()
+
+    async def ask(self, question: Callable[[Fleet], R]) -> R:
+        """Put a question to the fleet as it is now; in a thread, for some take long."""
+        async with self._asking:
+            await self._feed.catch_up()
+            return await asyncio.to_thread(question, self._fleet)
+
+
+def _sinks(fleet: Fleet) -> dict[str, Sink]:
+    """Return who takes in which objects; sets come first, for what refers to them."""
+    found: dict[str, Sink] = {
+        "managedclustersets": _Typed(
+            ManagedClusterSet, fleet.put_set, lambda _, name: fleet.remove_set(name)
+        ),
+        "managedclustersetbindings": _Typed(
+            ManagedClusterSetBinding, fleet.put_binding, fleet.remove_binding
+        ),
+        "addonplacementscores": _Typed(AddOnPlacementScore, fleet.put_score, fleet.remove_score),
+        "managedclusters": _Typed(
+            ManagedCluster, fleet.put_cluster, lambda _, name: fleet.remove_cluster(name)
+        ),
+        "placementdecisions": _Typed(
+            PlacementDecision, fleet.put_decision, lambda *at: fleet.remove_decision(at)
+        ),
+        "placements": _Typed(
+            Placement, fleet.put_placement, lambda *key: fleet.remove_placement(key)
+        ),
+    }
+    return {f"{GROUP}/{plural}": sink for plural, sink in found.items()}

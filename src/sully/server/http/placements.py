@@ -1,0 +1,158 @@
+"""`/debug/placements/<namespace>/<name>`: why a placement has its clusters, and what if.
+
+GET explains a placement that exists, POST one that is sent, or plays changes of the fleet through.
+Nothing is ever written. Who may not read placements in a namespace does not learn which exist.
+Neighbours: placement_bodies.py (what is sent), placement_answers.py (what is answered).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import unquote
+
+from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import GROUP
+from sully.domain.placement.behaviour import REFERENCE
+from sully.domain.placement.changes import NoSuchClusterError
+from sully.domain.placement.counting import PlacementKey
+from sully.domain.placement.deciding import inputs
+from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.membership import BrokenSetError
+from sully.domain.placement.verdicts import Explanation
+from sully.domain.placement.whatif import whatif
+from sully.machinery.codec import to_json
+from sully.machinery.errors import Forbidden, Unauthorized
+from sully.runtime.clock import Clock
+from sully.server.authentication.groups import ANONYMOUS
+from sully.server.authorization.attributes import Attributes
+from sully.server.fleet import StoredFleet
+from sully.server.http.door import Door, Visit
+from sully.server.http.exchange import Exchange
+from sully.server.http.placement_answers import explained, foretold
+from sully.server.http.placement_bodies import LARGEST, UnreadableBodyError, WhatIf, read_body
+from sully.server.requests import User
+
+PREFIX = "/debug/placements/"
+Obj = dict[str, Any]
+
+
+class _RefusedError(Exception):
+    """An answer that is no success, in the form of the reference's debug server."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class PlacementPages:
+    """Answers questions about placements."""
+
+    fleet: StoredFleet
+    door: Door
+    clock: Clock
+
+    async def serve(self, exchange: Exchange, visit: Visit) -> None:
+        """Answer one request."""
+        try:
+            if exchange.method == "GET":
+                answer = await self._get(exchange, visit)
+            elif exchange.method == "POST":
+                answer = await self._post(exchange, visit)
+            else:
+                self._admit(exchange, visit, "get", "")
+                raise _RefusedError(405, f"method {exchange.method} not allowed")
+        except _RefusedError as error:
+            await exchange.answer(error.code, to_json({"error": str(error)}))
+            return
+        await exchange.answer(200, to_json(answer))
+
+    async def _get(self, exchange: Exchange, visit: Visit) -> Obj:
+        namespace, name = _names(exchange.path)
+        if not (namespace and name):
+            self._admit(exchange, visit, "get", "")
+            raise _RefusedError(400, "invalid debug path: namespace and name required")
+        # First whether they may, then whether there is one; the reference does it the other way.
+        self._admit(exchange, visit, "get", namespace)
+
+        def explain(fleet: Fleet) -> Obj:
+            placement = fleet.placements.get((namespace, name))
+            if placement is None:
+                raise _RefusedError(404, f"placement '{name}' not found")
+            return self._explain(fleet, placement)
+
+        return await self._ask(explain)
+
+    async def _post(self, exchange: Exchange, visit: Visit) -> Obj:
+        if visit.user is ANONYMOUS and not self.door.anonymous:
+            # Before the body is read: it says which namespace the question is about.
+            raise Unauthorized("Unauthorized")
+        announced = exchange.header("content-length")
+        try:
+            if announced.isdigit() and int(announced) > LARGEST:
+                raise UnreadableBodyError("request body too large: http: request body too large")
+            asked = read_body(await exchange.body())
+        except UnreadableBodyError as error:
+            self._admit(exchange, visit, "create", _names(exchange.path)[0])
+            raise _RefusedError(400, str(error)) from None
+        placement = asked.placement if isinstance(asked, WhatIf) else asked
+        namespace = placement.metadata.namespace if placement is not None else ""
+        namespace = namespace or _names(exchange.path)[0]
+        user = self._admit(exchange, visit, "create", namespace)
+        if not isinstance(asked, WhatIf):
+            return await self._ask(lambda fleet: self._explain(fleet, asked))
+        if self.fleet.behaviour == REFERENCE:
+            raise _RefusedError(400, 'failed to unmarshal placement JSON: unknown field "changes"')
+        return await self._ask(lambda fleet: self._foretell(fleet, asked, user))
+
+    async def _ask(self, question: Callable[[Fleet], Obj]) -> Obj:
+        try:
+            return await self.fleet.ask(question)
+        except BrokenSetError as error:
+            raise _RefusedError(500, str(error)) from None
+        except NoSuchClusterError as error:
+            raise _RefusedError(400, f"there is no cluster {error}") from None
+
+    def _explain(self, fleet: Fleet, placement: Placement) -> Obj:
+        found = Explanation(inputs(fleet, placement, self.clock.now()))
+        return explained(placement, found, strict=fleet.behaviour == REFERENCE)
+
+    def _foretell(self, fleet: Fleet, asked: WhatIf, user: User) -> Obj:
+        now = self.clock.now()
+        forecast = whatif(fleet, asked.changes, now, _end(now, asked.lasting))
+        seen: dict[str, bool] = {}
+
+        def visible(key: PlacementKey) -> bool:
+            if key[0] not in seen:
+                question = _attributes("get", key[0])
+                seen[key[0]] = self.door.authorizer.decide(user, question).allowed
+            return seen[key[0]]
+
+        return foretold(forecast, visible)
+
+    def _admit(self, exchange: Exchange, visit: Visit, verb: str, namespace: str) -> User:
+        visit.verb = verb.upper()
+        try:
+            return self.door.admit(exchange, visit, _attributes(verb, namespace))
+        except Forbidden:
+            text = f"user does not have permission to {verb} placements in namespace {namespace}"
+            raise _RefusedError(403, f"{text}: {visit.why}".rstrip(": ")) from None
+
+
+def _attributes(verb: str, namespace: str) -> Attributes:
+    return Attributes(verb, GROUP, "v1beta1", "placements", namespace=namespace)
+
+
+def _names(path: str) -> tuple[str, str]:
+    parts = [unquote(part) for part in path[len(PREFIX) :].split("/") if part]
+    return (parts[0], parts[1]) if len(parts) > 1 else (parts[0] if parts else "", "")
+
+
+def _end(now: datetime, lasting: timedelta) -> datetime:
+    try:
+        return now + lasting
+    except OverflowError:
+        return now

@@ -1,0 +1,105 @@
+"""Where an etcd is, and under which keys a store lies in it.
+
+    etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/team-a
+           └─ members, any of them will do ────────┘└ prefix, `/sully` unless given
+
+Under the prefix lie `objects/<resource>/<namespace>/<name>`, what processes agree on in `shared/`,
+and `tip`. Every transaction of every process writes `tip` too, so its revision is that of the
+newest write, deletions included, however busy other users of the same etcd are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from sys import intern
+
+from sully.store.base import Key
+
+SCHEME = "etcd://"
+DEFAULT_PREFIX = "/sully"
+DEFAULT_PORT = "2379"
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Files with which to prove who we are, and to check who answers."""
+
+    ca: Path | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+
+    def check(self) -> None:
+        """Refuse half a pair: without its other half it proves nothing."""
+        if (self.certificate is None) != (self.key is None):
+            raise ValueError("--etcd-certfile and --etcd-keyfile only work together")
+        if self.certificate is not None and self.ca is None:
+            raise ValueError("--etcd-certfile needs --etcd-cafile: without it there is no TLS")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A cluster, and the prefix of a store in it."""
+
+    endpoints: tuple[str, ...]
+    prefix: str = DEFAULT_PREFIX
+    tls: Tls = field(default_factory=Tls)
+
+    def __str__(self) -> str:
+        """Write it as it is given."""
+        return f"{SCHEME}{','.join(self.endpoints)}{self.prefix}"
+
+
+def parse_address(text: str, tls: Tls | None = None) -> Address:
+    """Read `etcd://a,b,c/prefix`; raises `ValueError` with what is wrong."""
+    hosts, slash, path = text.removeprefix(SCHEME).partition("/")
+    endpoints = tuple(_endpoint(host) for host in hosts.split(",") if host)
+    if not text.startswith(SCHEME) or not endpoints:
+        raise ValueError(f"{text!r} names no etcd; for example etcd://127.0.0.1:2379")
+    prefix = f"/{path.strip('/')}" if slash and path.strip("/") else DEFAULT_PREFIX
+    tls = tls or Tls()
+    tls.check()
+    return Address(endpoints, prefix, tls)
+
+
+def _endpoint(host: str) -> str:
+    bare = host.rpartition("]")[2] if host.startswith("[") else host
+    port = bare.rpartition(":")[2] if ":" in bare else ""
+    if ":" in bare and not port.isdigit():
+        raise ValueError(f"{host!r} is no HOST:PORT of an etcd member")
+    return host if port else f"{host}:{DEFAULT_PORT}"
+
+
+class Keys:
+    """Translates between keys of the store and keys of etcd."""
+
+    def __init__(self, prefix: str) -> None:
+        self.start = f"{prefix}/".encode()
+        self.end = f"{prefix}0".encode()  # "0" follows "/": all that begins with `start`
+        self.tip = f"{prefix}/tip".encode()
+        self.shared = f"{prefix}/shared/".encode()
+        self.objects = f"{prefix}/objects/".encode()
+        self.objects_end = f"{prefix}/objects0".encode()
+
+    def encode(self, key: Key) -> bytes:
+        """Return where etcd has an object."""
+        path = f"{key.resource}/{_quote(key.namespace)}/{_quote(key.name)}"
+        return self.objects + path.encode()
+
+    def decode(self, path: bytes) -> Key | None:
+        """Return the key of an object; `None` for what is not one of ours."""
+        if not path.startswith(self.objects):
+            return None
+        # From the right: a resource has a slash in its name, the others have none.
+        parts = path.removeprefix(self.objects).decode(errors="replace").rsplit("/", 2)
+        if len(parts) != 3:
+            return None
+        return Key(intern(parts[0]), intern(_unquote(parts[1])), _unquote(parts[2]))
+
+
+def _quote(text: str) -> str:
+    return text.replace("%", "%25").replace("/", "%2F")
+
+
+def _unquote(text: str) -> str:
+    return text.replace("%2F", "/").replace("%25", "%") if "%" in text else text

@@ -1,0 +1,229 @@
+"""Talks to the members of an etcd cluster: whichever answers.
+
+A call that finds a member gone, cut off or without a leader goes to the next one, until `PATIENCE`
+is over. That is safe for reads, and for transactions because the store makes every one of them
+depend on the revisions of all it writes: applied once, it cannot be applied again. Whether an
+earlier try may have been applied is reported with the answer, because then a refusal is ambiguous.
+
+The messages are in `messages.py`; the paths below are the methods of etcd's services.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any
+
+import grpc
+from grpc import aio
+
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+from sully.store.errors import StoreError, UnavailableError
+from sully.store.etcd import messages as m
+from sully.store.etcd.address import Address, Tls
+
+PATIENCE = 10.0
+"""Seconds until a call gives up: members elect a new leader in about two."""
+ONE_TRY = 2.0
+"""Seconds one member has to answer; then another may be quicker."""
+_PAUSE = 0.05
+"""Seconds between rounds over all members when none answers."""
+
+_OPTIONS = (
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    # A retry behind our back could not be told from a first try.
+    ("grpc.enable_retries", 0),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    # A watch on a machine that vanished would otherwise wait for ever; etcd allows every 5 s.
+    ("grpc.keepalive_time_ms", 6000),
+    ("grpc.keepalive_timeout_ms", 3000),
+    ("grpc.http2.max_pings_without_data", 0),
+    # Channels to one address must not share a connection: a test may close one under another.
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+_UNARY = {
+    "range": ("/etcdserverpb.KV/Range", m.RangeRequest, m.RangeResponse),
+    "txn": ("/etcdserverpb.KV/Txn", m.TxnRequest, m.TxnResponse),
+    "compact": ("/etcdserverpb.KV/Compact", m.CompactionRequest, m.CompactionResponse),
+}
+_RETRY = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+        grpc.StatusCode.UNKNOWN,
+        grpc.StatusCode.INTERNAL,
+    }
+)
+
+_log = get_logger("store")
+
+
+class HistoryGoneError(StoreError):
+    """etcd has compacted what was asked for."""
+
+    def __init__(self, compacted: int = 0) -> None:
+        self.compacted = compacted
+        super().__init__(f"etcd has compacted its history up to {compacted or 'a later revision'}")
+
+
+class RefusedError(UnavailableError):
+    """etcd understood, and said no."""
+
+
+class _Member:
+    """One endpoint with the methods that are called on it."""
+
+    def __init__(self, endpoint: str, tls: Tls) -> None:
+        self.endpoint = endpoint
+        self.channel = _channel(endpoint, tls)
+        self.unary = {
+            name: self.channel.unary_unary(
+                path,
+                request_serializer=request.SerializeToString,
+                response_deserializer=response.FromString,
+            )
+            for name, (path, request, response) in _UNARY.items()
+        }
+        self.watch = self.channel.stream_stream(
+            "/etcdserverpb.Watch/Watch",
+            request_serializer=m.WatchRequest.SerializeToString,
+            response_deserializer=m.WatchResponse.FromString,
+        )
+
+
+def _channel(endpoint: str, tls: Tls) -> Any:
+    if tls.ca is None:
+        return aio.insecure_channel(endpoint, options=_OPTIONS)
+    credentials = grpc.ssl_channel_credentials(
+        tls.ca.read_bytes(),
+        tls.key.read_bytes() if tls.key else None,
+        tls.certificate.read_bytes() if tls.certificate else None,
+    )
+    return aio.secure_channel(endpoint, credentials, options=_OPTIONS)
+
+
+class Client:
+    """Calls etcd. Belongs to one event loop; `close` it there."""
+
+    def __init__(self, address: Address, clock: Clock, patience: float = PATIENCE) -> None:
+        self._members = [_Member(endpoint, address.tls) for endpoint in address.endpoints]
+        self._current = 0
+        self._clock = clock
+        self.patience = patience
+
+    @property
+    def endpoint(self) -> str:
+        """Return the member that the next call goes to."""
+        return self._members[self._current].endpoint
+
+    async def range(self, request: m.Message) -> m.Message:
+        """Read keys, as the majority of the members has them."""
+        response, _ = await self._call("range", request)
+        return response
+
+    async def txn(self, request: m.Message) -> tuple[m.Message, bool]:
+        """Do a transaction; also say whether an earlier try may have been done already."""
+        return await self._call("txn", request)
+
+    async def compact(self, revision: int) -> None:
+        """Forget history; `HistoryGoneError` if it is forgotten already."""
+        await self._call("compact", m.CompactionRequest(revision=revision))
+
+    async def watch(
+        self, start: bytes, end: bytes, revision: int
+    ) -> AsyncGenerator[m.Message, None]:
+        """Yield what happens in a range of keys from a revision on.
+
+        Raises `HistoryGoneError`, or `UnavailableError` if the member is lost; then the next
+        watch asks another one.
+        """
+        member = self._current
+        # A member that is cut off from the others must say so, not fall silent.
+        call = self._members[member].watch(metadata=(("hasleader", "true"),))
+        create = m.WatchCreateRequest(
+            key=start, range_end=end, start_revision=revision, progress_notify=True
+        )
+        try:
+            await call.write(m.WatchRequest(create_request=create))
+            while (response := await call.read()) is not aio.EOF:
+                if response.canceled:
+                    raise _cancelled(response)
+                yield response
+        except (aio.AioRpcError, asyncio.InvalidStateError) as error:
+            self._leave(member, error)
+            raise UnavailableError(f"lost the watch on etcd: {_text(error)}") from error
+        finally:
+            call.cancel()
+        self._leave(member, None)
+        raise UnavailableError("etcd ended the watch")
+
+    async def oldest(self, start: bytes, end: bytes) -> int:
+        """Return the revision up to which history was compacted; call it only if some was."""
+        try:
+            async with aclosing(self.watch(start, end, 1)) as responses:
+                async for response in responses:
+                    if not response.created:
+                        break
+        except HistoryGoneError as error:
+            return error.compacted
+        return 0
+
+    def move_on(self) -> None:
+        """Ask another member from now on."""
+        self._current = (self._current + 1) % len(self._members)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        for member in self._members:
+            await member.channel.close()
+
+    async def _call(self, name: str, request: m.Message) -> tuple[m.Message, bool]:
+        deadline = self._clock.monotonic() + self.patience
+        tries = 0
+        while True:
+            member, left = self._current, deadline - self._clock.monotonic()
+            try:
+                call = self._members[member].unary[name]
+                return await call(request, timeout=max(0.01, min(ONE_TRY, left))), tries > 0
+            except aio.AioRpcError as error:
+                _check_refusal(error)
+                tries += 1
+                self._leave(member, error)
+                if self._clock.monotonic() >= deadline:
+                    raise UnavailableError(f"no etcd member answers: {_text(error)}") from error
+            if tries % len(self._members) == 0:
+                await self._clock.sleep(_PAUSE)
+
+    def _leave(self, member: int, error: Exception | None) -> None:
+        """Go to the next member, unless someone else has done so."""
+        if member == self._current:
+            self.move_on()
+            why = _text(error) if error else "the stream ended"
+            _log.warning("left an etcd member", left=self._members[member].endpoint, why=why)
+
+
+def _check_refusal(error: Any) -> None:
+    """Raise what a retry would only repeat."""
+    if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
+        raise HistoryGoneError from error
+    if error.code() not in _RETRY:
+        raise RefusedError(f"etcd refused: {_text(error)}") from error
+
+
+def _cancelled(response: m.Message) -> StoreError:
+    if response.compact_revision:
+        return HistoryGoneError(response.compact_revision)
+    return UnavailableError(f"etcd cancelled the watch: {response.cancel_reason}")
+
+
+def _text(error: Any) -> str:
+    if isinstance(error, aio.AioRpcError):
+        return f"{error.details()} ({error.code().name})"
+    return str(error)

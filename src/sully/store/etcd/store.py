@@ -1,0 +1,351 @@
+"""A store that several processes share: etcd underneath, reads from memory.
+
+    commit ─ plan against newest() ─ book ─▶ etcd: compare revisions, write, mark the tip
+       ▲                                       │ watch
+       └── future ◀── State.apply, watchers wake ◀──┘
+
+A revision is etcd's, in some stores plus an offset. Every transaction compares the revision of each
+key it writes, whether its caller expected one or not: so it can be applied once only, and sent
+again when an answer was lost.
+A read first asks etcd for the revision of the tip, which is that of the newest write anyone was
+told of, and waits until the state in memory has it; readers that come meanwhile share one question.
+`follower.py` brings the state up to date, `pending.py` has what is on its way, and `transacting.py`
+puts it into etcd's words.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from sully.runtime.clock import Clock, SystemClock
+from sully.runtime.ids import Ids
+from sully.runtime.log import get_logger
+from sully.store.base import Commit, Derived, Key, Op, Page, Record
+from sully.store.errors import (
+    ClosedError,
+    ConflictError,
+    StoreError,
+    UnavailableError,
+    UncertainError,
+)
+from sully.store.etcd import messages as m
+from sully.store.etcd.address import Address, Keys
+from sully.store.etcd.client import PATIENCE, Client, HistoryGoneError, RefusedError
+from sully.store.etcd.follower import Follower
+from sully.store.etcd.pending import Book, Pending, follow_up, over, resolve
+from sully.store.etcd.transacting import Numbers, refusal, tip_in, write_request
+from sully.store.memory import ReadSide
+from sully.store.transactions import Transaction, plan, validate
+
+_log = get_logger("store")
+
+OFFSET = "offset"
+"""What is agreed on: how much greater our revisions are than etcd's."""
+_UNKNOWN = "etcd did not say whether it was written: look before you write it again"
+
+
+class EtcdStore(ReadSide):
+    """One process's view of a store in etcd. Make one with `open`."""
+
+    def __init__(self, client: Client, keys: Keys, follower: Follower, ids: Ids) -> None:
+        super().__init__(follower.state)
+        self._client = client
+        self._keys = keys
+        self._follower = follower
+        self._numbers = Numbers(keys, follower.offset)
+        self._book = Book(ids.suffix() + ids.suffix())
+        self._closing = False
+        self._writes: set[asyncio.Future[None]] = set()
+        self._asking: asyncio.Task[None] | None = None
+        self._next_round: asyncio.Task[None] | None = None
+        follower.memo, follower.told = self._memo, self._told
+        follower.renewed = self._renewed
+        self._following = asyncio.ensure_future(follower.run())
+        self._following.add_done_callback(_report)
+
+    @property
+    def problem(self) -> str:
+        """Return why this process may be behind the others; empty while it is not."""
+        if self._following.done() and not self._closing:
+            return "nobody follows etcd any more"
+        return self._follower.problem
+
+    @classmethod
+    async def open(
+        cls,
+        address: Address,
+        *,
+        clock: Clock | None = None,
+        ids: Ids | None = None,
+        patience: float = PATIENCE,
+    ) -> EtcdStore:
+        """Connect, read everything and begin to follow. Raises `UnavailableError`."""
+        clock = clock or SystemClock()
+        client = Client(address, clock, patience)
+        try:
+            keys = Keys(address.prefix)
+            follower = Follower(client, keys, clock)
+            laid = await client.range(m.RangeRequest(key=keys.shared + OFFSET.encode()))
+            follower.offset = int(laid.kvs[0].value) if laid.kvs else 0
+            await follower.load()
+        except BaseException:
+            await client.close()
+            raise
+        store = cls(client, keys, follower, ids or Ids())
+        try:
+            await store.catch_up()
+        except BaseException:
+            await store.close()
+            raise
+        return store
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    async def catch_up(self) -> None:
+        """Wait until all is seen here that was acknowledged, to anyone, before this call."""
+        self._check_open()
+        if self._next_round is None:
+            # A question that is under way may have been answered before this call.
+            self._next_round = asyncio.ensure_future(self._round(self._asking))
+            self._next_round.add_done_callback(_heed)
+        asked = self._next_round
+        try:
+            await asyncio.shield(asked)
+        except asyncio.CancelledError:
+            if not asked.cancelled():
+                raise
+            raise ClosedError("the store is closed") from None
+
+    async def _round(self, before: asyncio.Task[None] | None) -> None:
+        if before is not None:
+            await asyncio.wait([before])
+        self._asking, self._next_round = self._next_round, None
+        await self._follower.reached(await self._follower.tip())
+
+    async def get(self, key: Key) -> Record | None:
+        """Return the newest acknowledged state of a key."""
+        await self.catch_up()
+        return self._state.get(key)
+
+    async def list(
+        self,
+        resource: str,
+        namespace: str | None = None,
+        *,
+        at: int | None = None,
+        start: tuple[str, str] | None = None,
+        limit: int | None = None,
+    ) -> Page:
+        """Return the records of a resource, or of one namespace of it, in order."""
+        if at is None or at > self._state.revision:
+            await self.catch_up()
+        return await super().list(resource, namespace, at=at, start=start, limit=limit)
+
+    def newest(self, key: Key) -> Record | None:
+        """Return the newest state, including writes that are accepted but not yet durable."""
+        return self._book.newest(key, self._state.get(key))
+
+    async def agree(self, name: str, value: bytes) -> bytes:
+        """Lay down something all processes of a store must share; return what the first laid."""
+        key = self._keys.shared + name.encode()
+        request = m.TxnRequest(
+            compare=[m.Compare(target=m.COMPARE_MOD, key=key, mod_revision=0)],
+            success=[m.RequestOp(request_put=m.PutRequest(key=key, value=value))],
+            failure=[m.RequestOp(request_range=m.RangeRequest(key=key))],
+        )
+        response, _ = await self._client.txn(request)
+        if response.succeeded:
+            return value
+        found: bytes = response.responses[0].response_range.kvs[0].value
+        return found
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    async def commit(self, ops: Sequence[Op]) -> Commit:
+        """Do all operations at one new revision, or none of them."""
+        validate(ops)
+        while True:
+            self._check_open()
+            try:
+                planned = plan(ops, self.newest, revision=self._book.next_number)
+            except ConflictError:
+                planned = None
+            if planned is not None and planned.events:
+                return await self._accept(ops, planned)
+            # Judge by what is durable, here and anywhere, before anyone is told.
+            await self._book.settled(ops)
+            await self.catch_up()
+            judged = plan(ops, self._state.get, revision=0)
+            if not judged.events:
+                return Commit(self._state.revision, judged.records)
+
+    async def _accept(self, ops: Sequence[Op], planned: Transaction) -> Commit:
+        pending = self._book.enter(ops, planned)
+        # Not ours to cancel: others may already build on it.
+        writing = asyncio.ensure_future(self._write(pending))
+        self._writes.add(writing)
+        writing.add_done_callback(self._writes.discard)
+        return await asyncio.shield(pending.done)
+
+    async def _write(self, pending: Pending) -> None:
+        try:
+            await over(pending.before)
+            if not pending.done.done():
+                await self._send(pending, resolve(pending))
+        except StoreError as error:
+            self._fail(pending, error)
+        except BaseException:
+            self._fail(pending, UnavailableError("the store was stopped"))
+            raise
+
+    async def _send(self, pending: Pending, ops: Sequence[Op]) -> None:
+        """Write until etcd has judged; what it did is told by the watch."""
+        doubtful = False
+        while not pending.done.done():
+            request = write_request(self._numbers, ops, self._state.get, pending.ident)
+            try:
+                response, again = await self._client.txn(request)
+            except RefusedError as error:
+                raise refusal(error, ops) from error
+            except UnavailableError as error:
+                await self._told_late(pending)
+                raise UncertainError(f"{_UNKNOWN} ({error})") from error
+            doubtful = doubtful or again
+            if response.succeeded:
+                pending.revision = response.header.revision + self._follower.offset
+                await self._follower.reached(response.header.revision)
+                # If the state was read anew meanwhile, no watch has told.
+                self._succeed(pending, pending.revision, {})
+                return
+            await self._follower.reached(tip_in(response))
+            if not pending.done.done():
+                self._judge(ops, doubtful=doubtful)
+
+    def _judge(self, ops: Sequence[Op], *, doubtful: bool) -> None:
+        """Raise if the state that etcd compared with contradicts an expectation."""
+        try:
+            plan(ops, self._state.get, revision=0)
+        except ConflictError:
+            if doubtful:
+                # An answer was lost. What it would have said cannot be found out any more.
+                raise UncertainError(_UNKNOWN) from None
+            raise
+
+    async def _told_late(self, pending: Pending) -> None:
+        """Give the watch a last chance to tell what the answer would have told."""
+        await asyncio.wait([pending.done], timeout=self._client.patience / 10)
+
+    # -- what the watch tells --------------------------------------------------------------------
+
+    def _memo(self, mark: bytes) -> dict[Key, Derived]:
+        pending = self._book.by_ident.get(mark)
+        return {} if pending is None else pending.derived
+
+    def _told(self, mark: bytes, transaction: Transaction) -> None:
+        pending = self._book.by_ident.get(mark)
+        if pending is None:
+            return
+        records = {event.record.key: event.record for event in transaction.events}
+        self._succeed(pending, transaction.revision, records)
+
+    def _renewed(self, revision: int) -> None:
+        """Settle what etcd acknowledged and the watch will never tell."""
+        for pending in list(self._book.by_ident.values()):
+            if 0 < pending.revision <= revision:
+                self._succeed(pending, pending.revision, {})
+
+    def _succeed(self, pending: Pending, revision: int, records: dict[Key, Record]) -> None:
+        if pending.done.done():
+            return
+        self._book.leave(pending)
+        pending.revision = revision
+        found = (
+            records[op.key] if op.key in records else self._state.get(op.key) for op in pending.ops
+        )
+        pending.done.set_result(Commit(revision, tuple(found)))
+
+    def _fail(self, pending: Pending, error: StoreError) -> None:
+        """End a transaction that did not happen, and all that builds on it."""
+        failed = [(pending, error)]
+        while failed:
+            pending, error = failed.pop()
+            if pending.done.done():
+                continue
+            self._book.leave(pending)
+            pending.done.set_exception(error)
+            # Its caller may have left; then nobody asks.
+            pending.done.exception()
+            for other, op in self._book.built_on(pending):
+                failed.append((other, follow_up(op, error, self._state.get(op.key))))
+
+    # -- history and the end ---------------------------------------------------------------------
+
+    async def compact(self, revision: int) -> None:
+        """Forget the history up to and including this revision; current records stay."""
+        self._check_open()
+        if revision > self._state.revision:
+            await self.catch_up()
+        before = self.compacted
+        self._state.compact(revision)
+        if revision <= before:
+            return
+        try:
+            await self._client.compact(self._numbers.at_etcd(revision))
+        except HistoryGoneError:
+            return  # another process was quicker
+
+    async def snapshot(self) -> BinaryIO:
+        """Refuse: etcd makes better copies of itself."""
+        raise UnavailableError(
+            "the data is in etcd: `etcdctl snapshot save FILE` backs it up, and"
+            " `sully migrate` copies it into a data directory"
+        )
+
+    async def close(self) -> None:
+        """Finish what was accepted, wake every waiter, release everything."""
+        if self._closing:
+            await asyncio.wait([self._following])
+            return
+        self._closing = True
+        if self._writes:
+            await asyncio.wait(list(self._writes))
+        rounds = [each for each in (self._asking, self._next_round) if each is not None]
+        for task in (*rounds, self._following):
+            task.cancel()
+        await asyncio.gather(*rounds, self._following, return_exceptions=True)
+        self._state.close()
+        await self._client.close()
+
+    def _check_open(self) -> None:
+        if self._closing:
+            raise ClosedError("the store is closed")
+
+
+def _report(following: asyncio.Task[None]) -> None:
+    """Say why nobody follows any more: it never ends by itself."""
+    error = None if following.cancelled() else following.exception()
+    if error is not None:
+        _log.error("stopped following etcd", exc_info=error)
+
+
+def _heed(task: asyncio.Task[None]) -> None:
+    """Take note of an error that nobody may be left to hear."""
+    if not task.cancelled():
+        task.exception()
+
+
+async def begin_at(address: Address, revision: int) -> None:
+    """Let an empty store number what it writes from a revision on.
+
+    For a store that takes the place of another: what that one numbered must not come again.
+    """
+    async with await EtcdStore.open(address) as store:
+        if store.revision < revision:
+            laid = await store.agree(OFFSET, str(revision).encode())
+            if int(laid) < revision:
+                raise UnavailableError(
+                    f"{address} was used before and cannot go on from revision {revision}:"
+                    " give another prefix"
+                )

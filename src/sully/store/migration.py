@@ -1,0 +1,119 @@
+"""Copies everything from one store into an empty one, and checks every object of the copy.
+
+Revisions are the new store's own, but none of them is one that the old store gave: an object that
+someone read before and writes back afterwards must find a conflict, not an accident. So the new
+store starts where the old one stopped. `cli/migrate.py` opens the two.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sully.store.base import Key, Put, Record, Store
+from sully.store.database import Database
+from sully.store.directory import DATABASE_FILE, DataDirectory
+from sully.store.errors import OpenError, StoreError
+
+_MOST_OBJECTS = 100
+_MOST_BYTES = 1 << 20
+"""Per transaction: what any store takes, however large its objects are."""
+
+
+class MigrationError(StoreError):
+    """The copy was not made, or is not one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """What was copied and compared."""
+
+    objects: int
+    resources: int
+    source: int
+    """The revision of the old store."""
+    target: int
+    """The revision of the new one."""
+
+
+def begin_sqlite(directory: Path, revision: int) -> None:
+    """Make an empty database that goes on from a revision; refuse if there is one."""
+    held = DataDirectory(directory)
+    try:
+        path = directory / DATABASE_FILE
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        except FileExistsError:
+            raise OpenError(
+                f"{path} exists: a copy goes into an empty store; move it away first"
+            ) from None
+        with closing(Database(path)) as database:
+            database.trim(revision, ())
+    finally:
+        held.release()
+
+
+async def everything(store: Store) -> dict[Key, bytes]:
+    """Return all values of a store, as they are now."""
+    found: dict[Key, bytes] = {}
+    for resource in store.resources():
+        for record in (await store.list(resource)).records:
+            found[record.key] = record.value
+    return found
+
+
+async def check_empty(store: Store) -> None:
+    """Refuse a target in which something lies already."""
+    count = len(await everything(store))
+    if count:
+        raise MigrationError(f"the target holds {count} objects: a copy goes into an empty store")
+
+
+async def migrate(source: Store, target: Store) -> Migrated:
+    """Copy all objects, then read both stores again and compare them one by one."""
+    await source.catch_up()
+    before = source.revision
+    await check_empty(target)
+    if target.revision < before:
+        raise MigrationError(f"the target must begin at revision {before} or later")
+    records = [
+        record
+        for resource in source.resources()
+        for record in (await source.list(resource)).records
+    ]
+    for batch in _batches(records):
+        await target.commit([Put(record.key, record.value, expect=0) for record in batch])
+    await source.catch_up()
+    if source.revision != before:
+        raise MigrationError("the source was written to meanwhile: stop what uses it, begin anew")
+    count = await compare(source, target)
+    return Migrated(count, len(source.resources()), before, target.revision)
+
+
+async def compare(source: Store, target: Store) -> int:
+    """Return how many objects both stores hold; `MigrationError` names the first difference."""
+    old, new = await everything(source), await everything(target)
+    for key in sorted(old.keys() | new.keys()):
+        if key not in new:
+            raise MigrationError(f"{key} is missing in the target")
+        if key not in old:
+            raise MigrationError(f"{key} is in the target only")
+        if old[key] != new[key]:
+            raise MigrationError(f"{key} differs in the target")
+    return len(old)
+
+
+def _batches(records: list[Record]) -> Iterator[list[Record]]:
+    batch: list[Record] = []
+    size = 0
+    for record in records:
+        if batch and (len(batch) == _MOST_OBJECTS or size + len(record.value) > _MOST_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(record)
+        size += len(record.value)
+    if batch:
+        yield batch

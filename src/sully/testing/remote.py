@@ -1,0 +1,76 @@
+"""`sully controllers` as users run it, for tests: beside a server that cluster.py started.
+
+with process("--disable-controllers") as up, controllers(up.kubeconfig) as crew:
+    crew.wait_for("leading since")
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+
+@dataclass(slots=True)
+class Crew:
+    """A running `sully controllers`."""
+
+    child: subprocess.Popen[str]
+    said: list[str] = field(default_factory=list)
+    _lines: "SimpleQueue[str]" = field(default_factory=SimpleQueue)  # an empty text is the end
+
+    def follow(self) -> None:
+        """Go on reading what it says: it would stop once the pipe is full."""
+        with suppress(ValueError):  # closed at the end
+            for line in self.child.stdout or ():
+                self._lines.put(line)
+        self._lines.put("")
+
+    def wait_for(self, text: str, seconds: float = 60.0) -> str:
+        """Read what it says up to a line that contains this text; return that line."""
+        while True:
+            try:
+                line = self._lines.get(timeout=seconds)
+            except Empty:
+                line = ""
+            if not line:
+                raise RuntimeError(f"it never said {text!r}:\n" + "".join(self.said))
+            self.said.append(line)
+            if text in line:
+                return line.strip()
+
+    def stop(self, number: signal.Signals = signal.SIGINT) -> int:
+        """Ask it to end; return its exit code."""
+        if self.child.poll() is None:
+            self.child.send_signal(number)
+        return self.child.wait(timeout=30)
+
+
+@contextmanager
+def controllers(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
+    """Run `sully controllers` as a process of its own until the block ends."""
+    command = [sys.executable, "-m", "sully.cli.main", "controllers"]
+    child = subprocess.Popen(
+        [*command, "--kubeconfig", str(kubeconfig), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    crew = Crew(child)
+    threading.Thread(target=crew.follow, daemon=True).start()
+    try:
+        yield crew
+    finally:
+        try:
+            crew.stop()
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+        if child.stdout is not None:
+            child.stdout.close()

@@ -1,0 +1,105 @@
+"""The fleet from caches: clusters, sets, bindings, placements, decisions and scores, joined.
+
+Feeds `domain/placement/fleet.py`, which does the work, and tells which placements a change may
+matter to. The placement controller asks `decide`; explanations, trials and what-if ask the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from sully.api.cluster.placement_types import Placement, PlacementDecision
+from sully.api.cluster.types import (
+    AddOnPlacementScore,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+)
+from sully.client.collection import Copy
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.placement.behaviour import REFERENCE, Behaviour
+from sully.domain.placement.changes import Change
+from sully.domain.placement.deciding import decide, inputs, totals
+from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.verdicts import Explanation
+from sully.domain.placement.whatif import Forecast, whatif
+from sully.runtime.clock import Clock
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caches:
+    """The collections that placement depends on."""
+
+    clusters: Copy[ManagedCluster]
+    sets: Copy[ManagedClusterSet]
+    bindings: Copy[ManagedClusterSetBinding]
+    placements: Copy[Placement]
+    decisions: Copy[PlacementDecision]
+    scores: Copy[AddOnPlacementScore]
+
+
+class FleetView:
+    """What placements should have, as of the caches and the clock."""
+
+    def __init__(self, caches: Caches, *, clock: Clock, behaviour: Behaviour = REFERENCE) -> None:
+        fleet = self.fleet = Fleet(behaviour)
+        self._clock = clock
+        self._listeners: list[Callable[[frozenset[Key]], None]] = []
+        # Sets first and decisions before placements: each then finds what it refers to.
+        self._follow(caches.sets, fleet.put_set, lambda key: fleet.remove_set(key.name))
+        self._follow(caches.bindings, fleet.put_binding, lambda key: fleet.remove_binding(*key))
+        self._follow(caches.scores, fleet.put_score, lambda key: fleet.remove_score(*key))
+        self._follow(caches.clusters, fleet.put_cluster, lambda key: fleet.remove_cluster(key.name))
+        self._follow(caches.decisions, fleet.put_decision, fleet.remove_decision)
+        self._follow(caches.placements, fleet.put_placement, fleet.remove_placement)
+
+    def decide(self, key: Key, now: datetime | None = None) -> Outcome | None:
+        """Return what to write for a placement; None: leave it alone."""
+        return decide(self.fleet, key, now or self._clock.now())
+
+    def totals(self, key: Key, first: int | None = None) -> dict[str, int]:
+        """Return what feasible clusters score for a placement: all, or the first by name."""
+        return totals(self.fleet, key, self._clock.now(), first)
+
+    def explain(self, placement: Placement) -> Explanation:
+        """Explain a placement: one that exists, or one that somebody tries out."""
+        return Explanation(inputs(self.fleet, placement, self._clock.now()))
+
+    def whatif(self, changes: Iterable[Change], until: datetime | None = None) -> Forecast:
+        """Say what changes would do to all decisions."""
+        return whatif(self.fleet, changes, self._clock.now(), until)
+
+    def enqueue(self, add: Callable[[Key], None]) -> Callable[[], None]:
+        """Add the keys of placements that may come out otherwise to a queue."""
+
+        def handle(keys: frozenset[Key]) -> None:
+            for key in sorted(keys):
+                add(key)
+
+        self._listeners.append(handle)
+        handle(frozenset(Key(*key) for key in self.fleet.placements))
+        return lambda: self._listeners.remove(handle)
+
+    def _follow(
+        self, informer: Copy[T], put: Callable[[T], Touched], remove: Callable[[Key], Touched]
+    ) -> None:
+        def changed(old: T | None, new: T | None) -> None:
+            if new is not None:
+                self._tell(put(new))
+            elif old is not None:
+                self._tell(remove(key_of(old)))
+
+        informer.on_change(changed)
+
+    def _tell(self, touched: Touched) -> None:
+        if touched:
+            keys = frozenset(Key(*key) for key in touched)
+            for listener in list(self._listeners):
+                listener(keys)

@@ -1,0 +1,34 @@
+"""The kinds that placement reads."""
+
+from __future__ import annotations
+
+from sully.api.cluster.placement_types import Placement, PlacementDecision
+from sully.api.cluster.types import (
+    GROUP,
+    AddOnPlacementScore,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+)
+from sully.client.transport import Kind
+
+CLUSTERS: Kind[ManagedCluster] = Kind(
+    GROUP, "v1", "managedclusters", "ManagedCluster", ManagedCluster, namespaced=False
+)
+SETS: Kind[ManagedClusterSet] = Kind(
+    GROUP, "v1beta2", "managedclustersets", "ManagedClusterSet", ManagedClusterSet, namespaced=False
+)
+BINDINGS: Kind[ManagedClusterSetBinding] = Kind(
+    GROUP,
+    "v1beta2",
+    "managedclustersetbindings",
+    "ManagedClusterSetBinding",
+    ManagedClusterSetBinding,
+)
+PLACEMENTS: Kind[Placement] = Kind(GROUP, "v1beta1", "placements", "Placement", Placement)
+DECISIONS: Kind[PlacementDecision] = Kind(
+    GROUP, "v1beta1", "placementdecisions", "PlacementDecision", PlacementDecision
+)
+SCORES: Kind[AddOnPlacementScore] = Kind(
+    GROUP, "v1alpha1", "addonplacementscores", "AddOnPlacementScore", AddOnPlacementScore
+)

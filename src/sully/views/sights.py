@@ -1,0 +1,207 @@
+"""Devices as people ask about them: one device with everything that is known of it.
+
+Joins the inventory with its use, device by device: where it is, the taints on it with their origin
+and end, which claims and pods hold it, and what they tolerate. A device that is held but not
+published any more is there too: it still keeps its pods, and rules still hit it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from sully.api.resource.annotations import expiry, pause_reason
+from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
+from sully.client.collection import Copy
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.devices import EffectiveDevice, Published
+from sully.domain.eviction import Terms, leaves_at
+from sully.domain.pools import DeviceId, PoolId
+from sully.domain.rules import choose_by_content, recorded, sourced
+from sully.domain.taints import SourcedTaint, tolerates
+from sully.views.inventory import Inventory
+from sully.views.nameindex import Names
+from sully.views.snapshot import ALL_EFFECTS
+from sully.views.usage import Held, Usage
+
+ALL_NODES = "*"
+"""Where a device is that every node can reach."""
+SOME_NODES = "(selector)"
+"""Where a device is that is for the nodes with certain labels."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A taint on a device, with what its origin says about it."""
+
+    sourced: SourcedTaint
+    ends: datetime | None = None
+    """When its rule or patch is to be removed, if that was said."""
+    paused: str | None = None
+    """Why it evicts nobody for now, if it does not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Holder:
+    """A claim that has the device, and the pods that use the claim."""
+
+    claim: Key
+    pods: tuple[Key, ...]
+    tolerations: tuple[DeviceToleration, ...] = ()
+    """Those that let it keep the device despite its taints."""
+    admin: bool = False
+    """Whether it only looks at the device, beside those who use it."""
+    leaves: datetime | None = None
+    """When its pods must leave because of the taints, if they must."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sight:
+    """One device, as it is now."""
+
+    id: DeviceId
+    device: EffectiveDevice | None
+    """None: no slice has it any more, but a claim still does."""
+    node: str
+    marks: tuple[Mark, ...] = ()
+    holders: tuple[Holder, ...] = ()
+
+    @property
+    def free(self) -> bool:
+        """Say whether it is there and nobody uses it; who only looks at it does not count."""
+        return self.device is not None and all(each.admin for each in self.holders)
+
+
+class Sights:
+    """All devices of a cluster, to look at."""
+
+    def __init__(
+        self,
+        inventory: Inventory,
+        usage: Usage,
+        patches: Copy[ResourceSlicePatch],
+        *,
+        terms: Terms = ALL_EFFECTS,
+    ) -> None:
+        self._inventory = inventory
+        self._usage = usage
+        self._patches = patches
+        self._terms = terms
+        self._ends: dict[tuple[str, str], tuple[datetime | None, str | None]] = {}
+
+    def all(self, now: datetime) -> Iterator[Sight]:
+        """Yield every device, by driver, pool and name."""
+        for pool in self.pools():
+            yield from self.pool(pool, now)
+
+    def pools(self) -> list[PoolId]:
+        """Return all pools with a device, published or held, in order."""
+        known = {*self._inventory.pools(), *self._usage.pools()}
+        return sorted(known, key=lambda each: (each.driver, natural(each.pool)))
+
+    def pool(self, pool: PoolId, now: datetime) -> Iterator[Sight]:
+        """Yield the devices of one pool, by name."""
+        self._ends.clear()  # rules may have changed since the last look
+        published = self._inventory.devices(pool)
+        held: dict[str, list[Held]] = {}
+        for each in self._usage.held(Names(pool.driver, pool.pool, None)):
+            held.setdefault(each.result.device, []).append(each)
+        for name in sorted({*published, *held}, key=natural):
+            id_ = DeviceId(pool.driver, pool.pool, name)
+            yield self._sight(id_, published.get(name), held.get(name, ()), now)
+
+    def _sight(
+        self, id_: DeviceId, device: EffectiveDevice | None, held: Iterable[Held], now: datetime
+    ) -> Sight:
+        known = tuple(held)
+        if device is not None:
+            taints, node = device.taints, node_of(device.published)
+        else:
+            taints, node = self._taints_of_gone(id_, known), ""
+        marks = tuple(self._mark(each) for each in taints) if taints else ()
+        holders = tuple(self._holder(each, taints, marks, now) for each in known)
+        return Sight(id_, device, node, marks, holders)
+
+    def _taints_of_gone(self, id_: DeviceId, held: Iterable[Held]) -> tuple[SourcedTaint, ...]:
+        content = next(
+            (
+                found
+                for each in held
+                if (found := recorded(each.claim.metadata.annotations).get(str(id_))) is not None
+            ),
+            None,
+        )
+        return tuple(sourced(rule) for rule in self._inventory.rules_for(id_, content))
+
+    def _mark(self, taint: SourcedTaint) -> Mark:
+        origin = taint.origin
+        key = origin.kind, origin.name
+        if key not in self._ends:
+            self._ends[key] = self._end(*key)
+        return Mark(taint, *self._ends[key])
+
+    def _end(self, kind: str, name: str) -> tuple[datetime | None, str | None]:
+        """Return when an origin is to end, and why it is paused."""
+        if kind == "DeviceTaintRule":
+            rule = self._inventory.rule(name)
+            if rule is not None:
+                annotations = rule.metadata.annotations
+                return expiry(annotations), pause_reason(annotations)
+        if kind == "ResourceSlicePatch":
+            patch = self._patches.get(Key("", name))
+            if patch is not None:
+                return expiry(patch.metadata.annotations), None
+        return None, None
+
+    def _holder(
+        self, held: Held, taints: tuple[SourcedTaint, ...], marks: tuple[Mark, ...], now: datetime
+    ) -> Holder:
+        users = list(self._usage.holders(held.claim))
+        pods = tuple(key_of(pod) for pod in users)
+        key, result = key_of(held.claim), held.result
+        if not taints:
+            return Holder(key, pods, admin=bool(result.admin_access))
+        tolerations = tuple(
+            each
+            for each in result.tolerations
+            if any(tolerates(each, taint.taint) for taint in taints)
+        )
+        due = [
+            leaves_at(mark.sourced.taint, result.tolerations, now=now, terms=self._terms)
+            for mark in marks
+            if mark.paused is None
+        ]
+        leaves = min((each for each in due if each is not None), default=None)
+        if not any(pod.spec.node_name and not pod.finished for pod in users):
+            leaves = None
+        return Holder(key, pods, tolerations, bool(result.admin_access), leaves)
+
+    def in_class(self, sight: Sight, class_: str) -> bool:
+        """Say whether a device is one that a claim for a class could get."""
+        if sight.device is None:
+            return False
+        selector = DeviceTaintSelector(device_class_name=class_)
+        content = sight.device.content
+        return choose_by_content(selector, content, self._inventory.class_).selected
+
+
+def node_of(published: Published) -> str:
+    """Say where a device is: a node, all nodes, or those that a selector finds."""
+    spec = published.slice.spec
+    where = published.device if spec.per_device_node_selection else spec
+    if where.node_name:
+        return where.node_name
+    return ALL_NODES if where.all_nodes else SOME_NODES if where.node_selector else ""
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """Sort by this to have gpu-2 before gpu-10."""
+    # Texts and numbers take turns, so like is always compared with like.
+    return [(int(part or 0), "") if at % 2 else (0, part) for at, part in enumerate(_split(name))]
+
+
+_split = re.compile(r"([0-9]+)").split

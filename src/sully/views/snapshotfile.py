@@ -1,0 +1,162 @@
+"""Snapshots in files: as `kubectl get … -o yaml` or `-o json` prints them, of any cluster.
+
+A file is a List, an object, or several of either as documents of YAML. Kinds that no question
+needs are left aside. `sully snapshot` writes one List, with the time at which it was taken; where a
+file does not say, the reader does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from typing import Any
+
+from sully.client.transport import Kind
+from sully.machinery.codec import BodyError, from_json, to_json, to_yaml
+from sully.machinery.timestamps import TimeError, format_time, parse_time
+from sully.views.changes import Features
+from sully.views.snapshot import Gap, Objects, Snapshot
+from sully.views.snapshotkinds import EVERYTHING
+
+TAKEN = "takenTime"
+"""Where a List says when it was taken; only ours do."""
+
+
+class SnapshotError(ValueError):
+    """A file that holds no snapshot."""
+
+
+def read_snapshot(data: bytes, *, now: datetime, features: Features | None = None) -> Snapshot:
+    """Read a file; `now` is when it was taken, unless it says so itself."""
+    documents = list(_documents(data))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for obj in _objects(documents):
+        kind = _kind_of(obj)
+        if kind is not None:
+            found.setdefault(kind.kind, []).append(_in_hub_version(obj, kind))
+    if not found:
+        names = ", ".join(sorted(each.kind for each in EVERYTHING))
+        raise SnapshotError(f"it has no object of a kind that counts; those are: {names}")
+    return Snapshot(
+        [Objects(kind, found[kind.kind]) for kind in EVERYTHING if kind.kind in found],
+        taken=_taken(documents) or now,
+        gaps=[Gap(kind, "not in the file") for kind in EVERYTHING if kind.kind not in found],
+        features=features,
+    )
+
+
+def write_snapshot(snapshot: Snapshot, *, as_json: bool) -> bytes:
+    """Return a snapshot of plain objects as the text of a file."""
+    items = [_clean(obj) for kind in EVERYTHING for obj in _sorted(snapshot, kind)]
+    whole = {"apiVersion": "v1", "kind": "List", TAKEN: format_time(snapshot.taken), "items": items}
+    return to_json(whole) + b"\n" if as_json else to_yaml(whole)
+
+
+def _sorted(snapshot: Snapshot, kind: Kind[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    copy = snapshot.of(kind)
+    for key in sorted(copy.keys()):
+        found = copy.get(key)
+        if found is not None:
+            yield {"apiVersion": kind.api_version, "kind": kind.kind} | found
+
+
+def _clean(obj: dict[str, Any]) -> dict[str, Any]:
+    """Leave out who owns which field, as kubectl does: it is most of many objects."""
+    metadata = {name: each for name, each in obj["metadata"].items() if name != "managedFields"}
+    return obj | {"metadata": metadata}
+
+
+def _documents(data: bytes) -> Iterator[Any]:
+    try:
+        if data.lstrip()[:1] == b"{":
+            # Quicker by far, and JSON is what large snapshots are kept in.
+            yield from_json(data)
+            return
+    except ValueError:
+        pass  # It may still be YAML: that can begin with a brace, too.
+    import yaml
+
+    try:
+        yield from yaml.load_all(data, Loader=_loader())
+    except yaml.YAMLError as error:
+        raise SnapshotError(f"it is no YAML: {error}") from error
+    except (BodyError, ValueError) as error:
+        raise SnapshotError(str(error)) from error
+
+
+@cache
+def _loader() -> Any:
+    """Return a loader that leaves times as texts, which is what they are in objects."""
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    times = "tag:yaml.org,2002:timestamp"
+    resolvers = {
+        first: [each for each in found if each[0] != times]
+        for first, found in base.yaml_implicit_resolvers.items()
+    }
+    return type("ObjectLoader", (base,), {"yaml_implicit_resolvers": resolvers})
+
+
+def _objects(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    for document in documents:
+        if document is None:
+            continue
+        if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
+            raise SnapshotError("a document in it is no object: it has no kind")
+        items = document.get("items")
+        if isinstance(items, list) and document["kind"].endswith("List"):
+            yield from _items(document, items)
+        else:
+            yield document
+
+
+def _items(document: Mapping[str, Any], items: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the items of a list; those of `PodList` do not say what they are."""
+    named = {"apiVersion": document.get("apiVersion"), "kind": document["kind"][: -len("List")]}
+    yield from _objects(named | each if isinstance(each, dict) else each for each in items)
+
+
+def _kind_of(obj: Mapping[str, Any]) -> Kind[dict[str, Any]] | None:
+    group = str(obj.get("apiVersion") or "").rpartition("/")[0]
+    found = _kinds().get((group, str(obj["kind"])))
+    if found is not None and not (obj.get("metadata") or {}).get("name"):
+        raise SnapshotError(f"a {found.kind} in it has no metadata.name")
+    return found
+
+
+@cache
+def _kinds() -> dict[tuple[str, str], Kind[dict[str, Any]]]:
+    return {(each.group, each.kind): each for each in EVERYTHING}
+
+
+def _in_hub_version(obj: dict[str, Any], kind: Kind[Any]) -> dict[str, Any]:
+    version = str(obj.get("apiVersion") or "").rpartition("/")[2]
+    if version == kind.version:
+        return obj
+    resource = _resources().get((kind.group, kind.plural))
+    known = resource.versions if resource is not None else ()
+    found = next((each for each in known if each.name == version), None)
+    if found is None:
+        name = obj["metadata"]["name"]
+        raise SnapshotError(f"{kind.kind} {name} is of version {version}, which nobody knows here")
+    return obj if found.to_hub is None else found.to_hub(obj)
+
+
+@cache
+def _resources() -> dict[tuple[str, str], Any]:
+    from sully.api import build_scheme  # late: files usually have the newest version
+
+    return {(each.group, each.plural): each for each in build_scheme().resources()}
+
+
+def _taken(documents: Iterable[Any]) -> datetime | None:
+    for document in documents:
+        text = document.get(TAKEN) if isinstance(document, dict) else None
+        if text:
+            try:
+                return parse_time(str(text))
+            except TimeError as error:
+                raise SnapshotError(f"{TAKEN}: {error}") from error
+    return None

@@ -1,0 +1,318 @@
+"""Admission of clusters and bindings: times of taints, the default set, addresses, agents."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from api.cluster.hub import NOW, Hub, cluster, of_kind, taint
+from sully.server.requests import User
+
+Obj = dict[str, Any]
+
+LATER = "2030-01-01T12:01:00Z"
+LONG_AGO = "2021-07-06T15:00:00+08:00"
+SAME_MOMENT = "2030-01-01T13:00:00+01:00"
+MUTATORS = (
+    'admission webhook "managedclustermutators.admission.cluster.open-cluster-management.io" denied'
+    " the request: "
+)
+VALIDATORS = MUTATORS.replace("mutators", "validators")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One change of the taints a minute after the cluster was made."""
+
+    before: tuple[Obj, ...]
+    after: tuple[Obj, ...]
+    times: tuple[str, ...] = ()  # that are stored in the end
+    warnings: tuple[str, ...] = ()
+    refused: str = ""  # keys
+
+
+def _stays(sent: str, index: int = 0) -> str:
+    return f"spec.taints[{index}].timeAdded: {sent} is not used: the stored {NOW} stays"
+
+
+CASES = {
+    "time left out": Case((taint(),), (taint(),), (NOW,)),
+    "time repeated": Case((taint(),), (taint(timeAdded=NOW),), (NOW,)),
+    "time repeated in another zone": Case((taint(),), (taint(timeAdded=SAME_MOMENT),), (NOW,)),
+    "time changed": Case(
+        (taint(),), (taint(timeAdded=LONG_AGO),), (NOW,), warnings=(_stays(LONG_AGO),)
+    ),
+    "null": Case((taint(),), (taint(timeAdded=None),), (NOW,)),
+    "another value": Case((taint(value="a"),), (taint(value="b"),), (LATER,)),
+    "another effect": Case((taint(),), (taint(effect="NoSelectIfNew"),), (LATER,)),
+    "a new one with a time": Case(
+        (),
+        (taint(timeAdded=LONG_AGO),),
+        (LATER,),
+        warnings=(
+            f"spec.taints[0].timeAdded: {LONG_AGO} is not used: the time of this write counts",
+        ),
+    ),
+    "one more": Case((taint("a"),), (taint("b"), taint("a")), (LATER, NOW)),
+    "one less": Case((taint("a"), taint("b")), (taint("b"),), (NOW,)),
+    "one key in two effects": Case(
+        (taint(), taint(effect="NoSelectIfNew")),
+        (taint(effect="NoSelectIfNew"), taint()),
+        (NOW, NOW),
+    ),
+    "none": Case((taint(),), (), ()),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+async def test_the_server_keeps_the_time(case: Case) -> None:
+    hub = Hub()
+    await hub.create(cluster("c1", *case.before))
+    hub.clock.advance(60)
+
+    got = await hub.patch(cluster(), {"spec": {"taints": list(case.after)}})
+
+    assert got.code == 200
+    assert tuple(one["timeAdded"] for one in got.obj["spec"]["taints"]) == case.times
+    assert got.warnings == case.warnings
+
+
+REFERENCE = {
+    "time left out": Case((taint(),), (taint(),), refused="k"),
+    "time repeated": Case((taint(),), (taint(timeAdded=NOW),), (NOW,)),
+    "time repeated in another zone": Case(
+        (taint(),), (taint(timeAdded=SAME_MOMENT),), (SAME_MOMENT,)
+    ),
+    "time changed": Case((taint(),), (taint(timeAdded=LONG_AGO),), refused="k"),
+    "another value": Case((taint(value="a"),), (taint(value="b"),), (LATER,)),
+    "another value and the old time": Case(
+        (taint(value="a"),), (taint(value="b", timeAdded=NOW),), refused="k"
+    ),
+    "another effect": Case((taint(),), (taint(effect="NoSelectIfNew"),), (LATER,)),
+    "a new one": Case((), (taint(),), (LATER,)),
+    "a new one with a time": Case((), (taint(timeAdded=LONG_AGO),), refused="k"),
+    "only the changed one": Case(
+        (taint("a"), taint("b")),
+        (taint("a", timeAdded=NOW), taint("b", "NoSelectIfNew")),
+        (NOW, LATER),
+    ),
+    "one less": Case((taint("a"), taint("b")), (taint("b", timeAdded=NOW),), (NOW,)),
+    "two at fault": Case((taint("a"), taint("b")), (taint("a"), taint("b")), refused="a,b"),
+    "one key in two effects never again": Case(
+        (taint(), taint(effect="NoSelectIfNew")),
+        (taint(timeAdded=NOW), taint(effect="NoSelectIfNew", timeAdded=NOW)),
+        refused="k",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFERENCE.values(), ids=REFERENCE.keys())
+async def test_the_reference_wants_the_time_repeated(case: Case) -> None:
+    hub = Hub(strict=True)
+    await hub.create(cluster("c1", *case.before))
+    hub.clock.advance(60)
+
+    got = await hub.patch(cluster(), {"spec": {"taints": list(case.after)}})
+
+    if case.refused:
+        want = f'{MUTATORS}It is not allowed to set TimeAdded of Taint "{case.refused}".'
+        assert (got.code, got.message) == (400, want)
+    else:
+        assert tuple(one["timeAdded"] for one in got.obj["spec"]["taints"]) == case.times
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
+async def test_creation_stamps_whatever_was_sent(strict: bool) -> None:
+    got = await Hub(strict=strict).create(cluster("c1", taint("a", timeAdded=LONG_AGO), taint("b")))
+
+    assert [one["timeAdded"] for one in got.obj["spec"]["taints"]] == [NOW, NOW]
+    assert bool(got.warnings) is not strict
+
+
+async def test_applying_again_changes_nothing() -> None:
+    hub = Hub()
+    body = cluster("c1", taint(timeAdded=LONG_AGO), taint("b"))
+    first = await hub.apply(body, "me")
+    hub.clock.advance(60)
+
+    again = await hub.apply(body, "me")
+
+    assert again.obj["metadata"]["resourceVersion"] == first.obj["metadata"]["resourceVersion"]
+    assert again.warnings == (_stays(LONG_AGO),)
+
+
+SET = "cluster.open-cluster-management.io/clusterset"
+SETS: dict[str, tuple[Obj, str]] = {
+    "none": ({}, "default"),
+    "empty": ({SET: ""}, "default"),
+    "its own": ({SET: "east"}, "east"),
+}
+
+
+@pytest.mark.parametrize(("labels", "want"), SETS.values(), ids=SETS.keys())
+async def test_every_cluster_is_in_a_set(labels: Obj, want: str) -> None:
+    hub = Hub()
+    body = cluster()
+    body["metadata"]["labels"] = labels
+    made = await hub.create(body)
+    moved = await hub.patch(cluster(), {"metadata": {"labels": {SET: None}}})
+
+    assert made.obj["metadata"]["labels"][SET] == want
+    assert moved.obj["metadata"]["labels"][SET] == "default"
+
+
+ADDRESSES: dict[str, tuple[str, str, str]] = {
+    "https": ("c1", "https://c1:6443", ""),
+    "http": ("c1", "http://c1", 'url "http://c1" is invalid in client configs'),
+    "none": ("c1", "", 'url "" is invalid in client configs'),
+    "broken": ("c1", "https://[", 'url "https://[" is invalid in client configs'),
+    "a name that no namespace can have": (
+        "a.b",
+        "https://c1",
+        "metadata.name format is not correct: must not contain dots",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "url", "want"), ADDRESSES.values(), ids=ADDRESSES.keys())
+async def test_addresses(name: str, url: str, want: str) -> None:
+    got = await Hub().create(cluster(name, managedClusterClientConfigs=[{"url": url}]))
+
+    assert (got.code, got.message) == ((400, VALIDATORS + want) if want else (201, ""))
+
+
+async def test_a_name_is_not_looked_at_without_addresses() -> None:
+    assert (await Hub().create(cluster("a.b"))).code == 201
+
+
+UNREACHABLE = taint("cluster.open-cluster-management.io/unreachable")
+UNAVAILABLE = taint("cluster.open-cluster-management.io/unavailable")
+
+
+def _agent(name: str, *groups: str) -> User:
+    # In the masters' group as well, since this is not about roles.
+    return User(name, ("system:masters", *groups))
+
+
+BY_NAME = _agent("system:open-cluster-management:c1:agent")
+BY_GROUP = _agent("agent", "system:open-cluster-management:c1")
+
+
+@dataclass(frozen=True)
+class Health:
+    """A change of taints by somebody."""
+
+    before: tuple[Obj, ...] = ()
+    after: tuple[Obj, ...] = ()
+    user: User = field(default=BY_NAME)
+    refused: bool = False
+
+
+HEALTH = {
+    "agent clears": Health((UNREACHABLE,), (), refused=True),
+    "agent clears, known by its group": Health((UNREACHABLE,), (), BY_GROUP, refused=True),
+    "agent sets": Health((), (UNAVAILABLE,), refused=True),
+    "agent softens": Health(
+        (UNREACHABLE,), (UNREACHABLE | {"effect": "PreferNoSelect"},), refused=True
+    ),
+    "agent swaps": Health((UNREACHABLE,), (UNAVAILABLE,), refused=True),
+    "agent changes another": Health((UNREACHABLE,), (taint("mine"), UNREACHABLE)),
+    "administrator clears": Health((UNREACHABLE,), (), _agent("admin")),
+}
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
+@pytest.mark.parametrize("case", HEALTH.values(), ids=HEALTH.keys())
+async def test_health_taints_are_the_hubs(case: Health, strict: bool) -> None:
+    hub = Hub(strict=strict)
+    await hub.create(cluster("c1", *case.before))
+    same = [
+        one | {"timeAdded": NOW} if strict and one in case.before else one for one in case.after
+    ]
+
+    got = await hub.patch(cluster(), {"spec": {"taints": same}}, case.user)
+
+    if case.refused and not strict:
+        assert got.code == 403
+        assert got.message.startswith(
+            f'{VALIDATORS}managedclusters.cluster.open-cluster-management.io "c1" is forbidden:'
+            f' user "{case.user.name}" cannot change the taints'
+        )
+    else:
+        assert got.code == 200
+
+
+def _binding(name: str, of: str) -> Obj:
+    return of_kind("ManagedClusterSetBinding", "v1beta2", name, spec={"clusterSet": of})
+
+
+NAME_RULE = (
+    'admission webhook "managedclustersetbindingvalidators.admission'
+    '.cluster.open-cluster-management.io" denied the request: The ManagedClusterSetBinding must'
+    " have the same name as the target ManagedClusterSet"
+)
+
+
+async def test_a_binding_has_the_name_of_its_set() -> None:
+    hub = Hub()
+    right = await hub.create(_binding("east", "east"))
+    wrong = await hub.create(_binding("west", "east"))
+    changed = await hub.patch(_binding("east", ""), {"spec": {"clusterSet": "west"}})
+
+    assert right.code == 201
+    assert (wrong.code, wrong.message) == (400, NAME_RULE)
+    assert (changed.code, changed.message) == (400, NAME_RULE)
+
+
+MINE = taint("mine")
+UNWELL: dict[str, tuple[str, Obj, bool]] = {
+    "silent": ("Unknown", UNREACHABLE, True),
+    "not well": ("False", UNAVAILABLE, True),
+    "no longer silent": ("False", UNREACHABLE, False),
+    "well again": ("True", UNREACHABLE, False),
+    "somebody else's": ("Unknown", UNREACHABLE | {"effect": "NoSelectIfNew"}, False),
+}
+
+
+def _available(status: str) -> Obj:
+    said = {"status": status, "reason": "Test", "message": "", "lastTransitionTime": NOW}
+    return {"status": {"conditions": [said | {"type": "ManagedClusterConditionAvailable"}]}}
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
+@pytest.mark.parametrize(("status", "lost", "stays"), UNWELL.values(), ids=UNWELL.keys())
+async def test_a_manifest_does_not_take_away_what_health_says(
+    status: str, lost: Obj, stays: bool, strict: bool
+) -> None:
+    """Else whoever applies it every minute would let tolerated seconds begin anew every minute."""
+    hub = Hub(strict=strict)
+    await hub.create(cluster("c1", lost))
+    await hub.patch(cluster(), _available(status), subresource="status")
+    hub.clock.advance(60)
+
+    got = await hub.patch(cluster(), {"spec": {"taints": [MINE]}})
+
+    kept = [lost | {"timeAdded": NOW}] if stays and not strict else []
+    assert got.code == 200
+    assert got.obj["spec"]["taints"] == [MINE | {"timeAdded": LATER}, *kept]
+    assert got.warnings == tuple(
+        f"spec.taints: {each['key']} stays while ManagedClusterConditionAvailable is {status}"
+        for each in kept
+    )
+
+
+BAD: Obj = {"matchExpressions": [{"key": "x", "operator": "Near"}]}
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["default", "reference"])
+async def test_a_set_that_cannot_select_is_accepted_with_a_warning(strict: bool) -> None:
+    selector = {"selectorType": "LabelSelector", "labelSelector": BAD}
+    told = await Hub(strict=strict).create(
+        of_kind("ManagedClusterSet", "v1beta2", spec={"clusterSelector": selector})
+    )
+
+    assert told.code == 201
+    assert len(told.warnings) == (0 if strict else 1)
+    for text in told.warnings:
+        assert text.startswith("spec.clusterSelector.labelSelector: ")
+        assert text.endswith(": placements that use this set are not scheduled")

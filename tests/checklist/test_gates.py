@@ -1,0 +1,143 @@
+"""A gate goes off and on again under a running control plane: what is stored acts, rests and acts.
+
+In each of the three lives of the controllers a pod comes and wants a device, and pods that hold
+devices may have to leave. That the stored objects themselves stay whole is held by
+api/resource/test_gate_round_trips.py, what the view of devices shows by views/test_gates.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from checklist.living import life
+from controllers.eviction.evicting import PATCHES, RULES, holders, left
+from controllers.scheduling.placing import DRIVER, SLICES, node, prepare, wanting, where
+from controllers.world import Obj, World
+from sully.client.transport import Key
+from sully.machinery.gates import Gates
+
+PLACED, REFUSED, BESIDE = "node-1", "", "node-2"
+MODEL = f'has(device.attributes["{DRIVER}"].model)'
+
+Store = Callable[[World], Awaitable[object]]
+
+
+def rule(effect: str, *, selector: Obj | None = None, guard: str = "", **taint: int) -> Store:
+    """Make a rule for all devices, or for those of a selector."""
+
+    async def made(world: World) -> None:
+        metadata: Obj = {"name": "r", "annotations": {guard: "not now"} if guard else {}}
+        mark = {"key": "example.com/broken", "effect": effect, **taint}
+        spec = {"deviceSelector": selector or {"driver": DRIVER}, "taint": mark}
+        await world.admin.create(RULES, {"metadata": metadata, "spec": spec})
+
+    return made
+
+
+async def tainted_devices(world: World) -> None:
+    found = await world.admin.get(SLICES, Key("", "s-node-1"))
+    for device in found["spec"]["devices"]:
+        device["taints"] = [{"key": "example.com/broken", "effect": "NoExecute"}]
+    await world.admin.update(SLICES, found)
+
+
+async def taint_slice(world: World) -> None:
+    mark = {"key": "example.com/broken", "effect": "NoExecute"}
+    found = await world.admin.get(SLICES, Key("", "s-node-1"))
+    names = [device["name"] for device in found["spec"]["devices"]]
+    found["spec"]["pool"]["resourceSliceCount"] = 2
+    await world.admin.update(SLICES, found)
+    spec = found["spec"] | {"taints": [{"device": each, "taint": mark} for each in names]}
+    del spec["devices"]
+    await world.admin.create(SLICES, {"metadata": {"name": "marks"}, "spec": spec})
+
+
+async def model(world: World) -> None:
+    attributes = {f"{DRIVER}/model": {"string": "x"}}
+    spec = {"devices": {"attributes": attributes}}
+    await world.admin.create(PATCHES, {"metadata": {"name": "p"}, "spec": spec})
+
+
+async def two_nodes(world: World) -> None:
+    """Advise against the devices of one node; the other has as many."""
+    await node(world, "node-2")
+    found = await world.admin.get(SLICES, Key("", "s-node-1"))
+    spec = found["spec"] | {"nodeName": "node-2"}
+    spec["pool"] = spec["pool"] | {"name": "node-2"}
+    await world.admin.create(SLICES, {"metadata": {"name": "s-node-2"}, "spec": spec})
+    await rule("PreferNoSchedule", selector={"pool": "node-1"})(world)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is stored; where a pod that comes gets to, and how many leave, with and without."""
+
+    store: Store
+    on: tuple[str, int]
+    off: tuple[str, int]
+    residents: int = 1
+    request: Obj = field(default_factory=dict)
+
+
+NO_EXECUTE = rule("NoExecute")
+CASES = {
+    "DRADeviceTaints, rules": Case(NO_EXECUTE, (REFUSED, 1), (PLACED, 0)),
+    "DRADeviceTaints, slices": Case(tainted_devices, (REFUSED, 1), (PLACED, 0)),
+    "DRADeviceTaintRules": Case(NO_EXECUTE, (REFUSED, 1), (PLACED, 0)),
+    "SullyTaintSlices": Case(taint_slice, (REFUSED, 1), (PLACED, 0)),
+    "SullyRuleSelectors": Case(
+        rule("NoExecute", selector={"selectors": [{"cel": {"expression": "true"}}]}),
+        (REFUSED, 1),
+        (PLACED, 0),
+    ),
+    "SullyEvictionRate": Case(
+        rule("NoExecute", evictionsPerSecond=1), (REFUSED, 10), (REFUSED, 12), residents=12
+    ),
+    "SullyEvictionGuards": Case(
+        rule("NoExecute", guard="sully.dev/paused"), (REFUSED, 0), (REFUSED, 1)
+    ),
+    "SullyNoExecuteWithPodDisruptionBudget": Case(
+        rule("NoExecuteWithPodDisruptionBudget"), (REFUSED, 1), (PLACED, 0)
+    ),
+    "SullyPreferNoSchedule": Case(two_nodes, (BESIDE, 0), (PLACED, 0), residents=0),
+    "DRAAdminControlledDeviceAttributes": Case(
+        model,
+        (PLACED, 0),
+        (REFUSED, 0),
+        request={"selectors": [{"cel": {"expression": MODEL}}]},
+    ),
+}
+
+
+async def outcome(world: World, case: Case, number: int) -> tuple[str, int]:
+    """Let a pod come and others hold devices; say where it got to, and how many must leave."""
+    gone = set(await left(world))
+    await wanting(world, f"new-{number}", **case.request)
+    first = 20 + number * case.residents
+    await holders(world, case.residents, first, pool="node-1")
+    await world.settle()
+    node_name = await where(world, f"new-{number}")
+    leaving = {each for each in set(await left(world)) - gone if each.startswith("p-")}
+    mine = {f"p-{index}" for index in range(first, first + case.residents)}
+    return node_name if node_name.startswith("node-") else REFUSED, len(leaving & mine)
+
+
+@pytest.mark.parametrize(("name", "case"), CASES.items(), ids=CASES.keys())
+async def test_what_rests_without_its_gate_acts_again(name: str, case: Case) -> None:
+    gate, world = name.partition(",")[0], World()
+    switches = (True, False, True)
+    found = []
+    await prepare(world, devices=30)
+    for number, switch in enumerate(switches):
+        async with life(world, Gates({gate: switch})):
+            if number == 0:
+                await case.store(world)
+                await world.settle()
+            found.append(await outcome(world, case, number))
+        # Whoever may leave by its pace has left before the next life begins.
+        world.clock.advance(100)
+
+    assert found == [case.on, case.off, case.on]

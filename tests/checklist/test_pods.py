@@ -1,0 +1,206 @@
+"""Pods that want devices with taints, with all controllers at work: who waits, who runs and stays.
+
+Taints come from rules, slices, slices of taints and patches; the order in which things appear does
+not matter as long as the taint is there before the pod has its device.
+"""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+
+from checklist.living import life
+from controllers.eviction.evicting import (
+    KEY,
+    PATCHES,
+    RULES,
+    allocate,
+    bound_pod,
+    claim,
+    conditions,
+    fate,
+    status,
+)
+from controllers.eviction.evicting import prepare as prepare_eviction
+from controllers.eviction.evicting import rule as make_rule
+from controllers.scheduling.placing import (
+    CLAIMS,
+    DRIVER,
+    REFUSED,
+    SLICES,
+    prepare,
+    wanting,
+    where,
+)
+from controllers.world import PODS, Obj, World
+from sully.client.transport import Key, Kind
+
+TEMPLATES: Kind[Obj] = Kind(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", dict
+)
+PLACED = "node-1"
+
+
+def _slice(**spec: object) -> Obj:
+    pool = {"name": "node-1", "generation": 1, "resourceSliceCount": spec.pop("count", 1)}
+    return {"driver": DRIVER, "nodeName": "node-1", "pool": pool, **spec}
+
+
+async def publish(world: World, source: str, taint: Obj) -> None:
+    """Publish a device; a driver that marks it does so at once."""
+    device: Obj = {"name": "gpu-0"}
+    if source == "slice":
+        device["taints"] = [taint]
+    spec = _slice(devices=[device], count=2 if source == "taint slice" else 1)
+    await world.admin.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+
+
+async def mark(world: World, source: str, taint: Obj) -> None:
+    """Put the taint on the device, unless its driver does."""
+    metadata = {"name": "mark"}
+    if source == "rule":
+        spec: Obj = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
+        await world.admin.create(RULES, {"metadata": metadata, "spec": spec})
+    if source == "patch":
+        spec = {"devices": {"taints": [taint]}}
+        await world.admin.create(PATCHES, {"metadata": metadata, "spec": spec})
+    if source == "taint slice":
+        spec = _slice(taints=[{"device": "gpu-0", "taint": taint}], count=2)
+        await world.admin.create(SLICES, {"metadata": metadata, "spec": spec})
+
+
+SOURCES = ("rule", "slice", "taint slice", "patch")
+ORDERS = [order for order in permutations(("mark", "publish", "want")) if order[-1] != "mark"]
+CASES: dict[str, tuple[str, list[Obj], str]] = {
+    "NoSchedule": ("NoSchedule", [], REFUSED),
+    "NoSchedule, tolerated by key and effect": (
+        "NoSchedule",
+        [{"key": KEY, "operator": "Equal", "effect": "NoSchedule"}],
+        PLACED,
+    ),
+    "NoSchedule, tolerated without a key": (
+        "NoSchedule",
+        [{"operator": "Exists", "effect": "NoSchedule"}],
+        PLACED,
+    ),
+    "NoExecute": ("NoExecute", [], REFUSED),
+    "NoExecute, the other effect tolerated": (
+        "NoExecute",
+        [{"operator": "Exists", "effect": "NoSchedule"}],
+        REFUSED,
+    ),
+    "NoExecute, tolerated": (
+        "NoExecute",
+        [{"key": KEY, "operator": "Exists", "effect": "NoExecute"}],
+        PLACED,
+    ),
+    "None": ("None", [], PLACED),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=" ".join)
+@pytest.mark.parametrize("source", SOURCES)
+@pytest.mark.parametrize(("effect", "tolerations", "want"), CASES.values(), ids=CASES.keys())
+async def test_a_pod_waits_or_runs_and_stays(
+    effect: str, tolerations: list[Obj], want: str, source: str, order: tuple[str, ...]
+) -> None:
+    world, taint = World(), {"key": KEY, "effect": effect}
+    await prepare(world, devices=0)
+    async with life(world):
+        for step in order:
+            if step == "want":
+                await wanting(world, "p", tolerations=tolerations)
+            else:
+                await (mark if step == "mark" else publish)(world, source, taint)
+            await world.settle()
+        await world.pass_time(60)
+
+        assert await where(world, "p") == want
+        assert await fate(world, "p") == "stays"
+
+
+async def test_a_rule_evicts_a_pod_that_runs_and_its_finalizer_lets_people_see_why() -> None:
+    world = World()
+    await prepare(world)
+    tolerated = [{"operator": "Exists", "effect": "NoSchedule"}]
+    async with life(world):
+        await wanting(world, "p", tolerations=tolerated)
+        held = {"metadata": {"finalizers": ["example.com/look"]}}
+        await world.admin.patch(PODS, Key("a", "p"), held)
+        await world.settle()
+        made = await make_rule(world)
+        await world.settle()
+        found = await world.admin.get(PODS, Key("a", "p"))
+
+    assert made["spec"]["taint"]["timeAdded"] == "2030-01-01T12:00:00Z"
+    marks = [each for each in found["status"]["conditions"] if each["type"] == "DisruptionTarget"]
+    assert [each["reason"] for each in marks] == ["DeletionByDeviceTaintManager"]
+    assert "deletionTimestamp" in found["metadata"]
+
+
+async def test_ten_pods_that_tolerate_are_placed_under_a_rule_for_everything() -> None:
+    world, pods = World(), [f"p-{index}" for index in range(10)]
+    await prepare(world, devices=10)
+    request = {"deviceClassName": "gpu", "tolerations": [{"key": KEY, "operator": "Exists"}]}
+    devices = {"requests": [{"name": "r", "exactly": request}]}
+    async with life(world):
+        await make_rule(world, "NoSchedule")
+        await world.create(TEMPLATES, "a", "t", spec={"spec": {"devices": devices}})
+        for name in pods:
+            spec = {
+                "containers": [{"name": "c", "image": "example.com/x:1"}],
+                "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "t"}],
+            }
+            await world.create(PODS, "a", name, spec=spec)
+        await world.settle()
+
+        assert [await where(world, each) for each in pods] == [PLACED] * 10
+        results = [
+            each["status"]["allocation"]["devices"]["results"][0]
+            for each in (await world.admin.list(CLAIMS, "a")).items
+        ]
+    assert len({each["device"] for each in results}) == 10
+    wanted = {"key": KEY, "operator": "Exists"}
+    assert all(each["tolerations"] == [wanted] for each in results)
+
+
+async def test_a_pod_with_two_claims_under_one_rule_counts_once() -> None:
+    world = World()
+    await prepare_eviction(world)
+    for name in ("one", "two"):
+        await claim(world, name)
+    await bound_pod(world, "p", "one", "two")
+    await allocate(world, "one", ("gpu-0",), pods=("p",))
+    await allocate(world, "two", ("gpu-1",), pods=("p",))
+    async with life(world):
+        await make_rule(world, "None")
+        await world.settle()
+        assert " 1 pod would be evicted in 1 namespace " in (await status(world))[2]
+        await world.admin.patch(RULES, Key("", "r"), {"spec": {"taint": {"effect": "NoExecute"}}})
+        await world.pass_time(5)
+
+        assert (await status(world))[2] == "1 pod evicted since starting the controller."
+        assert (await conditions(world))["sully.dev/Evicted"]["message"] == "1 pod evicted."
+        assert await fate(world, "p") == "leaves"
+
+
+async def test_eviction_survives_a_new_life_and_still_keeps_pods_off() -> None:
+    """A tolerating pod runs, a rule evicts it, and after a restart the rule still blocks."""
+    world = World()
+    await prepare(world, devices=2)
+    async with life(world):
+        await wanting(world, "p", tolerations=[{"operator": "Exists", "effect": "NoSchedule"}])
+        await make_rule(world, "NoSchedule", "soft")
+        await world.pass_time(5)
+        assert await fate(world, "p") == "stays"
+    async with life(world):
+        await make_rule(world)
+        await world.pass_time(5)
+        assert await fate(world, "p") == "leaves"
+    async with life(world):
+        await wanting(world, "q")
+        await world.pass_time(5)
+
+        assert await where(world, "q") == REFUSED
+        assert (await conditions(world))["sully.dev/Evicted"]["message"] == "1 pod evicted."

@@ -1,0 +1,126 @@
+"""Real commands in a pipe and in a pseudo-terminal, as a user runs them.
+
+with terminal("devices", "--watch", env=...) as screen:
+    screen.wait_for("gpu-0")
+    screen.interrupt()
+    assert screen.end() == 130
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+PATIENCE = 60.0
+"""Seconds that anything may take; nothing takes a tenth of it."""
+
+
+def environment(kubeconfig: Path | None = None, **more: str) -> dict[str, str]:
+    """Return what a command runs in: nothing of whoever runs the tests."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    found = kept | {"TERM": "xterm", "NO_COLOR": "1"}
+    if kubeconfig is not None:
+        found["KUBECONFIG"] = str(kubeconfig)
+    return {name: value for name, value in (found | more).items() if value}
+
+
+def program(*words: str) -> list[str]:
+    return [sys.executable, "-m", "sully.cli.main", *words]
+
+
+def piped(
+    *words: str, env: Mapping[str, str], given: str | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command whose output is no terminal."""
+    return subprocess.run(
+        program(*words),
+        env=env,
+        cwd=cwd,
+        input=given,
+        stdin=subprocess.DEVNULL if given is None else None,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+@dataclass(slots=True)
+class Terminal:
+    """A command in a terminal: what it shows, and the keyboard."""
+
+    child: subprocess.Popen[bytes]
+    keyboard: int
+    shown: str = ""
+    _seen: int = field(default=0)
+
+    def wait_for(self, text: str) -> None:
+        """Read until a text is shown, after what was waited for before."""
+        until = time.monotonic() + PATIENCE
+        while (at := self.shown.find(text, self._seen)) < 0:
+            assert self._read(until), f"never showed {text!r}:\n{self.shown}"
+        self._seen = at + len(text)
+
+    def type(self, text: str) -> None:
+        """Type on the keyboard."""
+        os.write(self.keyboard, text.encode())
+
+    def interrupt(self) -> None:
+        """Press Ctrl-C."""
+        self.child.send_signal(signal.SIGINT)
+
+    def end(self) -> int:
+        """Read to the end; return the exit code."""
+        until = time.monotonic() + PATIENCE
+        while self._read(until):
+            pass
+        return self.child.wait(timeout=PATIENCE)
+
+    def _read(self, until: float) -> bool:
+        ready, _, _ = select.select([self.keyboard], [], [], max(0.0, until - time.monotonic()))
+        if not ready:
+            return False
+        try:
+            data = os.read(self.keyboard, 65536)
+        except OSError:  # how Linux says that nobody is on the other side any more
+            return False
+        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)
+
+
+@contextmanager
+def terminal(
+    *words: str, env: Mapping[str, str], columns: int = 80, cwd: Path | None = None
+) -> Iterator[Terminal]:
+    """Run a command in a terminal of so many columns until the block ends."""
+    keyboard, screen = pty.openpty()
+    fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    child = subprocess.Popen(
+        program(*words),
+        env=env,
+        cwd=cwd,
+        stdin=screen,
+        stdout=screen,
+        stderr=screen,
+        start_new_session=True,
+    )
+    os.close(screen)
+    try:
+        yield Terminal(child, keyboard)
+    finally:
+        if child.poll() is None:
+            child.kill()
+        child.wait()
+        os.close(keyboard)

@@ -1,0 +1,135 @@
+"""`sully capabilities`, and what `sully controllers` and `sully install` make of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from client.foreign import serving
+from servers import answering, made, recorded, with_kinds, without_group
+
+pytestmark = pytest.mark.slow
+
+WITH_KINDS = with_kinds(
+    recorded(), "sully.dev", "v1alpha1", "resourceslicepatches", "evictionrecords", "taintrecords"
+)
+TABLE = """\
+SUBJECT        THE SERVER HAS                                   SULLY
+version        v1.37.0                                          runs what its own controllers do not do
+devices        resource.k8s.io/v1                               schedules: only for pods with schedulerName: sully
+device taints  yes                                              heeds them
+taint rules    v1 by driver, pool, device                       ends those that expire: nobody else does it
+eviction       its own                                          no: Kubernetes evicts by default since 1.36
+own kinds      ResourceSlicePatch, EvictionRecord, TaintRecord  remembers evictions and reports on patches
+clusters       none                                             no: the server has no Open Cluster Management
+"""  # noqa: E501 - as it is printed
+
+
+async def sully(
+    folder: Path, said: Mapping[str, Any], *arguments: str, writes: list[str] | None = None
+) -> tuple[int, str, str]:
+    """Run a command against such a server; return its code and what it said."""
+    async with serving(answering(said, writes)) as url:
+        config = folder / "kubeconfig"
+        config.write_text(
+            f"clusters: [{{name: c, cluster: {{server: '{url}'}}}}]\n"
+            "contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+        )
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "sully.cli.main", *arguments, "--kubeconfig", str(config)),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        out, err = await child.communicate()
+    return child.returncode or 0, out.decode(), err.decode()
+
+
+async def test_the_table(tmp_path: Path) -> None:
+    assert await sully(tmp_path, WITH_KINDS, "capabilities") == (0, TABLE, "")
+
+
+def test_the_guide_shows_it() -> None:
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "kubernetes.md"
+
+    assert TABLE in guide.read_text()
+
+
+async def test_for_programs(tmp_path: Path) -> None:
+    code, out, _ = await sully(tmp_path, WITH_KINDS, "capabilities", "-o", "yaml")
+
+    found = yaml.safe_load(out)
+    runs = {each["name"] for each in found["controllers"] if each["runs"]}
+    assert (code, found["version"], found["sully"]) == (0, "v1.37.0", False)
+    assert runs == {"scheduling", "expiry", "history", "patchstatus"}
+
+
+async def test_controllers_show_the_table_and_refuse_a_second_evictor(tmp_path: Path) -> None:
+    code, out, err = await sully(tmp_path, WITH_KINDS, "controllers", "--only", "eviction")
+
+    assert code == 2
+    assert out.endswith(TABLE)
+    assert "eviction must not run here: Kubernetes evicts by default since 1.36" in err
+
+
+INSTALLED = {
+    "the server evicts": (recorded(), "auto", "--evictor=server"),
+    "nobody else evicts": (made(34, devices=["v1"]), "auto", "--evictor=sully"),
+    "so it was said": (recorded(), "sully", "--evictor=sully"),
+}
+
+
+@pytest.mark.parametrize(("said", "flag", "want"), INSTALLED.values(), ids=INSTALLED.keys())
+async def test_who_evicts_decides_what_is_installed(
+    tmp_path: Path, said: Mapping[str, Any], flag: str, want: str
+) -> None:
+    code, out, _ = await sully(tmp_path, said, "install", "--dry-run", "--evictor", flag)
+
+    assert code == 0
+    assert want in out
+    assert ("name: sully:eviction" in out) == (want == "--evictor=sully")
+
+
+async def test_an_evictor_without_a_status_to_write_is_refused(tmp_path: Path) -> None:
+    old = made(34, devices=["v1"], rules="v1alpha3")
+    code, _, err = await sully(tmp_path, old, "install", "--apply", "--evictor", "sully")
+
+    assert code == 2
+    assert "--evictor sully: taint rules of v1.34.2-gke.5 have no status to report to" in err
+
+
+async def test_a_server_that_lacks_something_gets_nothing(tmp_path: Path) -> None:
+    said, writes = without_group(recorded(), "apiextensions.k8s.io"), list[str]()
+    code, out, err = await sully(tmp_path, said, "install", "--apply", writes=writes)
+
+    assert (code, out, writes) == (1, "", [])
+    assert "the server has no CustomResourceDefinition in apiextensions.k8s.io/v1" in err
+
+
+async def test_what_others_need_comes_first(tmp_path: Path) -> None:
+    writes: list[str] = []
+    code, out, _ = await sully(tmp_path, recorded(), "install", "--apply", writes=writes)
+
+    assert code == 0
+    assert {each.split()[0] for each in writes} == {"PATCH"}
+    order = [each.rpartition("/")[0].rpartition("/")[2] for each in writes]
+    assert list(dict.fromkeys(order)) == [
+        "namespaces",
+        "customresourcedefinitions",
+        "serviceaccounts",
+        "roles",
+        "rolebindings",
+        "clusterroles",
+        "clusterrolebindings",
+        "services",
+        "deployments",
+        "poddisruptionbudgets",
+    ]
+    assert out.splitlines()[-1] == (
+        "ServiceMonitor sully-controllers: left out, the server has no such kind"
+    )

@@ -1,0 +1,97 @@
+"""Completion: what the last word could become."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sully.cli.completion import SCRIPTS, candidates, kubectl
+from sully.cli.main import COMMANDS, main
+
+CASES = {
+    "commands": ([""], [*COMMANDS, "--help", "--version"]),
+    "nothing typed at all": ([], [*COMMANDS, "--help", "--version"]),
+    "the beginning of a command": (["dev"], ["devices"]),
+    "flags": (["devices", "--t"], ["--tainted"]),
+    "values of a flag": (["devices", "--output", ""], ["table", "wide", "json", "yaml"]),
+    "values of its short form": (["devices", "-o", "w"], ["wide"]),
+    "a flag whose value is free": (["devices", "--node", ""], []),
+    "a word with choices": (["evictions", "p"], ["pause"]),
+    "behind a flag with a value": (["history", "--since", "1h", ""], ["device", "rule", "pod"]),
+    "behind a flag without": (["evictions", "--watch", "re"], ["resume"]),
+    "no more words": (["evictions", "pause", "x", ""], []),
+    "shells": (["completion", ""], list(SCRIPTS)),
+    "no command": (["nope", ""], []),
+}
+
+
+@pytest.mark.parametrize(("words", "want"), CASES.values(), ids=CASES)
+def test_candidates(words: list[str], want: list[str]) -> None:
+    assert candidates(words) == want
+
+
+def test_words_with_dashes_reach_the_completer(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "complete", "--", "devices", "--"]) == 0
+
+    assert "--tainted" in capsys.readouterr().out.split()
+
+
+def test_kubectl_gets_a_directive(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-sully", "devices", "--fr"])
+
+    assert kubectl() == 0
+    assert capsys.readouterr().out == "--free\n:0\n"
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_scripts_are_right_for_their_shell(
+    shell: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["completion", shell]) == 0
+    script = tmp_path / "script"
+    script.write_text(capsys.readouterr().out)
+
+    found = shutil.which(shell)
+    if found is not None:
+        subprocess.run([found, "-n", script], check=True)
+    assert "sully completion complete --" in script.read_text()
+
+
+@pytest.mark.slow
+def test_bash_completes(tmp_path: Path) -> None:
+    (tmp_path / "sully").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m sully.cli.main "$@"\n')
+    (tmp_path / "sully").chmod(0o755)
+    typed = """
+    source <(sully completion bash)
+    COMP_WORDS=(sully evictions --w) COMP_CWORD=2
+    _sully
+    echo "${COMPREPLY[@]}"
+    """
+
+    done = subprocess.run(
+        ["bash", "-c", typed],
+        env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert done.stdout == "--watch\n"
+
+
+def test_the_program_answers_to_both_names(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for called, shown in (("/x/kubectl-sully", "kubectl sully devices"), ("/x/sully", "sully dev")):
+        monkeypatch.setattr(sys, "argv", [called])
+        with pytest.raises(SystemExit):
+            main(["devices", "--help"])
+
+        assert capsys.readouterr().out.startswith(f"usage: {shown}")

@@ -1,0 +1,71 @@
+"""Flags of `sully controllers`: what is refused, and with which exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sully.cli.main import main
+from sully.client.transport import Key
+from sully.controlling import CONTROLLERS
+from sully.remote import chosen_controllers, lease_of
+
+REFUSED = {
+    "an unknown controller": (["--only", "eviction,no"], 2, "no controller no; there are a"),
+    "an unknown gate": (["--feature-gates", "Nonsense=true"], 2, "Nonsense"),
+    "a deadline after the end": (["--renew-deadline", "20s"], 2, "shorter than the lease duration"),
+    "a lease without a namespace": (["--lease", "mine"], 2, "NAMESPACE/NAME"),
+    "no port": (["--metrics-listen", "localhost"], 2, "HOST:PORT"),
+    "no kubeconfig": (["--kubeconfig", "absent"], 1, "absent"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("flags", "code", "text"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(
+    flags: list[str],
+    code: int,
+    text: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = tmp_path / "kubeconfig"
+    config.write_text(
+        "clusters: [{name: c, cluster: {server: 'http://127.0.0.1:1'}}]\n"
+        "contexts: [{name: c, context: {cluster: c}}]\ncurrent-context: c\n"
+    )
+    given = [] if "--kubeconfig" in flags else ["--kubeconfig", str(config)]
+
+    assert main(["controllers", *given, *flags]) == code
+    assert text in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["", "15", "s", "15x", "1h 3m"])
+def test_no_times(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["controllers", f"--lease-duration={text}"])
+
+    assert ended.value.code == 2
+    assert "is no time" in capsys.readouterr().err
+
+
+def test_every_controller_can_be_chosen() -> None:
+    assert chosen_controllers(",".join(CONTROLLERS)) == frozenset(CONTROLLERS)
+    assert chosen_controllers("") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "chosen", "lease"),
+    [
+        ("", None, Key("kube-system", "sully-controllers")),
+        ("", frozenset({"b", "a"}), Key("kube-system", "sully-controllers-a-b")),
+        ("team/mine", frozenset({"a"}), Key("team", "mine")),
+    ],
+    ids=["all", "some", "named"],
+)  # fmt: skip
+def test_those_with_other_controllers_have_another_lease(
+    text: str, chosen: frozenset[str] | None, lease: Key
+) -> None:
+    assert lease_of(text, chosen) == lease

@@ -1,0 +1,93 @@
+"""`sully explain` as people and scripts see it; every kind of cause is in tests/explaining.
+
+Each file in explained/pipe and explained/terminal begins with a command about the cluster in
+explained/cluster.yaml; what follows is what it prints, to the letter.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.terminals import environment, terminal
+from sully.cli.completion import candidates
+from sully.cli.main import main
+
+EXPLAINED = Path(__file__).parent / "explained"
+CLUSTER = str(EXPLAINED / "cluster.yaml")
+
+
+def _screens(folder: str) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((EXPLAINED / folder).glob("*.txt"))}
+
+
+def _command(path: Path) -> tuple[list[str], str]:
+    first, _, rest = path.read_text().partition("\n")
+    words = shlex.split(first.removeprefix("$ sully "))
+    return [*words, "--snapshot", CLUSTER], rest
+
+
+@pytest.mark.parametrize("path", _screens("pipe").values(), ids=_screens("pipe"))
+def test_in_a_pipe(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, want = _command(path)
+
+    code = main(words)
+
+    shown = capsys.readouterr()
+    end = f"[exit {code}]\n" if code else ""
+    assert shown.out + shown.err + end == want
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", _screens("terminal").values(), ids=_screens("terminal"))
+def test_in_a_terminal(path: Path) -> None:
+    words, want = _command(path)
+
+    with terminal(*words, env=environment()) as screen:
+        code = screen.end()
+
+    assert (code, screen.shown) == (0, want)
+    assert max(len(line) for line in screen.shown.splitlines()) <= 80
+
+
+REFUSED = {
+    "a kind that cannot be explained": (["node", "n1"], 2, "what can: pod, claim, device"),
+    "no name": (["pod"], 2, "which pod? write: sully explain pod NAME"),
+    "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),
+    "several devices": (["device", "gpu-0"], 1, "2 devices are called gpu-0"),
+    "no such pod": (["pod", "x"], 1, 'there is no Pod "default/x"'),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED.values(), ids=REFUSED.keys())
+def test_refused(
+    case: tuple[list[str], int, str], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    words, want, says = case
+    twins = tmp_path / "twins.yaml"
+    twins.write_text("---\n".join(_SLICE.format(node=each) for each in ("a", "b")))
+
+    code = main(["explain", *words, "--snapshot", str(twins)])
+
+    shown = capsys.readouterr()
+    assert (code, shown.out) == (want, "")
+    assert says in shown.err
+
+
+_SLICE = """\
+apiVersion: resource.k8s.io/v1
+kind: ResourceSlice
+metadata: {{name: {node}, uid: {node}, resourceVersion: "1"}}
+spec:
+  driver: gpu.example.com
+  nodeName: {node}
+  pool: {{name: {node}, generation: 1, resourceSliceCount: 1}}
+  devices: [{{name: gpu-0}}]
+"""
+
+
+def test_shells_offer_the_kinds() -> None:
+    assert candidates(["explain", "p"]) == ["pod", "patch", "placement"]
+    assert candidates(["explain", "pod", "x", "-o", ""]) == ["table", "json", "yaml"]

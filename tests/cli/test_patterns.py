@@ -1,0 +1,103 @@
+"""Patterns for devices, and words for what objects say."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from devices import equal, exists, taint
+from sully.cli.client.calling import CommandError
+from sully.cli.client.patterns import Pattern, parse_pattern
+from sully.cli.client.words import (
+    number,
+    origin_text,
+    since,
+    taint_text,
+    toleration_text,
+    until,
+)
+from sully.domain.taints import Origin
+from sully.testing.clock import NOON
+
+PARSED = {
+    "*": Pattern("*", "*", "*"),
+    "gpu.example.com": Pattern("gpu.example.com"),
+    "gpu.example.com/node-1": Pattern("gpu.example.com", "node-1"),
+    "*/*/gpu-?": Pattern("*", "*", "gpu-?"),
+    "d/a/b/c": Pattern("d", "a/b", "c"),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), PARSED.items(), ids=PARSED)
+def test_parse(text: str, want: Pattern) -> None:
+    assert parse_pattern(text) == want
+
+
+@pytest.mark.parametrize("text", ["", "/", "a/", "/a", "a//b", "a/b/"])
+def test_what_is_no_pattern(text: str) -> None:
+    with pytest.raises(CommandError, match="DRIVER/POOL/DEVICE") as raised:
+        parse_pattern(text)
+
+    assert raised.value.code == 2
+
+
+MATCHES = {
+    "any": ("*", True),
+    "the names": ("gpu.example.com/a/b/gpu-0", True),
+    "another driver": ("nic.example.com", False),
+    "a pool with a slash": ("*/a/b/*", True),
+    "half of its name": ("*/a/*", False),
+    "a glob": ("gpu.*/a*/gpu-[0-3]", True),
+    "a glob that does not": ("*/*/gpu-[1-3]", False),
+    "case counts": ("*/*/GPU-0", False),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), MATCHES.values(), ids=MATCHES)
+def test_matches(text: str, want: bool) -> None:
+    pattern = parse_pattern(text)
+
+    assert pattern.matches("gpu.example.com", "a/b", "gpu-0") is want
+    if want:
+        assert pattern.matches_pool("gpu.example.com", "a/b")
+
+
+MEETINGS = {
+    "a selector of everything": ((None, None, None), True),
+    "of its pool": ((None, "node-1", None), True),
+    "of another pool": ((None, "node-2", None), False),
+    "of the device": (("d", "node-1", "gpu-0"), True),
+    "of another device": ((None, None, "gpu-1"), False),
+}
+
+
+@pytest.mark.parametrize(("names", "want"), MEETINGS.values(), ids=MEETINGS)
+def test_may_meet(names: tuple[str | None, str | None, str | None], want: bool) -> None:
+    assert parse_pattern("*/node-1/gpu-0").may_meet(*names) is want
+
+
+WORDS = {
+    "a taint": (taint_text(taint(key="k")), "k:NoExecute"),
+    "with a value": (taint_text(taint("NoSchedule", key="k", value="v")), "k=v:NoSchedule"),
+    "tolerates a key": (toleration_text(exists(key="k", seconds=60)), "k:NoExecute for 60s"),
+    "a value": (toleration_text(equal("v", key="k", effect="")), "k=v"),
+    "everything": (toleration_text(exists(key="", effect="")), "*"),
+    "for no time": (toleration_text(exists(key="k", seconds=0)), "k:NoExecute for 0s"),
+    "a rule": (origin_text(Origin("DeviceTaintRule", "r")), "rule/r"),
+    "a patch": (origin_text(Origin("ResourceSlicePatch", "p")), "patch/p"),
+    "a driver": (origin_text(Origin("ResourceSlice", "s")), "driver"),
+    "its slice": (origin_text(Origin("ResourceSlice", "s"), wide=True), "slice/s"),
+    "long ago": (since(NOON - timedelta(minutes=3), NOON), "3m"),
+    "in the future": (since(NOON + timedelta(minutes=3), NOON), "0s"),
+    "never": (since(None, NOON), ""),
+    "soon": (until(NOON + timedelta(seconds=90), NOON), "in 90s"),
+    "due": (until(NOON - timedelta(seconds=90), NOON), "now"),
+    "one": (number(1, "pod"), "1 pod"),
+    "none": (number(0, "pod"), "0 pods"),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), WORDS.values(), ids=WORDS)
+def test_words(text: str, want: str) -> None:
+    assert text == want

@@ -1,0 +1,107 @@
+"""Whole screens of `sully plan` on the cluster in plans/cluster.yaml, to the letter.
+
+Each .txt in plans/ begins with a command; what follows is what it prints, and `[exit N]` at the end
+if that is not 0. Those in plans/terminal/ are of 80 columns.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.terminals import environment, piped, terminal
+from sully.cli.main import main
+
+PLANS = Path(__file__).parent / "plans"
+PIPED = {path.stem: path for path in sorted(PLANS.glob("*.txt"))}
+SHOWN = {path.stem: path for path in sorted((PLANS / "terminal").glob("*.txt"))}
+
+
+def _command(path: Path) -> tuple[list[str], str]:
+    first, _, rest = path.read_text().partition("\n")
+    return [*shlex.split(first.removeprefix("$ sully ")), "--snapshot", "cluster.yaml"], rest
+
+
+def _whole(printed: str, code: int) -> str:
+    return printed + (f"[exit {code}]\n" if code else "")
+
+
+@pytest.mark.parametrize("path", PIPED.values(), ids=PIPED)
+def test_in_a_pipe(
+    path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(PLANS)
+    words, want = _command(path)
+
+    code = main(words)
+
+    shown = capsys.readouterr()
+    assert _whole(shown.out + shown.err, code) == want
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", SHOWN.values(), ids=SHOWN)
+def test_in_a_terminal(path: Path) -> None:
+    words, want = _command(path)
+
+    with terminal(*words, env=environment(), cwd=PLANS) as screen:
+        code = screen.end()
+
+    assert _whole(screen.shown, code) == want
+    assert max(len(line) for line in screen.shown.splitlines()) <= 80
+
+
+@pytest.mark.slow
+def test_a_rule_from_the_standard_input() -> None:
+    words = ("plan", "-f", "-", "--snapshot", "cluster.yaml", "-o", "json")
+    given = (PLANS / "rule.yaml").read_text()
+
+    done = piped(*words, env=environment(), given=given, cwd=PLANS)
+
+    plan = json.loads(done.stdout)
+    assert (done.returncode, plan["kind"], plan["withoutPlace"]) == (3, "Plan", 1)
+    assert [each["name"] for each in plan["departures"]] == ["web-1", "train-0"]
+    assert plan["departures"][0]["landing"]["node"] == "node-3"
+
+
+WRONG = {
+    "nothing to try": (["plan"], "say what to try"),
+    "both": (["plan", "-f", "rule.yaml", "device", "x:NoExecute"], "say what to try"),
+    "a kind without plans": (["plan", "-f", "node.yaml"], "there is no plan for a Node"),
+    "devices and clusters": (
+        ["plan", "-f", "rule.yaml", "-f", "placement.yaml"],
+        "not both at once",
+    ),
+    "no such file": (["plan", "-f", "absent.yaml"], "absent.yaml"),
+    "neither device nor cluster": (["plan", "node", "x:NoExecute"], "device or cluster"),
+    "no taint": (["plan", "device", "a/b/c"], "say which taint"),
+    "no effect": (["plan", "device", "a", "x:Never"], "there is no effect 'Never'"),
+    "no key": (["plan", "device", "a", ":NoExecute"], "has no key"),
+    "no devices": (["plan", "device", "x:NoExecute"], "say which devices"),
+    "half a pattern": (["plan", "device", "a//b", "x:NoExecute"], "DRIVER/POOL/DEVICE"),
+    "a glob that matches nothing": (["plan", "device", "z*", "x:NoExecute"], "no device matches"),
+    "an invalid key": (["plan", "device", "*", "x y:NoExecute"], "is invalid"),
+    "an unknown class": (["plan", "device", "--cel", "}", "x:NoExecute"], "is invalid"),
+    "no such cluster": (["plan", "cluster", "mars", "x:NoSelect"], 'no ManagedCluster "mars"'),
+    "a device's effect for a cluster": (["plan", "cluster", "eu-1", "x:NoExecute"], "NoSelect"),
+    "a taint that is not there": (["plan", "cluster", "eu-1", "x-"], "has no taint x"),
+    "a rule that is not there": (["plan", "-f", "rule.yaml", "--delete"], "no DeviceTaintRule"),
+}
+
+
+@pytest.mark.parametrize(("words", "text"), WRONG.values(), ids=WRONG)
+def test_wrong_words_are_told_by_name(
+    words: list[str],
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(PLANS)
+
+    code = main([*words, "--snapshot", "cluster.yaml"])
+
+    assert code in (1, 2)
+    assert text in capsys.readouterr().err

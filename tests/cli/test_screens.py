@@ -1,0 +1,88 @@
+"""Whole screens: what a command prints about the cluster in screens/cluster.yaml, to the letter.
+
+Each file in screens/pipe and screens/terminal begins with a command; what follows is what it
+prints, and `[exit N]` at the end if it fails. Files in screens/terminal are of 80 columns.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.terminals import environment, piped, terminal
+from sully.cli.main import main
+
+SCREENS = Path(__file__).parent / "screens"
+CLUSTER = str(SCREENS / "cluster.yaml")
+
+
+def _screens(folder: str) -> dict[str, Path]:
+    return {path.stem: path for path in sorted((SCREENS / folder).glob("*.txt"))}
+
+
+def _command(path: Path) -> tuple[list[str], str]:
+    first, _, rest = path.read_text().partition("\n")
+    words = shlex.split(first.removeprefix("$ sully "))
+    return [*words, "--snapshot", CLUSTER], rest
+
+
+def _whole(printed: str, code: int) -> str:
+    return printed + (f"[exit {code}]\n" if code else "")
+
+
+@pytest.mark.parametrize("path", _screens("pipe").values(), ids=_screens("pipe"))
+def test_in_a_pipe(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words, want = _command(path)
+
+    code = main(words)
+
+    shown = capsys.readouterr()
+    assert _whole(shown.out + shown.err, code) == want
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", _screens("terminal").values(), ids=_screens("terminal"))
+def test_in_a_terminal(path: Path) -> None:
+    words, want = _command(path)
+    coloured = "colour" in path.stem
+
+    with terminal(*words, env=environment(NO_COLOR="" if coloured else "1")) as screen:
+        code = screen.end()
+
+    assert _whole(screen.shown.replace("\x1b", "ESC"), code) == want
+    if not coloured:
+        assert max(len(line) for line in screen.shown.splitlines()) <= 80
+
+
+@pytest.mark.slow
+def test_a_file_from_the_standard_input() -> None:
+    want = (SCREENS / "pipe" / "devices.txt").read_text().partition("\n")[2]
+
+    done = piped("devices", "--snapshot", "-", env=environment(), given=Path(CLUSTER).read_text())
+
+    assert (done.returncode, done.stdout) == (0, want)
+
+
+REFUSED = {
+    "no such file": (["devices", "--snapshot", "absent"], "absent"),
+    "no objects": (["devices", "--snapshot", "/dev/null"], "no object of a kind that counts"),
+    "a watch of a file": (["devices", "--watch", "--snapshot", CLUSTER], "needs a server"),
+    "a pause in a file": (["evictions", "pause", "x", "--snapshot", CLUSTER], "needs a server"),
+    "pause without a rule": (["evictions", "pause", "--snapshot", CLUSTER], "which rule?"),
+    "history without a name": (["history", "pod", "--snapshot", CLUSTER], "which pod?"),
+    "half a pattern": (["devices", "a//b", "--snapshot", CLUSTER], "DRIVER/POOL/DEVICE"),
+    "an unknown class": (["devices", "--class", "x", "--snapshot", CLUSTER], 'DeviceClass "x"'),
+    "no kubeconfig": (["devices", "--kubeconfig", "absent"], "absent: there is no such"),
+}
+
+
+@pytest.mark.parametrize(("words", "text"), REFUSED.values(), ids=REFUSED)
+def test_what_is_refused(words: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(words)
+
+    said = capsys.readouterr().err
+    assert code in (1, 2)
+    assert said.startswith(f"sully {words[0]}: ")
+    assert text in said

@@ -1,0 +1,134 @@
+"""Tables: whole cells in a pipe, lines that fit in a terminal."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+
+import pytest
+
+from sully.cli.client.tables import Cell, Column, Look, Table, broken, look_of
+
+NAME, COUNT, TEXT = Column("NAME"), Column("COUNT", right=True), Column("TEXT", shrinks=1)
+PIPE = Look()
+LONG = "a text of several words"
+
+
+@dataclass(frozen=True)
+class Case:
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell | str, ...], ...]
+    want: tuple[str, ...]
+    look: Look = PIPE
+
+
+CASES = {
+    "numbers stand at the right": Case(
+        (NAME, COUNT),
+        (("a", "1"), ("bcdefg", "1000")),
+        ("NAME    COUNT", "a           1", "bcdefg   1000"),
+    ),
+    "no spaces at the end": Case(
+        (NAME, TEXT), (("a", "b"), ("c", "")), ("NAME  TEXT", "a     b", "c")
+    ),
+    "no rows": Case((NAME, TEXT), (), ("NAME  TEXT",)),
+    "whole in a pipe": Case((NAME, TEXT), (("a", LONG),), ("NAME  TEXT", f"a     {LONG}")),
+    "broken at spaces": Case(
+        (NAME, TEXT),
+        (("a", LONG),),
+        ("NAME  TEXT", "a     a text of several", "      words"),
+        Look(25),
+    ),
+    "what fits is not broken": Case(
+        (NAME, TEXT), (("a", LONG),), ("NAME  TEXT", f"a     {LONG}"), Look(6 + len(LONG))
+    ),
+    "what is said twice goes first": Case(
+        (NAME, Column("AGAIN", drops=True), TEXT),
+        (("name-1", "name-1", LONG),),
+        ("NAME    TEXT", f"name-1  {LONG}"),
+        Look(8 + len(LONG)),
+    ),
+    "a list where nothing else helps": Case(
+        (NAME, Column("A LONG TITLE"), TEXT),
+        (("name-1", "b", LONG),),
+        (
+            "name-1",
+            "  A LONG TITLE  b",
+            "  TEXT          a text of",
+            "                several words",
+        ),
+        Look(30),
+    ),
+    "colours end before the gap": Case(
+        (NAME, TEXT),
+        ((Cell("a", "red"), "b"),),
+        ("\x1b[1mNAME\x1b[0m  \x1b[1mTEXT\x1b[0m", "\x1b[31ma   \x1b[0m  b"),
+        Look(80, colour=True),
+    ),
+    "at least so wide": Case(
+        (Column("NAME", least=8), TEXT), (("a", "b"),), ("NAME      TEXT", "a         b")
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_lines(case: Case) -> None:
+    assert tuple(Table(case.columns, case.look).lines(case.rows)) == case.want
+
+
+def test_rows_that_come_later_stand_in_the_same_columns() -> None:
+    table, out = Table((NAME, TEXT), Look()), io.StringIO()
+
+    table.show([("long-name", "x")], out)
+    table.add([("a", "b")], out)
+
+    assert out.getvalue() == "NAME       TEXT\nlong-name  x\na          b\n"
+
+
+def test_a_table_that_grows_takes_the_whole_line() -> None:
+    growing, other = Table((NAME, TEXT, TEXT), Look(30), grows=True), Table((NAME,), grows=True)
+
+    assert list(growing.lines([("a", "b", "c")])) == [
+        "NAME  TEXT         TEXT",
+        "a     b            c",
+    ]
+    assert list(growing.more([("a", "one two three", "c")])) == [
+        "a     one two      c",
+        "      three",
+    ]
+    assert list(other.lines([("a",)])) == ["NAME", "a"]
+
+
+BROKEN = {
+    "short": ("abc", ["abc"]),
+    "nothing": ("", [""]),
+    "words": ("abc def ghi", ["abc def", "ghi"]),
+    "a path": ("driver/pool/device", ["driver/", "pool/", "device"]),
+    "a taint": ("key:NoExecute", ["key:", "NoExecut", "e"]),
+    "no separator": ("abcdefghijkl", ["abcdefgh", "ijkl"]),
+    "behind a word": ("ab driver/pool", ["ab", "driver/", "pool"]),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), BROKEN.values(), ids=BROKEN)
+def test_broken(text: str, want: list[str]) -> None:
+    assert broken(text, 8) == want
+
+
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+LOOKS = {
+    "a pipe": (io.StringIO(), {"COLUMNS": "40", "TERM": "xterm"}, Look()),
+    "a terminal": (Screen(), {"COLUMNS": "132", "TERM": "xterm"}, Look(132, colour=True)),
+    "no colour": (Screen(), {"COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "1"}, Look(80)),
+    "dumb": (Screen(), {"COLUMNS": "80", "TERM": "dumb"}, Look(80)),
+    "a width that is none": (Screen(), {"COLUMNS": "x", "NO_COLOR": "1"}, Look(80)),
+}
+
+
+@pytest.mark.parametrize(("stream", "env", "want"), LOOKS.values(), ids=LOOKS)
+def test_look(stream: io.StringIO, env: dict[str, str], want: Look) -> None:
+    assert look_of(stream, env) == want

@@ -1,0 +1,315 @@
+"""`sully taint` and `sully untaint` against a running `sully up`: questions, progress, Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.terminals import environment, piped, terminal
+from sully.client.http import HttpTransport
+from sully.client.kubeconfig import find_access
+from sully.client.options import WatchOptions
+from sully.client.transport import Kind
+from sully.controllers.workloads import REPLICA_SETS
+from sully.domain.hollow.fleet import DRIVER, name_of
+from sully.testing.cluster import process
+from sully.views import fleetkinds, kinds
+from sully.views.snapshotkinds import TEMPLATES
+
+pytestmark = [pytest.mark.slow, pytest.mark.e2e]
+Obj = dict[str, Any]
+PODS: Kind[Obj] = Kind("", "v1", "pods", "Pod", dict)
+ACCOUNTS: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
+NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
+SETS: Kind[Obj] = REPLICA_SETS.read_as(dict)
+RULES: Kind[Obj] = kinds.RULES.read_as(dict)
+CLUSTERS: Kind[Obj] = fleetkinds.CLUSTERS.read_as(dict)
+NODES = 4
+KEY = "example.com/hot"
+FIRST, LAST = f"{DRIVER}/{name_of(0)}", f"{DRIVER}/{name_of(NODES - 1)}"
+
+
+@dataclass(frozen=True)
+class Server:
+    """A running control plane, and what a test wants to know of it."""
+
+    kubeconfig: Path
+
+    @property
+    def env(self) -> dict[str, str]:
+        return environment(self.kubeconfig)
+
+    def sully(self, *words: str, given: str | None = None) -> Any:
+        return piped(*words, env=self.env, given=given)
+
+    def ask(self, work: Callable[[HttpTransport], Awaitable[Any]]) -> Any:
+        async def run() -> Any:
+            async with HttpTransport(find_access(str(self.kubeconfig), "")) as transport:
+                return await work(transport)
+
+        return asyncio.run(run())
+
+    def rules(self) -> dict[str, Obj]:
+        async def work(transport: HttpTransport) -> Any:
+            return (await transport.list(RULES)).items
+
+        return {each["metadata"]["name"]: each for each in self.ask(work)}
+
+
+async def until(
+    transport: HttpTransport, kind: Kind[Obj], done: Callable[[list[Obj]], bool]
+) -> None:
+    """Follow a collection until it is as wanted."""
+    found: dict[str, Obj] = {}
+    async for event in transport.watch(kind, "a" if kind.namespaced else "", WatchOptions()):
+        if event.object is None:
+            continue
+        name = event.object["metadata"]["name"]
+        found[name] = event.object
+        if event.type == "DELETED":
+            del found[name]
+        if done(list(found.values())):
+            return
+
+
+def are_running(number: int) -> Callable[[list[Obj]], bool]:
+    return lambda pods: sum(x["status"].get("phase") == "Running" for x in pods) == number
+
+
+async def make(transport: HttpTransport, name: str, replicas: int, node: str, **more: Any) -> None:
+    exactly = {"deviceClassName": DRIVER, **more}
+    wanted = {"devices": {"requests": [{"name": "r", "exactly": exactly}]}}
+    metadata = {"namespace": "a", "name": name}
+    await transport.create(
+        TEMPLATES.read_as(dict), {"metadata": metadata, "spec": {"spec": wanted}}
+    )
+    labels = {"app": name}
+    spec = {
+        "nodeSelector": {"kubernetes.io/hostname": node} if node else {},
+        "containers": [{"name": "c", "image": "example.com/x:1"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}],
+    }
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    body = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    await transport.create(SETS, {"metadata": metadata, "spec": body})
+
+
+async def fill(transport: HttpTransport) -> None:
+    await transport.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await until(transport, ACCOUNTS, bool)
+    # The patient ones stay where they are for an hour, so that a test can look at them leaving.
+    patient = {"key": KEY, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3600}
+    await make(transport, "patient", 1, name_of(NODES - 1), tolerations=[patient])
+    await make(transport, "web", 3, "")
+    await until(transport, PODS, are_running(4))
+    cluster = {"metadata": {"name": "eu-1"}, "spec": {"hubAcceptsClient": True}}
+    await transport.create(CLUSTERS, cluster)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with process(
+        "--store", "memory", "--hollow-nodes", str(NODES), "--devices-per-node", "8"
+    ) as up:
+        found = Server(up.kubeconfig)
+        found.ask(fill)
+        yield found
+
+
+@pytest.fixture(autouse=True)
+def _no_rules_are_left(server: Server) -> Iterator[None]:
+    yield
+
+    async def clear(transport: HttpTransport) -> None:
+        await transport.delete_collection(RULES)
+        await until(transport, PODS, are_running(4))
+
+    server.ask(clear)
+
+
+def test_the_plan_a_question_and_progress(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}=fan:NoExecute", "--name", "hot")
+    with terminal(*words, "--reason", "fan broken", "--for", "2h", env=server.env) as screen:
+        screen.wait_for("1 device of 32 would change")
+        screen.wait_for("Go on? [y/N] ")
+        screen.type("y\n")
+        screen.wait_for("devicetaintrule hot created")
+        screen.wait_for("evicted.")
+        assert screen.end() == 0
+
+    rule = server.rules()["hot"]
+    assert rule["spec"]["deviceSelector"] == {
+        "driver": DRIVER,
+        "pool": name_of(0),
+        "device": "gpu-0",
+    }
+    taint = {name: rule["spec"]["taint"][name] for name in ("key", "value", "effect")}
+    assert taint == {"key": KEY, "value": "fan", "effect": "NoExecute"}
+    assert rule["spec"]["taint"]["description"] == "fan broken"
+    assert rule["spec"]["taint"]["evictionsPerSecond"] == 10
+    assert "sully.dev/expires-at" in rule["metadata"]["annotations"]
+
+
+@pytest.mark.parametrize("answer", ["n", "", "yes please"])
+def test_a_no_changes_nothing(server: Server, answer: str) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
+    with terminal(*words, env=server.env) as screen:
+        screen.wait_for("Go on? [y/N] ")
+        screen.type(answer + "\n")
+        screen.wait_for("Nothing was changed.")
+        assert screen.end() == 1
+
+    assert not server.rules()
+
+
+def test_much_has_to_be_typed(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--no-wait")
+    with terminal(*words, env=server.env) as screen:
+        screen.wait_for("8 devices of 32 would change")
+        screen.wait_for("Type the number of ")
+        screen.type("y\n")
+        screen.wait_for("Nothing was changed.")
+        assert screen.end() == 1
+    assert not server.rules()
+
+    with terminal(*words, env=server.env) as screen:
+        screen.wait_for("Type the number of ")
+        screen.wait_for("(")
+        screen.wait_for(") to go on: ")
+        number = screen.shown.rpartition("(")[2].partition(")")[0]
+        screen.type(number + "\n")
+        screen.wait_for("created")
+        assert screen.end() == 0
+    assert len(server.rules()) == 1
+
+
+def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
+    with terminal(
+        "taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", env=server.env
+    ) as screen:
+        screen.wait_for("Go on? [y/N] ")
+        screen.interrupt()
+        assert screen.end() == 130
+
+    assert not server.rules()
+
+
+def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
+    # The patient pod was the first on its node, and stays for an hour.
+    words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
+    with terminal(*words, env=server.env) as screen:
+        screen.wait_for("devicetaintrule slow created")
+        screen.wait_for("pods left")
+        screen.interrupt()
+        screen.wait_for("The rule slow stays")
+        screen.wait_for("sully evictions pause slow")
+        screen.wait_for("sully evictions resume slow")
+        assert screen.end() == 130
+
+    assert "slow" in server.rules()
+
+
+def test_what_comes_back_for_ever_is_not_waited_for(server: Server) -> None:
+    # On all devices of its node: the patient one cannot go elsewhere, and tolerates it again.
+    done = server.sully("taint", "device", f"{LAST}/*", f"{KEY}:NoExecute", "--yes")
+
+    assert done.returncode == 0
+    assert "has to leave again at once" in done.stdout
+    assert "no end to wait for" in done.stderr
+
+
+def test_without_a_terminal_it_is_refused(server: Server) -> None:
+    done = server.sully("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
+
+    assert done.returncode == 2
+    assert "--yes goes on without a question" in done.stderr
+    assert not server.rules()
+
+
+def test_a_dry_run_shows_the_plan_only(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--dry-run", "-o", "json")
+    done = server.sully(*words)
+
+    assert done.returncode == 0
+    assert json.loads(done.stdout)["devicesKnown"] == 32
+    assert not server.rules()
+
+
+def test_nobody_is_asked_about_what_evicts_nobody(server: Server) -> None:
+    done = server.sully("taint", "device", f"{FIRST}/*", f"{KEY}:NoSchedule", "--name", "calm")
+
+    assert (done.returncode, done.stdout) == (0, "devicetaintrule calm created\n")
+    assert "evictionsPerSecond" not in server.rules()["calm"]["spec"]["taint"]
+
+
+def test_a_second_time_needs_overwrite(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/*", f"{KEY}=a:NoSchedule")
+    assert server.sully(*words).returncode == 0
+
+    again = server.sully(*words)
+    changed = server.sully("taint", "device", f"{FIRST}/*", f"{KEY}=b:NoSchedule", "--overwrite")
+
+    assert (again.returncode, changed.returncode) == (1, 0)
+    assert "--overwrite changes it" in again.stderr
+    (rule,) = server.rules().values()
+    assert rule["spec"]["taint"]["value"] == "b"
+
+
+def test_a_glob_is_a_rule_for_each_device(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-[01]", f"{KEY}:NoSchedule", "--name", "rack")
+    assert server.sully(*words).returncode == 0
+
+    found = server.rules().values()
+    assert sorted(x["spec"]["deviceSelector"]["device"] for x in found) == ["gpu-0", "gpu-1"]
+    assert {x["metadata"]["labels"]["sully.dev/taint"] for x in found} == {"rack"}
+
+    done = server.sully("untaint", "device", f"{FIRST}/*", KEY)
+    assert (done.returncode, done.stdout.count("deleted")) == (0, 2)
+    assert not server.rules()
+
+
+def test_one_device_cannot_leave_a_wider_rule(server: Server) -> None:
+    server.sully("taint", "device", f"{FIRST}/*", f"{KEY}:NoSchedule", "--name", "wide")
+
+    done = server.sully("untaint", "device", f"{FIRST}/gpu-0", KEY)
+
+    assert done.returncode == 1
+    assert "DeviceTaintRule wide, which is for other devices as well" in done.stderr
+    assert "wide" in server.rules()
+
+
+def test_class_and_expression_are_criteria(server: Server) -> None:
+    expression = f'"{DRIVER}" == device.driver'
+    words = ("taint", "device", "--class", DRIVER, "--cel", expression, f"{KEY}:NoSchedule")
+    assert server.sully(*words).returncode == 0
+
+    (rule,) = server.rules().values()
+    assert rule["spec"]["deviceSelector"] == {
+        "deviceClassName": DRIVER,
+        "selectors": [{"cel": {"expression": expression}}],
+    }
+
+
+def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
+    def taints() -> list[str]:
+        async def work(transport: HttpTransport) -> Any:
+            return (await transport.list(CLUSTERS)).items
+
+        (cluster,) = server.ask(work)
+        found = cluster["spec"].get("taints", ())
+        return [each["key"] for each in found if each["key"] == "maintenance"]
+
+    refused = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect")
+    assert (refused.returncode, taints()) == (2, [])
+
+    done = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
+    assert (done.returncode, taints()) == (0, ["maintenance"])
+
+    done = server.sully("untaint", "cluster", "eu-1", "maintenance")
+    assert (done.returncode, done.stdout, taints()) == (0, "managedcluster eu-1 untainted\n", [])

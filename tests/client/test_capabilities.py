@@ -1,0 +1,191 @@
+"""Servers of several versions say what they are; what Sully runs and refuses there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from client.foreign import Foreign, connected
+from servers import (
+    OLD_SELECTOR,
+    answering,
+    made,
+    recorded,
+    with_kinds,
+    without_schemas,
+)
+from sully.client.capabilities import Moved, ask, relocated
+from sully.client.discovery import Served, discover
+from sully.client.http import HttpTransport
+from sully.client.kubeconfig import load_kubeconfig
+from sully.client.options import WriteOptions
+from sully.client.transport import Key
+from sully.controlling import CONTROLLERS
+from sully.domain.capabilities.duties import chosen, duties, evictor, moves
+from sully.domain.capabilities.fitting import refused_fields
+from sully.domain.capabilities.offers import offer
+from sully.testing.cluster import in_process
+from sully.views.kinds import PATCHES, PODS, RULES
+
+OURS = ("resourceslicepatches", "evictionrecords", "taintrecords")
+HUB = "cluster.open-cluster-management.io"
+RULE: dict[str, Any] = {
+    "kind": "DeviceTaintRule",
+    "metadata": {"name": "r", "annotations": {"sully.dev/paused": "lunch"}},
+    "spec": {
+        "deviceSelector": {
+            "deviceClassName": "gpu",
+            "selectors": [{"cel": {"expression": "true"}}],
+        },
+        "taint": {"key": "k", "effect": "NoExecute", "evictionsPerSecond": 3, "description": "x"},
+    },
+}
+CLASS, CEL, RATE, WORDS, PAUSE = (
+    "spec.deviceSelector.deviceClassName",
+    "spec.deviceSelector.selectors",
+    "spec.taint.evictionsPerSecond",
+    "spec.taint.description",
+    "metadata.annotations[sully.dev/paused]",
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    server: Mapping[str, Any]
+    runs: set[str]
+    refuses: set[str]
+    rules: str = ""
+    evicts: bool = False
+
+
+EVERYTHING = {CLASS, CEL, RATE, WORDS, PAUSE}
+CASES = {
+    "1.33 as it comes": Case(made(33), set(), {"kind"}, evicts=True),
+    "1.33 with beta devices and rules": Case(
+        made(33, devices=["v1beta1"], rules="v1alpha3", selector=OLD_SELECTOR),
+        set(),
+        {RATE, WORDS, PAUSE},
+        rules="v1alpha3",
+    ),
+    "1.33 with the second beta and rules": Case(
+        made(33, devices=["v1beta2", "v1beta1"], rules="v1alpha3", selector=OLD_SELECTOR),
+        {"scheduling", "expiry"},
+        {RATE, WORDS, PAUSE},
+        rules="v1alpha3",
+    ),
+    "1.34 as it comes": Case(
+        made(34, devices=["v1"]), {"scheduling", "eviction"}, {"kind"}, evicts=True
+    ),
+    "1.34 with taints switched on": Case(
+        made(34, devices=["v1"], role=True), {"scheduling"}, {"kind"}
+    ),
+    "1.34 with rules": Case(
+        made(34, devices=["v1"], rules="v1alpha3", selector=OLD_SELECTOR, role=True),
+        {"scheduling", "expiry"},
+        {RATE, WORDS, PAUSE},
+        rules="v1alpha3",
+    ),
+    "1.35 with rules": Case(
+        made(35, devices=["v1"], rules="v1alpha3", status=True, role=True),
+        {"scheduling", "expiry"},
+        EVERYTHING,
+        rules="v1alpha3",
+    ),
+    "1.36 as it comes": Case(made(36, devices=["v1"], role=True), {"scheduling"}, {"kind"}),
+    "1.36 whose roles we may not see": Case(made(36, devices=["v1"]), {"scheduling"}, {"kind"}),
+    "1.36 with rules": Case(
+        made(36, devices=["v1", "v1beta2"], rules="v1beta2", status=True, role=True),
+        {"scheduling", "expiry"},
+        EVERYTHING,
+        rules="v1beta2",
+    ),
+    "1.37": Case(recorded(), {"scheduling", "expiry"}, EVERYTHING, rules="v1"),
+    "1.37 without schemas": Case(
+        without_schemas(recorded()), {"scheduling", "expiry"}, EVERYTHING, rules="v1"
+    ),
+    "1.37 with our kinds": Case(
+        with_kinds(recorded(), "sully.dev", "v1alpha1", *OURS),
+        {"scheduling", "expiry", "history", "patchstatus"},
+        EVERYTHING,
+        rules="v1",
+    ),
+    "1.37 that is a hub": Case(
+        with_kinds(recorded(), HUB, "v1", "managedclusters", "placements"),
+        {"scheduling", "expiry"},
+        EVERYTHING,
+        rules="v1",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+async def test_what_runs_and_what_is_refused(case: Case) -> None:
+    async with connected(answering(case.server)) as http:
+        found = offer(await ask(http))
+
+    evicts = evictor(found).sully
+    assert chosen(duties(found, CONTROLLERS), None) == case.runs
+    assert (found.rules, evicts, found.own) == (case.rules, case.evicts, False)
+    refused = refused_fields(found, RULE, sully_evicts=evicts)
+    assert {each.field for each in refused} == case.refuses
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
+async def test_our_own_server_gets_everything(strict: bool) -> None:
+    async with in_process(strict_compat=strict) as plane:
+        access = load_kubeconfig([plane.kubeconfig], required=True).access()
+        async with HttpTransport(access) as http:
+            found = offer(await ask(http))
+
+    assert chosen(duties(found, CONTROLLERS), None) == CONTROLLERS.keys()
+    assert (found.own, found.devices, found.rules, found.rule_status) == (True, "v1", "v1", True)
+    assert moves(found) == {}
+    assert refused_fields(found, RULE, sully_evicts=evictor(found).sully) == ()
+
+
+OLD = made(36, devices=["v1"], rules="v1beta2", status=True)
+
+
+async def test_kinds_are_spoken_to_where_they_are() -> None:
+    async with connected(answering(with_kinds(OLD, "sully.dev", "v1alpha1", *OURS))) as http:
+        served = await discover(http)
+        moved = moves(offer(await ask(http, served)))
+    seen = Foreign([{"metadata": {"name": "a"}}])
+    async with connected(seen) as http:
+        transport = Moved(http, moved)
+        await transport.get(PATCHES.read_as(dict), Key("", "a"))
+        await transport.create(PATCHES.read_as(dict), {"metadata": {"name": "a"}})
+        body = {"metadata": {"name": "a"}}
+        await transport.apply(RULES.read_as(dict), body, WriteOptions(field_manager="m"), "status")
+        await transport.delete(RULES, Key("", "a"))
+        await transport.get(PODS.read_as(dict), Key("n", "a"))
+
+    patches = "/apis/sully.dev/v1alpha1/resourceslicepatches"
+    rules = "/apis/resource.k8s.io/v1beta2/devicetaintrules"
+    assert [each.line.partition("?")[0] for each in seen.requests] == [
+        f"GET {patches}/a",
+        f"POST {patches}",
+        f"PATCH {rules}/a/status",
+        f"DELETE {rules}/a",
+        "GET /api/v1/namespaces/n/pods/a",
+    ]
+    assert seen.requests[1].body["apiVersion"] == "sully.dev/v1alpha1"
+    assert seen.requests[2].body["apiVersion"] == "resource.k8s.io/v1beta2"
+
+
+def test_what_is_elsewhere_is_shown_where_it_is_asked_for() -> None:
+    there = Served("sully.dev", ("v1alpha1",), "resourceslicepatches", "P", False, frozenset())
+    other = Served("", ("v1",), "pods", "Pod", True, frozenset())
+    at = {("resource.k8s.io", "resourceslicepatches"): ("sully.dev", "v1alpha1")}
+
+    shown = relocated((there, other), at)
+
+    assert [(each.group, each.plural) for each in shown] == [
+        ("sully.dev", "resourceslicepatches"),
+        ("", "pods"),
+        ("resource.k8s.io", "resourceslicepatches"),
+    ]
+    assert PATCHES.version in shown[-1].versions

@@ -1,0 +1,61 @@
+"""What a server offers, asked by HTTP, is what its scheme says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from client.foreign import connected
+from sully.client.discovery import Served, discover, of_scheme
+from sully.client.http import HttpTransport
+from sully.client.kubeconfig import load_kubeconfig
+from sully.client.transport import UnreadableError
+from sully.controllers.garbagecollection.owners import collected_kinds
+from sully.controllers.namespaces.content import namespaced_kinds
+from sully.testing.cluster import in_process
+
+
+def by_name(served: tuple[Served, ...]) -> dict[tuple[str, str], Any]:
+    return {
+        (each.group, each.plural): (
+            each.kind,
+            each.versions,
+            each.namespaced,
+            each.verbs,
+            each.alias,
+        )
+        for each in served
+    }
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
+async def test_the_embedded_server_says_what_it_has(strict: bool) -> None:
+    async with in_process(strict_compat=strict) as plane:
+        access = load_kubeconfig([plane.kubeconfig], required=True).access()
+        async with HttpTransport(access) as http:
+            asked = await discover(http)
+        known = of_scheme(plane.api.scheme)
+
+    assert by_name(asked) == by_name(known)
+    assert set(collected_kinds(asked).all) == set(collected_kinds(known).all)
+    assert set(namespaced_kinds(asked)) == set(namespaced_kinds(known))
+
+
+async def test_a_server_that_is_too_old_is_named() -> None:
+    async def old(_: web.Request) -> web.Response:
+        return web.json_response({"kind": "APIVersions", "versions": ["v1"]})
+
+    async with connected(old) as http:
+        with pytest.raises(UnreadableError, match="too old to say what it offers"):
+            await discover(http)
+
+
+async def test_what_is_no_document_is_named() -> None:
+    async def page(_: web.Request) -> web.Response:
+        return web.Response(text="<html>", content_type="application/json")
+
+    async with connected(page) as http:
+        with pytest.raises(UnreadableError, match="/api: the answer is no JSON"):
+            await discover(http)

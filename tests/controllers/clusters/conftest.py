@@ -1,0 +1,9 @@
+import pytest
+
+from controllers.clusters.hubbing import HubWorld
+
+
+@pytest.fixture(params=[False, True], ids=["sully", "reference"])
+def hub(request: pytest.FixtureRequest) -> HubWorld:
+    """Return a fresh hub, once as usual and once as the reference."""
+    return HubWorld(strict=request.param)

@@ -1,0 +1,176 @@
+"""A world that is a hub: its controllers run, and a test plays administrators and agents."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+from controllers.world import NAMESPACES, Obj, World
+from sully.api import build_scheme
+from sully.client.events import EVENTS, EventRecorder
+from sully.client.transport import Key, Kind, Transport
+from sully.controllers.clusters.kinds import POLICIES
+from sully.controllers.clusters.wiring import add_hub
+from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
+from sully.controllers.manager import Manager
+from sully.machinery.errors import NotFound
+from sully.machinery.timestamps import format_micro_time, format_time
+from sully.runtime.ids import Ids
+from sully.server.api import Api, Chance
+from sully.store.memory import MemoryStore
+from sully.testing.clock import FakeClock
+from sully.views import fleetkinds
+
+CLUSTERS: Kind[Obj] = fleetkinds.CLUSTERS.read_as(dict)
+SETS: Kind[Obj] = fleetkinds.SETS.read_as(dict)
+BINDINGS: Kind[Obj] = fleetkinds.BINDINGS.read_as(dict)
+POLICY: Kind[Obj] = POLICIES.read_as(dict)
+LEASES: Kind[Obj] = CLUSTER_LEASES.read_as(dict)
+
+AVAILABLE = "ManagedClusterConditionAvailable"
+ACCEPTED = "HubAcceptedManagedCluster"
+CLOCK = "ManagedClusterConditionClockSynced"
+UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
+UNAVAILABLE = "cluster.open-cluster-management.io/unavailable"
+REFERENCE = build_scheme(reference=True)
+
+
+class HubWorld(World):
+    """A server with the hub's controllers on it."""
+
+    def __init__(self, *, strict: bool = False) -> None:
+        super().__init__()
+        self.strict = strict
+        if strict:
+            self.clock, self.store, chance = FakeClock(), MemoryStore(), random.Random(1)
+            self.api = Api(
+                scheme=REFERENCE,
+                store=self.store,
+                chance=Chance(self.clock, Ids(chance), chance),
+                strict_compat=True,
+            )
+            self.admin = self.transport("admin")
+
+    @asynccontextmanager
+    async def hub(self) -> AsyncIterator[None]:
+        """Run the hub's controllers as long as the block lasts."""
+        manager = Manager(self.transport("informers"), clock=self.clock)
+
+        def acting(name: str) -> tuple[Transport, EventRecorder]:
+            recorder = EventRecorder(self.transport(name), name, clock=self.clock)
+            manager.alongside(recorder.run)
+            return self.transport(name), recorder
+
+        add_hub(
+            manager,
+            acting=acting,
+            access=self.transport,
+            clock=self.clock,
+            policies=not self.strict,
+        )
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(manager.run())
+            try:
+                await self.calm()
+                yield
+            finally:
+                manager.stop()
+
+    async def calm(self) -> None:
+        """Let everyone work; a moment passes, because who was overtaken waits that long."""
+        await self.pass_time(0.5, step=0.02)
+
+    async def until(self, moment: Any) -> None:
+        """Let time pass up to a moment, exactly."""
+        await self.settle()
+        self.clock.advance((moment - self.clock.now()).total_seconds())
+        await self.settle()
+
+    # -- what administrators do --------------------------------------------------------------------
+
+    async def register(self, name: str, *, accepted: bool = True, **more: Any) -> Obj:
+        metadata: Obj = {"name": name} | more.pop("metadata", {})
+        spec = {"hubAcceptsClient": accepted} | more
+        made = await self.admin.create(CLUSTERS, {"metadata": metadata, "spec": spec})
+        await self.calm()
+        return made
+
+    async def change(self, name: str, **spec: Any) -> None:
+        await self.admin.patch(CLUSTERS, Key("", name), {"spec": spec})
+        await self.calm()
+
+    async def annotate(self, name: str, **annotations: Any) -> None:
+        patch = {"metadata": {"annotations": annotations}}
+        await self.admin.patch(CLUSTERS, Key("", name), patch)
+        await self.calm()
+
+    # -- what agents do ----------------------------------------------------------------------------
+
+    async def report(self, name: str, status: str, type_: str = AVAILABLE) -> None:
+        found = await self.cluster(name)
+        others = [c for c in found.get("status", {}).get("conditions", []) if c["type"] != type_]
+        news = {
+            "type": type_,
+            "status": status,
+            "reason": "Test",
+            "message": "",
+            "lastTransitionTime": format_time(self.clock.now()),
+        }
+        patch = {"status": {"conditions": [*others, news]}}
+        await self.admin.patch(CLUSTERS, Key("", name), patch, subresource="status")
+        await self.calm()
+
+    async def renew(self, name: str, ahead: float = 0) -> Any:
+        """Renew a lease, as an agent whose clock is ahead of ours; return the time it says."""
+        moment = self.clock.now() + timedelta(seconds=ahead)
+        patch = {"spec": {"renewTime": format_micro_time(moment)}}
+        await self.admin.patch(LEASES, Key(name, CLUSTER_LEASE), patch)
+        await self.settle()
+        return moment
+
+    # -- what is there -----------------------------------------------------------------------------
+
+    async def cluster(self, name: str) -> Obj:
+        return await self.admin.get(CLUSTERS, Key("", name))
+
+    async def condition(self, name: str, type_: str) -> tuple[str, str, str] | None:
+        found = await self.cluster(name)
+        for each in found.get("status", {}).get("conditions", []):
+            if each["type"] == type_:
+                return each["status"], each["reason"], each["message"]
+        return None
+
+    async def status(self, name: str, type_: str = AVAILABLE) -> str:
+        found = await self.condition(name, type_)
+        return found[0] if found else ""
+
+    async def taints(self, name: str) -> list[str]:
+        found = await self.cluster(name)
+        return [
+            each["key"] + (f"={each['value']}" if each.get("value") else "") + f":{each['effect']}"
+            for each in found["spec"].get("taints") or ()
+        ]
+
+    async def there(self, kind: Kind[Obj], namespace: str, name: str) -> Obj | None:
+        try:
+            return await self.admin.get(kind, Key(namespace, name))
+        except NotFound:
+            return None
+
+    async def said(self, namespace: str, reason: str) -> list[Obj]:
+        page = await self.admin.list(EVENTS, namespace)
+        return [each for each in page.items if each["reason"] == reason]
+
+
+async def joined(world: HubWorld, name: str = "c1", **more: Any) -> None:
+    """Register a cluster whose agent renewed its lease and says that all is well."""
+    await world.register(name, **more)
+    await world.renew(name)
+    await world.report(name, "True")
+
+
+__all__ = ["NAMESPACES", "HubWorld", "joined"]

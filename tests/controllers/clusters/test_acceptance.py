@@ -1,0 +1,151 @@
+"""Clusters are let in, turned away and cleaned up."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.clusters.hubbing import ACCEPTED, CLUSTERS, NAMESPACES, HubWorld
+from controllers.world import Obj
+from sully.client.transport import Key
+from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, ROLES
+from sully.domain.clusterhub import FINALIZER
+from sully.domain.clusterrights import COMMON_ROLE
+from sully.machinery.errors import NotFound
+
+ROLE = "open-cluster-management:managedcluster:c1"
+BINDING = f"{ROLE}:registration"
+
+
+async def _rights(hub: HubWorld) -> dict[str, Obj | None]:
+    return {
+        "role": await hub.there(ROLES, "", ROLE),
+        "binding": await hub.there(CLUSTER_ROLE_BINDINGS, "", ROLE),
+        "own": await hub.there(ROLE_BINDINGS, "c1", BINDING),
+    }
+
+
+async def test_an_accepted_cluster_gets_a_namespace_and_rights(hub: HubWorld) -> None:
+    async with hub.hub():
+        await hub.register("c1")
+
+        namespace = await hub.there(NAMESPACES, "", "c1")
+        rights = await _rights(hub)
+        cluster = await hub.cluster("c1")
+
+        assert namespace is not None
+        assert namespace["metadata"]["labels"]["open-cluster-management.io/cluster-name"] == "c1"
+        assert None not in rights.values()
+        assert (rights["own"] or {})["roleRef"]["name"] == COMMON_ROLE
+        assert cluster["metadata"]["finalizers"] == [FINALIZER]
+        assert await hub.condition("c1", ACCEPTED) == (
+            "True",
+            "HubClusterAdminAccepted",
+            "Accepted by hub cluster admin",
+        )
+
+
+async def test_a_cluster_that_was_never_accepted_has_nothing(hub: HubWorld) -> None:
+    async with hub.hub():
+        await hub.register("c1", accepted=False)
+
+        assert await hub.condition("c1", ACCEPTED) is None
+        assert await hub.there(NAMESPACES, "", "c1") is None
+        assert set((await _rights(hub)).values()) == {None}
+
+
+async def test_a_denied_cluster_may_only_see_that_it_is(hub: HubWorld) -> None:
+    async with hub.hub():
+        await hub.register("c1")
+
+        await hub.change("c1", hubAcceptsClient=False)
+
+        rights = await _rights(hub)
+        assert rights["own"] is None
+        assert rights["role"] is not None
+        assert [rule["verbs"] for rule in rights["role"]["rules"]] == [["get", "list", "watch"]]
+        assert await hub.condition("c1", ACCEPTED) == (
+            "False",
+            "HubClusterAdminDenied",
+            "Denied by hub cluster admin",
+        )
+
+        await hub.change("c1", hubAcceptsClient=True)
+
+        assert None not in (await _rights(hub)).values()
+        assert await hub.status("c1", ACCEPTED) == "True"
+
+
+@pytest.mark.parametrize("gone", ["role", "binding", "own"])
+async def test_rights_that_somebody_removes_come_back(hub: HubWorld, gone: str) -> None:
+    kinds = {"role": ROLES, "binding": CLUSTER_ROLE_BINDINGS, "own": ROLE_BINDINGS}
+    async with hub.hub():
+        await hub.register("c1")
+        found = (await _rights(hub))[gone]
+        assert found is not None
+
+        at = Key(found["metadata"].get("namespace", ""), found["metadata"]["name"])
+        await hub.admin.delete(kinds[gone], at)
+        await hub.calm()
+
+        assert (await _rights(hub))[gone] is not None
+
+
+async def test_rights_that_somebody_widens_are_put_right(hub: HubWorld) -> None:
+    every: Obj = {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}
+    async with hub.hub():
+        await hub.register("c1")
+
+        await hub.admin.patch(ROLES, Key("", ROLE), {"rules": [every]})
+        await hub.calm()
+
+        found = await hub.there(ROLES, "", ROLE)
+        assert found is not None
+        assert every not in found["rules"]
+
+
+async def test_a_namespace_that_was_there_before_is_used(hub: HubWorld) -> None:
+    await hub.namespace("c1")
+    async with hub.hub():
+        await hub.register("c1")
+
+        found = await hub.there(NAMESPACES, "", "c1")
+
+        assert found is not None
+        assert "open-cluster-management.io/cluster-name" in found["metadata"]["labels"]
+        assert await hub.status("c1", ACCEPTED) == "True"
+
+
+async def test_the_end_of_a_cluster_takes_the_rights_and_leaves_the_namespace(
+    hub: HubWorld,
+) -> None:
+    async with hub.hub():
+        await hub.register("c1")
+
+        await hub.admin.delete(CLUSTERS, Key("", "c1"))
+        await hub.calm()
+
+        with pytest.raises(NotFound):
+            await hub.cluster("c1")
+        assert set((await _rights(hub)).values()) == {None}
+        assert await hub.there(NAMESPACES, "", "c1") is not None
+
+
+async def test_a_cluster_that_others_hold_keeps_their_finalizer(hub: HubWorld) -> None:
+    async with hub.hub():
+        await hub.register("c1", metadata={"finalizers": ["example.com/hold"]})
+
+        await hub.admin.delete(CLUSTERS, Key("", "c1"))
+        await hub.calm()
+
+        found = await hub.cluster("c1")
+        assert found["metadata"]["finalizers"] == ["example.com/hold"]
+        assert set((await _rights(hub)).values()) == {None}
+
+
+async def test_another_start_writes_nothing(hub: HubWorld) -> None:
+    async with hub.hub():
+        await hub.register("c1")
+    before = hub.store.revision
+
+    async with hub.hub():
+        assert hub.store.revision == before

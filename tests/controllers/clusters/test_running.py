@@ -1,0 +1,99 @@
+"""The hub in a running control plane: with the rights its controllers have, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sully.app import Config, ControlPlane, running
+from sully.client.direct import DirectTransport
+from sully.client.transport import Key
+from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS
+from sully.domain.clusterrights import agent_user
+from sully.domain.hollow.clusters import SILENT, Members, name_of
+from sully.machinery.errors import Forbidden
+from sully.server.authorization.attributes import Attributes, Verdict
+from sully.server.authorization.enforce import refusal
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+from sully.views.fleetkinds import CLUSTERS
+
+WHOLE = CLUSTERS.read_as(dict)
+NAME = name_of(0)
+
+
+def _refusals(plane: ControlPlane) -> list[str]:
+    """Return a list that will hold whatever somebody is refused from now on."""
+    found: list[str] = []
+    authorizer = plane.api.authorizer
+    decide = authorizer.decide
+
+    def listening(user: User, attributes: Attributes) -> Verdict:
+        verdict = decide(user, attributes)
+        # Who may not do these is asked next whether he has what he gives.
+        if not verdict.allowed and attributes.verb not in ("bind", "escalate"):
+            found.append(str(refusal(user, attributes, verdict)))
+        return verdict
+
+    authorizer.decide = listening  # type: ignore[method-assign]  # listens, changes nothing
+    return found
+
+
+async def _until(admin: DirectTransport, status: str) -> dict[str, Any]:
+    """Wait until the first cluster has an availability."""
+    async for event in admin.watch(WHOLE):
+        found = event.object or {}
+        conditions = found.get("status", {}).get("conditions", [])
+        said = {each["type"]: each["status"] for each in conditions}
+        ours = found.get("metadata", {}).get("name") == NAME
+        if ours and said.get("ManagedClusterConditionAvailable") == status:
+            return found
+    raise AssertionError("the watch ended")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("strict", [False, True], ids=["sully", "reference"])
+async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> None:
+    config = Config(
+        data_dir=tmp_path,
+        port=0,
+        store="memory",
+        strict_compat=strict,
+        hollow_clusters=Members(1, 1),
+    )
+    async with running(config) as plane, asyncio.timeout(30):
+        refused, admin = _refusals(plane), DirectTransport(plane.direct())
+        await _until(admin, "True")
+        annotations: dict[str, Any] = {SILENT: "true"}
+        key = Key("", NAME)
+        await admin.patch(WHOLE, key, {"metadata": {"annotations": annotations}})
+        await _until(admin, "Unknown")
+        await admin.patch(WHOLE, key, {"metadata": {"annotations": {SILENT: None}}})
+        await _until(admin, "True")
+        await admin.delete(WHOLE, key)
+        async for event in admin.watch(CLUSTER_ROLE_BINDINGS):
+            name = (event.object or {}).get("metadata", {}).get("name", "")
+            if event.type == "DELETED" and name.endswith(NAME):
+                break
+
+        assert refused == []
+
+
+async def test_an_agent_may_report_on_its_own_cluster_only(tmp_path: Path) -> None:
+    config = Config(data_dir=tmp_path, port=0, store="memory", hollow_clusters=Members(2))
+    async with running(config) as plane, asyncio.timeout(30):
+        await _until(DirectTransport(plane.direct()), "True")
+        name, groups = agent_user(NAME, "test")
+        agent = DirectTransport(InProcess(plane.api, User(name, groups)))
+
+        await agent.get(WHOLE, Key("", NAME))
+        with pytest.raises(Forbidden):
+            await agent.get(WHOLE, Key("", name_of(1)))
+        patch = {"status": {"conditions": []}}
+        with pytest.raises(Forbidden):
+            await agent.patch(WHOLE, Key("", name_of(1)), patch, subresource="status")
+        with pytest.raises(Forbidden):
+            await agent.patch(WHOLE, Key("", NAME), {"spec": {"taints": None}})

@@ -1,0 +1,191 @@
+"""NoExecuteWithPodDisruptionBudget: pods leave as their budgets allow."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.eviction.evicting import (
+    Evicting,
+    conditions,
+    fate,
+    for_seconds,
+    holder,
+    holders,
+    left,
+    prepare,
+    records,
+    rule,
+    said,
+    status,
+)
+from controllers.world import PODS, Obj, World
+from sully.client.transport import Key, Kind
+from sully.domain.evictionstatus import EVICTED
+from sully.machinery.gates import Gates
+
+BUDGETS: Kind[Obj] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", dict)
+EFFECT = "NoExecuteWithPodDisruptionBudget"
+ON = {"SullyNoExecuteWithPodDisruptionBudget": True}
+POD = Key("a", "p")
+
+
+@pytest.fixture
+def world() -> World:
+    return World(gates=Gates(ON))
+
+
+async def running(world: World, *names: str) -> None:
+    ready = {"type": "Ready", "status": "True"}
+    for name in names:
+        change = {"status": {"phase": "Running", "conditions": [ready]}}
+        await world.admin.patch(PODS, Key("a", name), change, subresource="status")
+
+
+async def budget(world: World, allowed: int) -> None:
+    """Make a budget for all pods, as its controller would have counted it."""
+    spec = {"selector": {}, "minAvailable": 1}
+    await world.create(BUDGETS, "a", "b", spec=spec)
+    await allow(world, allowed)
+
+
+async def allow(world: World, allowed: int) -> None:
+    found = await world.admin.get(BUDGETS, Key("a", "b"))
+    found["status"] = {
+        "observedGeneration": found["metadata"]["generation"],
+        "disruptionsAllowed": allowed,
+        "currentHealthy": 5,
+        "desiredHealthy": 1,
+        "expectedPods": 5,
+    }
+    await world.admin.update(BUDGETS, found, "status")
+
+
+async def test_without_budgets_pods_leave_through_the_eviction_endpoint(world: World) -> None:
+    evicting = Evicting(gates=ON)
+    await prepare(world)
+    await holder(world, "p")
+    await running(world, "p")
+    async with world.controlled(evicting.make()):
+        await world.settle()
+        await rule(world, EFFECT)
+        await world.settle()
+        assert await status(world) == (
+            "True",
+            "PodsPendingEviction",
+            "1 pod needs to be evicted in 1 namespace.",
+        )
+        await world.pass_time(2)
+
+        assert (await status(world))[1] == "Completed"
+        assert (await conditions(world))[EVICTED]["message"] == "1 pod evicted."
+    assert evicting.calls() == ["get", "evict", "evict"]
+    pod = await world.admin.get(PODS, POD)
+    (mark,) = [each for each in pod["status"]["conditions"] if each["type"] == "DisruptionTarget"]
+    assert mark["reason"] == "EvictionByEvictionAPI"
+    assert len(await records(world)) == 1
+
+
+async def test_a_budget_lets_go_as_many_as_it_allows(world: World) -> None:
+    await prepare(world)
+    await holders(world, 5)
+    await running(world, *(f"p-{index}" for index in range(5)))
+    await budget(world, 2)
+    async with world.controlled(Evicting(gates=ON).make()):
+        await rule(world, EFFECT)
+        await world.pass_time(10, step=0.5)
+        assert len(await left(world)) == 2
+        assert len(await records(world)) == 2
+        assert (await status(world))[2].startswith("3 pods need to be evicted in 1 namespace.")
+        await allow(world, 3)
+        await world.pass_time(31)
+
+        assert len(await left(world)) == 5
+        assert (await status(world))[1] == "Completed"
+
+
+async def test_a_pod_that_must_stay_is_not_marked_and_nobody_is_told(world: World) -> None:
+    await prepare(world)
+    await holder(world, "p")
+    await running(world, "p")
+    await budget(world, 0)
+    async with world.controlled(Evicting(gates=ON).make()):
+        await rule(world, EFFECT)
+        await world.pass_time(60)
+
+    pod = await world.admin.get(PODS, POD)
+    assert {each["type"] for each in pod["status"]["conditions"]} == {"Ready"}
+    assert await said(world) == []
+    assert await records(world) == []
+
+
+async def test_asking_again_becomes_rarer_but_never_stops(world: World) -> None:
+    evicting = Evicting(gates=ON)
+    await prepare(world)
+    await holder(world, "p")
+    await running(world, "p")
+    await budget(world, 0)
+    async with world.controlled(evicting.make()):
+        await rule(world, EFFECT)
+        await world.pass_time(61, step=0.5)
+        asked = evicting.calls().count("evict")
+        assert 5 < asked < 10
+        await world.pass_time(300, step=1)
+
+    assert evicting.calls().count("evict") - asked == 10
+
+
+async def test_a_plain_taint_beside_it_needs_no_budget(world: World) -> None:
+    await prepare(world)
+    await holder(world, "p")
+    await running(world, "p")
+    await budget(world, 0)
+    async with world.controlled(Evicting(gates=ON).make()):
+        await rule(world, EFFECT)
+        await world.pass_time(3)
+        assert await fate(world, "p") == "stays"
+        await rule(world, name="hard")
+        await world.settle()
+
+    assert await fate(world, "p") == "leaves"
+
+
+TOLERATIONS = {
+    "its own name": (for_seconds(effect=EFFECT), "stays"),
+    "every effect": (for_seconds(effect=""), "stays"),
+    "another effect": (for_seconds(effect="NoExecute"), "leaves"),
+}
+
+
+@pytest.mark.parametrize(("toleration", "want"), TOLERATIONS.values(), ids=TOLERATIONS.keys())
+async def test_what_tolerates_it(world: World, toleration: Obj, want: str) -> None:
+    await prepare(world)
+    await holder(world, "p", tolerations=(toleration,))
+    async with world.controlled(Evicting(gates=ON).make()):
+        await rule(world, EFFECT)
+        await world.pass_time(5)
+
+    assert await fate(world, "p") == want
+
+
+async def test_it_honours_seconds(world: World) -> None:
+    await prepare(world)
+    await holder(world, "p", tolerations=(for_seconds(60, effect=EFFECT),))
+    async with world.controlled(Evicting(gates=ON).make()):
+        await rule(world, EFFECT)
+        await world.pass_time(59)
+        assert await fate(world, "p") == "stays"
+        await world.pass_time(1)
+
+    assert await fate(world, "p") == "leaves"
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["gate off", "strict"])
+async def test_where_it_is_off_it_does_nothing(world: World, strict: bool) -> None:
+    await prepare(world)
+    await holder(world, "p")
+    async with world.controlled(Evicting(strict=strict).make()):
+        await rule(world, EFFECT)
+        await world.pass_time(20)
+
+        assert await fate(world, "p") == "stays"
+        assert (await status(world))[1] == "OtherEffect"

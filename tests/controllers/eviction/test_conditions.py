@@ -1,0 +1,230 @@
+"""Conditions of ours on rules: beside what Kubernetes says, never in its text."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.eviction.evicting import (
+    DRIVER,
+    RECORDS,
+    RULES,
+    Evicting,
+    conditions,
+    for_seconds,
+    holder,
+    holders,
+    now,
+    pause,
+    prepare,
+    publish,
+    records,
+    rule,
+    set_effect,
+    status,
+)
+from controllers.world import PODS, World
+from sully.client.options import DeleteOptions
+from sully.client.transport import Key
+from sully.domain.evictionstatus import CONDITION, EVICTED, OURS, PAUSED, PREVIEW
+
+NOW = DeleteOptions(grace_period_seconds=0)
+
+
+async def preview(world: World) -> str:
+    return str((await conditions(world))[PREVIEW]["message"])
+
+
+async def test_a_preview_follows_the_world(world: World) -> None:
+    await prepare(world, "a", "b")
+    await publish(world, devices=3)
+    async with world.controlled(Evicting().make()):
+        await rule(world, "None")
+        await world.settle()
+        assert await preview(world) == (
+            "0 pods would be evicted. 3 devices published, 0 allocated."
+        )
+        assert (await conditions(world))[PREVIEW]["status"] == "False"
+        await holder(world, "p")
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u"}
+        owners = [owner | {"controller": True}]
+        tolerations = (for_seconds(60),)
+        await holder(
+            world, "q", "gpu-1", namespace="b", tolerations=tolerations, ownerReferences=owners
+        )
+        await world.pass_time(2)
+        assert await preview(world) == (
+            "2 pods would be evicted: 1 at once, 1 after 60s. 3 devices published, 2 allocated."
+            " By namespace: a 1, b 1. By owner: a/Pod/p 1, b/ReplicaSet/web 1."
+        )
+        assert (await conditions(world))[PREVIEW]["status"] == "True"
+        await world.admin.delete(PODS, Key("a", "p"), NOW)
+        await world.pass_time(2)
+
+        assert (await preview(world)).startswith("1 pod would be evicted: 0 at once, 1 after 60s.")
+
+
+async def test_a_preview_leaves_the_text_of_kubernetes_alone(world: World) -> None:
+    await prepare(world)
+    async with world.controlled(Evicting().make()):
+        await rule(world, "None")
+        await world.settle()
+        before = (await conditions(world))[CONDITION]
+        await holder(world, "p")
+        await world.pass_time(5)
+
+        after = await conditions(world)
+        assert after[PREVIEW]["lastTransitionTime"] > before["lastTransitionTime"]
+        assert after[CONDITION] == before
+
+
+async def test_a_preview_goes_when_the_rule_acts_and_comes_back(world: World) -> None:
+    await prepare(world)
+    await holder(world, "p", tolerations=(for_seconds(600),))
+    async with world.controlled(Evicting().make()):
+        await rule(world, "None")
+        await world.pass_time(2)
+        assert PREVIEW in await conditions(world)
+        await set_effect(world, "NoExecute")
+        await world.pass_time(2)
+        assert PREVIEW not in await conditions(world)
+        await set_effect(world, "None")
+        await world.pass_time(2)
+
+        assert (await preview(world)).startswith("1 pod would be evicted: 0 at once, 1 after 600s.")
+
+
+async def test_previews_are_written_at_most_once_a_second(world: World) -> None:
+    evicting = Evicting()
+    await prepare(world)
+    async with world.controlled(evicting.make()):
+        await rule(world, "None")
+        await world.settle()
+        for index in range(20):
+            await holder(world, f"p-{index}", f"gpu-{index}")
+            await world.pass_time(0.25)
+
+        assert len(evicting.calls("devicetaintrules")) <= 6
+        await world.pass_time(2)
+        assert (await preview(world)).startswith("20 pods would be evicted: 20 at once.")
+
+
+async def test_finished_pods_and_pods_that_go_are_in_no_preview(world: World) -> None:
+    await prepare(world)
+    await holders(world, 3)
+    await world.admin.delete(PODS, Key("a", "p-0"))
+    done = {"status": {"phase": "Succeeded"}}
+    await world.admin.patch(PODS, Key("a", "p-1"), done, subresource="status")
+    async with world.controlled(Evicting().make()):
+        await rule(world, "None")
+        await world.settle()
+
+        assert (await preview(world)).startswith("1 pod would be evicted: 1 at once.")
+
+
+async def test_the_count_lasts_while_the_other_begins_anew(world: World) -> None:
+    await prepare(world)
+    await holders(world, 3)
+    async with world.controlled(Evicting().make()):
+        await rule(world)
+        await world.pass_time(3)
+        assert (await conditions(world))[EVICTED]["message"] == "3 pods evicted."
+    await holder(world, "late", "gpu-9")
+    async with world.controlled(Evicting().make()):
+        await world.pass_time(3)
+
+        told = (await conditions(world))[EVICTED]
+        assert (told["status"], told["reason"]) == ("True", "PodsEvicted")
+        assert told["message"] == "4 pods evicted."
+        assert (await status(world))[2] == "1 pod evicted since starting the controller."
+
+
+async def test_without_records_the_condition_is_the_memory(world: World) -> None:
+    await prepare(world)
+    await holders(world, 3)
+    async with world.controlled(Evicting().make()):
+        await rule(world)
+        await world.pass_time(3)
+    for each in await records(world):
+        await world.admin.delete(RECORDS, Key("a", each["metadata"]["name"]))
+    async with world.controlled(Evicting().make()):
+        await holder(world, "late", "gpu-9")
+        await world.pass_time(3)
+
+        assert (await conditions(world))[EVICTED]["message"] == "4 pods evicted."
+
+
+async def test_where_others_took_the_room_ours_stay_away(world: World) -> None:
+    await prepare(world)
+    await holder(world, "p")
+    await rule(world, paused="true")
+    foreign = [
+        {
+            "type": f"example.com/C{index}",
+            "status": "True",
+            "reason": "X",
+            "message": "",
+            "lastTransitionTime": now(world),
+        }
+        for index in range(7)
+    ]
+    found = await world.admin.get(RULES, Key("", "r"))
+    found["status"] = {"conditions": foreign}
+    await world.admin.update(RULES, found, "status")
+    async with world.controlled(Evicting().make()):
+        await world.pass_time(3)
+
+        there = await conditions(world)
+        assert len(there) == 8
+        assert there[CONDITION]["reason"] == "PodsPendingEviction"
+        assert not there.keys() & set(OURS)
+
+
+async def test_what_did_not_change_keeps_its_time(world: World) -> None:
+    await prepare(world)
+    await holder(world, "p", tolerations=(for_seconds(600),))
+    async with world.controlled(Evicting().make()):
+        await rule(world)
+        await world.pass_time(30)
+        before = (await conditions(world))[CONDITION]
+        await pause(world, "true")
+        await world.pass_time(30)
+
+        there = await conditions(world)
+        assert there[PAUSED]["lastTransitionTime"] > before["lastTransitionTime"]
+        assert there[CONDITION] == before
+
+
+async def test_the_reference_has_none_of_them(world: World) -> None:
+    await prepare(world)
+    await holders(world, 2)
+    async with world.controlled(Evicting().make()):
+        await rule(world, paused="true")
+        await rule(world, "None", "quiet")
+        await world.pass_time(3)
+        assert len(await conditions(world)) == 2
+        assert len(await conditions(world, "quiet")) == 2
+    async with world.controlled(Evicting(strict=True).make()):
+        await world.pass_time(30)
+
+        assert list(await conditions(world)) == [CONDITION]
+        assert list(await conditions(world, "quiet")) == [CONDITION]
+
+
+SELECTORS = {
+    "a driver": ({"driver": DRIVER}, 3),
+    "one device": ({"device": "gpu-1"}, 1),
+    "another driver": ({"driver": "other.example.com"}, 0),
+}
+
+
+@pytest.mark.parametrize(("selector", "want"), SELECTORS.values(), ids=SELECTORS.keys())
+async def test_a_preview_is_of_what_the_rule_selects(
+    world: World, selector: dict[str, str], want: int
+) -> None:
+    await prepare(world)
+    await holders(world, 3)
+    async with world.controlled(Evicting().make()):
+        await rule(world, "None", **selector)
+        await world.settle()
+
+        assert int((await preview(world)).split()[0]) == want

@@ -1,0 +1,208 @@
+"""How fast pods leave: rates of taints, the default, and the cap over all."""
+
+from __future__ import annotations
+
+from controllers.eviction.evicting import (
+    RULES,
+    SLICES,
+    Evicting,
+    conditions,
+    for_seconds,
+    holders,
+    left,
+    marked,
+    pause,
+    prepare,
+    publish,
+    rule,
+    said,
+    unrule,
+)
+from controllers.world import World
+from sully.client.transport import Key
+from sully.controllers.eviction.settings import EvictionSettings
+
+RATED = marked() | {"evictionsPerSecond": 2}
+
+
+async def pods_left(world: World, *moments: float) -> list[int]:
+    """Return how many pods have left so many seconds from now."""
+    found, passed = [], 0.0
+    for moment in moments:
+        await world.pass_time(moment - passed, step=0.125)
+        passed = moment
+        found.append(len(await left(world)))
+    return found
+
+
+async def test_without_a_rate_all_leave_at_once(world: World) -> None:
+    await prepare(world)
+    await holders(world, 15)
+    async with world.controlled(Evicting().make()):
+        await rule(world)
+
+        assert await pods_left(world, 0) == [15]
+
+
+async def test_a_rule_with_a_rate_has_a_burst_and_then_its_pace(world: World) -> None:
+    await prepare(world)
+    await holders(world, 15)
+    async with world.controlled(Evicting().make()):
+        await rule(world, rate=2)
+
+        assert await pods_left(world, 0, 0.375, 0.5, 0.875, 1, 2, 2.5, 10) == [
+            10,
+            10,
+            11,
+            11,
+            12,
+            14,
+            15,
+            15,
+        ]
+        await world.pass_time(1)
+        assert (await conditions(world))["sully.dev/Evicted"]["message"] == "15 pods evicted."
+
+
+async def test_a_taint_of_a_driver_has_a_rate_of_its_own(world: World) -> None:
+    await prepare(world)
+    await holders(world, 13)
+    body = await publish(world, devices=13)
+    for device in body["spec"]["devices"]:
+        device["taints"] = [RATED]
+    async with world.controlled(Evicting().make()):
+        await world.settle()
+        await world.admin.update(SLICES, body)
+
+        assert await pods_left(world, 0, 0.5, 1, 1.5) == [10, 11, 12, 13]
+
+
+async def test_different_pods_have_different_rates(world: World) -> None:
+    await prepare(world, "a", "b")
+    await holders(world, 12)
+    await holders(world, 12, first=20, namespace="b", pool="pool-2")
+    await rule(world, rate=1, name="slow", pool="pool-1")
+    await rule(world, rate=2, name="fast", pool="pool-2")
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0, 0.5, 1) == [10, 10, 11]
+        assert len(await left(world, "b")) == 12
+
+
+async def test_of_several_taints_the_fastest_wins(world: World) -> None:
+    await prepare(world)
+    await holders(world, 40)
+    async with world.controlled(Evicting().make()):
+        await world.settle()
+        await rule(world, rate=1, name="slow", paused="true")
+        await rule(world, rate=8, name="fast", paused="true")
+        await world.settle()
+        for name in ("slow", "fast"):
+            await pause(world, None, name)
+
+        # The buckets hold ten each; what comes back, comes back at both rates.
+        assert await pods_left(world, 0, 0.125, 1) == [20, 21, 29]
+
+
+async def test_beside_a_taint_without_a_rate_there_is_no_limit(world: World) -> None:
+    await prepare(world)
+    await holders(world, 15)
+    await rule(world, rate=1, name="slow")
+    await rule(world, name="free")
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0) == [15]
+
+
+async def test_a_taint_that_is_not_due_yet_does_not_hurry(world: World) -> None:
+    await prepare(world)
+    later = for_seconds(60, key="example.com/other")
+    await holders(world, 12, tolerations=(later,))
+    await rule(world, rate=1, name="slow")
+    spec = {"deviceSelector": {}, "taint": marked(key="example.com/other")}
+    await world.admin.create(RULES, {"metadata": {"name": "free"}, "spec": spec})
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0, 1, 2) == [10, 11, 12]
+
+
+async def test_the_default_is_for_taints_that_have_none(world: World) -> None:
+    await prepare(world)
+    await holders(world, 12)
+    settings = EvictionSettings(default_per_second=1)
+    async with world.controlled(Evicting(settings=settings).make()):
+        await rule(world)
+
+        assert await pods_left(world, 0, 1, 2) == [10, 11, 12]
+
+
+async def test_removing_a_rule_in_mid_eviction_stops_the_rest(world: World) -> None:
+    await prepare(world)
+    await holders(world, 20)
+    async with world.controlled(Evicting().make()):
+        await rule(world, rate=1)
+        assert await pods_left(world, 2) == [12]
+        await unrule(world)
+
+        assert await pods_left(world, 30) == [12]
+    assert len([each for each in await said(world) if "Cancelling" in each]) == 8
+
+
+async def test_a_new_process_does_not_burst_again(world: World) -> None:
+    await prepare(world)
+    await holders(world, 20)
+    async with world.controlled(Evicting().make()):
+        await rule(world, rate=1)
+        assert await pods_left(world, 2) == [12]
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0, 0.875, 1, 2, 8, 20) == [12, 12, 13, 14, 20, 20]
+        assert (await conditions(world))["sully.dev/Evicted"]["message"] == "20 pods evicted."
+
+
+async def test_a_faster_rate_holds_from_now_on(world: World) -> None:
+    await prepare(world)
+    await holders(world, 20)
+    async with world.controlled(Evicting().make()):
+        await rule(world, rate=1)
+        assert await pods_left(world, 1) == [11]
+        change = {"spec": {"taint": {"evictionsPerSecond": 8}}}
+        await world.admin.patch(RULES, Key("", "r"), change)
+
+        assert await pods_left(world, 0, 0.125, 0.5, 1.125) == [11, 12, 15, 20]
+
+
+async def test_a_cap_holds_over_all_rules(world: World) -> None:
+    await prepare(world)
+    await holders(world, 12)
+    settings = EvictionSettings(max_per_minute=5)
+    async with world.controlled(Evicting(settings=settings).make()):
+        await rule(world)
+
+        assert await pods_left(world, 0, 59.875, 60, 119.875, 120) == [5, 5, 10, 10, 12]
+
+
+async def test_a_cap_outlives_a_process(world: World) -> None:
+    await prepare(world)
+    await holders(world, 12)
+    settings = EvictionSettings(max_per_minute=5)
+    async with world.controlled(Evicting(settings=settings).make()):
+        await rule(world)
+        assert await pods_left(world, 30) == [5]
+    async with world.controlled(Evicting(settings=settings).make()):
+        assert await pods_left(world, 0, 29.875, 30) == [5, 5, 10]
+
+
+async def test_without_the_gates_there_is_no_pace_and_no_cap(world: World) -> None:
+    settings = EvictionSettings(default_per_second=1, max_per_minute=1)
+    gates = {"SullyEvictionRate": False, "SullyEvictionGuards": False}
+    await prepare(world)
+    await holders(world, 15)
+    await rule(world, rate=1)
+    async with world.controlled(Evicting(settings=settings, gates=gates).make()):
+        assert await pods_left(world, 0) == [15]
+
+
+async def test_the_reference_knows_no_pace(world: World) -> None:
+    settings = EvictionSettings(default_per_second=1, max_per_minute=1)
+    await prepare(world)
+    await holders(world, 15)
+    await rule(world, rate=1)
+    async with world.controlled(Evicting(strict=True, settings=settings).make()):
+        assert await pods_left(world, 0) == [15]

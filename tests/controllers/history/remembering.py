@@ -1,0 +1,105 @@
+"""A world with rules, pods and records, and the controllers that keep the records."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from controllers.world import NAMESPACES, Obj, World
+from sully.api.sully.types import EvictedPod
+from sully.client.transport import Key, Kind
+from sully.controllers.framework import Controller
+from sully.controllers.history.controller import NAME, TaintHistoryController
+from sully.controllers.history.retention import (
+    RetentionController,
+    evicted_since,
+    lifted_since,
+)
+from sully.controllers.history.tally import Tally
+from sully.controllers.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
+from sully.controllers.manager import Manager
+from sully.domain.eviction import Reason
+from sully.domain.history import record
+from sully.domain.pools import DeviceId
+from sully.domain.rules import sourced
+from sully.machinery.timestamps import format_time
+from sully.views import kinds
+
+RULES: Kind[Obj] = kinds.RULES.read_as(dict)
+RECORDS: Kind[Obj] = TAINT_RECORDS.read_as(dict)
+EVICTIONS: Kind[Obj] = EVICTION_RECORDS.read_as(dict)
+KEEP = timedelta(days=30)
+
+
+def historian(world: World, manager: Manager) -> Controller:
+    return TaintHistoryController(
+        rules=manager.informer(kinds.RULES),
+        records=manager.informer(TAINT_RECORDS),
+        tally=Tally(manager.informer(PAST_EVICTIONS), manager.informer(kinds.PODS)),
+        transport=world.transport(NAME),
+        clock=world.clock,
+    )
+
+
+def forgetting_evictions(world: World, manager: Manager) -> Controller:
+    return RetentionController(
+        manager.informer(PAST_EVICTIONS),
+        evicted_since,
+        transport=world.transport(NAME),
+        clock=world.clock,
+        keep=KEEP,
+    )
+
+
+def forgetting_rules(world: World, manager: Manager) -> Controller:
+    return RetentionController(
+        manager.informer(TAINT_RECORDS),
+        lifted_since,
+        transport=world.transport(NAME),
+        clock=world.clock,
+        keep=KEEP,
+    )
+
+
+async def rule(world: World, name: str = "hot", effect: str = "None", **metadata: Any) -> Obj:
+    taint = {"key": "example.com/hot", "effect": effect, "description": "it smokes"}
+    spec = {"deviceSelector": {"driver": "d.com"}, "taint": taint}
+    return await world.admin.create(RULES, {"metadata": {"name": name, **metadata}, "spec": spec})
+
+
+async def set_effect(world: World, effect: str, name: str = "hot") -> None:
+    await world.admin.patch(RULES, Key("", name), {"spec": {"taint": {"effect": effect}}})
+
+
+async def unrule(world: World, name: str = "hot") -> None:
+    await world.admin.delete(RULES, Key("", name))
+
+
+async def namespace(world: World, name: str = "a") -> None:
+    await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
+
+
+async def evicted(world: World, pod: str, *rules: str, namespace: str = "a", uid: str = "") -> None:
+    """Write down that a pod left because of rules, as eviction does."""
+    reasons = []
+    for name in rules or ("hot",):
+        found = await world.admin.get(kinds.RULES, Key("", name))
+        reasons.append(Reason(DeviceId("d.com", "p", "gpu-0"), sourced(found)))
+    gone = EvictedPod(namespace=namespace, name=pod, uid=uid or f"{pod}-uid", node="node-1")
+    now = world.clock.now()
+    await world.admin.create(EVICTION_RECORDS, record(gone, reasons, due=now, now=now))
+
+
+async def the_record(world: World) -> Obj:
+    """Return the only record of a rule there is."""
+    (only,) = (await world.admin.list(RECORDS)).items
+    return only
+
+
+async def changes(world: World) -> list[str]:
+    status = (await the_record(world))["status"]
+    return [each["what"] for each in status.get("changes", ())]
+
+
+def in_seconds(world: World, seconds: float) -> str:
+    return format_time(world.clock.now() + timedelta(seconds=seconds))

@@ -1,0 +1,258 @@
+"""Records of rules: who, why, what changed, what left, when it was lifted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.history.remembering import (
+    EVICTIONS,
+    RECORDS,
+    RULES,
+    changes,
+    evicted,
+    historian,
+    in_seconds,
+    namespace,
+    rule,
+    set_effect,
+    the_record,
+    unrule,
+)
+from controllers.world import ACCOUNTS, PODS, World, orders, play
+from sully.api.resource.annotations import EXPIRES_AT, PAUSED
+from sully.client.transport import Key
+
+
+async def test_a_rule_is_remembered(world: World) -> None:
+    made = await rule(world)
+
+    async with world.controlled(historian):
+        await world.settle()
+        got = await the_record(world)
+
+    assert got["metadata"]["name"] == f"hot-{made['metadata']['uid'][:8]}"
+    assert got["metadata"]["labels"] == {"sully.dev/rule": "hot"}
+    assert got["spec"]["rule"] == {"name": "hot", "uid": made["metadata"]["uid"]}
+    assert got["spec"]["createdBy"] == "admin"
+    assert got["spec"]["description"] == "it smokes"
+    assert got["spec"]["taint"] == made["spec"]["taint"]
+    assert got["spec"]["deviceSelector"] == {"driver": "d.com"}
+    assert got["status"]["taint"] == made["spec"]["taint"]
+    assert got["status"]["observedGeneration"] == 1
+
+
+async def _create(world: World) -> None:
+    await rule(world)
+
+
+async def _arm(world: World) -> None:
+    await set_effect(world, "NoExecute")
+
+
+async def _pause(world: World) -> None:
+    body = {"metadata": {"annotations": {PAUSED: "night"}}}
+    await world.admin.patch(RULES, Key("", "hot"), body)
+
+
+@pytest.mark.parametrize("pauses", [True, False], ids=["slowly", "at once"])
+@pytest.mark.parametrize("start", range(4))
+@pytest.mark.parametrize("later", orders(_arm, _pause))
+async def test_the_last_state_is_known_whenever_we_start(
+    world: World, later: Any, start: int, pauses: bool
+) -> None:
+    await play(world, (_create, *later), historian, start=start, pauses=pauses)
+
+    status = (await the_record(world))["status"]
+    assert status["taint"]["effect"] == "NoExecute"
+    assert status["paused"] == "night"
+    if pauses and start == 0:
+        assert sorted(await changes(world)) == ["effect None -> NoExecute", "paused: night"]
+
+
+async def test_what_changed_while_nobody_looked_is_noted(world: World) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+    world.clock.advance(60)
+    await set_effect(world, "NoExecute")
+
+    async with world.controlled(historian):
+        await world.settle()
+
+    assert await changes(world) == ["effect None -> NoExecute"]
+
+
+async def test_a_rule_that_goes_is_marked_as_lifted(world: World) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+        world.clock.advance(90)
+        await unrule(world)
+        await world.settle()
+
+    status = (await the_record(world))["status"]
+    assert status["liftedTime"] == "2030-01-01T12:01:30.000000Z"
+    assert "liftedBy" not in status
+    assert status["taint"]["key"] == "example.com/hot"
+
+
+async def test_a_rule_that_went_while_nobody_looked_is_marked_as_lifted(world: World) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+    await unrule(world)
+
+    async with world.controlled(historian):
+        await world.settle()
+
+    assert "liftedTime" in (await the_record(world))["status"]
+
+
+async def test_a_rule_whose_time_had_come_was_lifted_by_that(world: World) -> None:
+    await rule(world, annotations={EXPIRES_AT: in_seconds(world, 60)})
+    async with world.controlled(historian):
+        await world.settle()
+        world.clock.advance(60)
+        await unrule(world)
+        await world.settle()
+
+    assert (await the_record(world))["status"]["liftedBy"] == "expiry"
+
+
+async def test_a_rule_of_the_same_name_has_a_record_of_its_own(world: World) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+        await unrule(world)
+        await rule(world, effect="NoExecute")
+        await world.settle()
+        records = (await world.admin.list(RECORDS)).items
+
+    lifted = {each["spec"]["taint"]["effect"]: "liftedTime" in each["status"] for each in records}
+    assert lifted == {"None": True, "NoExecute": False}
+
+
+async def test_a_record_that_somebody_deleted_comes_back_while_the_rule_stands(
+    world: World,
+) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+        before = await the_record(world)
+        await world.admin.delete(RECORDS, Key("", before["metadata"]["name"]))
+        await world.settle()
+
+    assert (await the_record(world))["metadata"]["uid"] != before["metadata"]["uid"]
+
+
+async def test_pods_that_left_are_counted_at_most_once_a_second(world: World) -> None:
+    await namespace(world)
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+        world.clock.advance(5)
+        counts = []
+        for index in range(4):
+            await evicted(world, f"p{index}")
+            await world.settle()
+            counts.append((await the_record(world))["status"].get("evicted", 0))
+        await world.pass_time(1, step=1)
+        counts.append((await the_record(world))["status"]["evicted"])
+
+    assert counts == [1, 1, 1, 1, 4]
+
+
+async def test_a_pod_counts_for_each_of_its_rules(world: World) -> None:
+    await namespace(world)
+    await rule(world)
+    await rule(world, "cold")
+    await evicted(world, "both", "hot", "cold")
+    await evicted(world, "one", "cold")
+
+    async with world.controlled(historian):
+        await world.pass_time(3, step=1)
+        found = (await world.admin.list(RECORDS)).items
+
+    counts = {each["spec"]["rule"]["name"]: each["status"]["evicted"] for each in found}
+    assert counts == {"hot": 1, "cold": 2}
+
+
+async def test_the_count_outlives_records_and_restarts(world: World) -> None:
+    await namespace(world)
+    await rule(world)
+    async with world.controlled(historian):
+        for index in range(3):
+            await evicted(world, f"p{index}")
+        await world.pass_time(2, step=1)
+        await world.admin.delete(EVICTIONS, Key("a", "p0-uid"))
+        await world.pass_time(2, step=1)
+        assert (await the_record(world))["status"]["evicted"] == 3
+    await world.admin.delete(EVICTIONS, Key("a", "p1-uid"))
+
+    async with world.controlled(historian):
+        await world.settle()
+        await evicted(world, "p4")
+        await world.pass_time(2, step=1)
+
+    assert (await the_record(world))["status"]["evicted"] == 4
+
+
+async def test_what_was_not_counted_before_a_restart_is_counted_after(world: World) -> None:
+    await namespace(world)
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+    await evicted(world, "p0")
+    await evicted(world, "p1")
+
+    async with world.controlled(historian):
+        await world.pass_time(2, step=1)
+
+    assert (await the_record(world))["status"]["evicted"] == 2
+
+
+async def test_an_eviction_that_was_withdrawn_does_not_count(world: World) -> None:
+    await namespace(world)
+    await world.create(ACCOUNTS, "a", "default")
+    spec = {"containers": [{"name": "c", "image": "example.com/x:1"}], "nodeName": "n"}
+    pod = await world.create(PODS, "a", "p", spec=spec)
+    uid = pod["metadata"]["uid"]
+    await rule(world)
+    async with world.controlled(historian):
+        await evicted(world, "p", uid=uid)
+        await world.pass_time(2, step=1)
+        assert (await the_record(world))["status"]["evicted"] == 1
+        await world.admin.delete(EVICTIONS, Key("a", uid))
+        await world.pass_time(2, step=1)
+
+    assert (await the_record(world))["status"].get("evicted", 0) == 0
+
+
+async def test_pods_that_leave_late_still_count_for_a_lifted_rule(world: World) -> None:
+    await namespace(world)
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+        await evicted(world, "p0")
+        await unrule(world)
+        await world.pass_time(2, step=1)
+
+    status = (await the_record(world))["status"]
+    assert status["evicted"] == 1
+    assert "liftedTime" in status
+
+
+async def test_nothing_is_written_when_nothing_happens(world: World) -> None:
+    await namespace(world)
+    await rule(world)
+    await evicted(world, "p0")
+    async with world.controlled(historian):
+        await world.pass_time(5, step=1)
+    before = world.store.revision
+
+    async with world.controlled(historian):
+        await world.pass_time(5, step=1)
+
+    assert world.store.revision == before

@@ -1,0 +1,126 @@
+"""History, expiry and patches in a whole control plane, each controller with its own rights."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from controllers.history.remembering import RECORDS, RULES
+from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
+from sully.client.direct import DirectTransport
+from sully.client.events import EVENTS
+from sully.client.transport import Key, Kind
+from sully.machinery.errors import NotFound
+from sully.testing.cluster import in_process
+from sully.views import kinds
+
+PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
+SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
+CLASSES: Kind[Obj] = kinds.CLASSES.read_as(dict)
+CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+NODES: Kind[Obj] = Kind("", "v1", "nodes", "Node", dict, namespaced=False)
+TAINT = {"key": "example.com/hot", "effect": "NoSchedule"}
+
+
+async def until(
+    access: DirectTransport, kind: Kind[Any], wanted: Callable[[Obj], Any], where: str = ""
+) -> Obj:
+    """Follow a collection until an object in it is as wanted."""
+    async with asyncio.timeout(20):
+        async for event in access.watch(kind, where):
+            if event.object is not None and wanted(event.object):
+                found: Obj = event.object
+                return found
+    raise AssertionError("the watch ended")
+
+
+async def test_a_rule_that_ends_is_remembered() -> None:
+    async with in_process() as plane:
+        access = DirectTransport(plane.direct())
+        metadata = {"annotations": {"sully.dev/expires-at": "2020-01-01T00:00:00Z"}}
+        # A moment earlier, so that somebody sees it before it ends.
+        body: Obj = {"metadata": {"name": "hot"}, "spec": {"deviceSelector": {}, "taint": TAINT}}
+        await access.create(RULES, body)
+        await until(access, RECORDS, lambda found: found["status"].get("taint"))
+
+        await access.patch(RULES, Key("", "hot"), {"metadata": metadata})
+
+        lifted = await until(access, RECORDS, lambda found: found["status"].get("liftedTime"))
+        event = await until(access, EVENTS, lambda found: found["reason"] == "Expired")
+
+    assert lifted["spec"]["createdBy"] == "kubernetes-admin"
+    assert event["involvedObject"]["name"] == "hot"
+
+
+async def test_a_patch_says_whom_it_is_for() -> None:
+    async with in_process() as plane:
+        access = DirectTransport(plane.direct())
+        await access.create(PATCHES, {"metadata": {"name": "x"}, "spec": {"devices": {}}})
+
+        found = await until(access, PATCHES, lambda each: each["status"].get("conditions"))
+
+    assert [each["type"] for each in found["status"]["conditions"]] == ["sully.dev/Applied"]
+
+
+async def _fill(access: DirectTransport) -> None:
+    """Make one device, a rule without a selector, and a pod that wants the device."""
+    await access.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await until(access, ACCOUNTS, lambda found: found["metadata"]["name"] == "default", "a")
+    size = {"cpu": "1", "memory": "1Gi", "pods": "10"}
+    await access.create(
+        NODES,
+        {"metadata": {"name": "node-1"}, "status": {"capacity": size, "allocatable": size}},
+    )
+    await access.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    spec = {
+        "driver": "gpu.example.com",
+        "pool": {"name": "p", "generation": 1, "resourceSliceCount": 1},
+        "nodeName": "node-1",
+        "devices": [{"name": "gpu-0"}],
+    }
+    await access.create(RULES, {"metadata": {"name": "none"}, "spec": {"taint": TAINT}})
+    await access.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    key = {"name": "p", "namespace": "a"}
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu"}}
+    await access.create(CLAIMS, {"metadata": key, "spec": {"devices": {"requests": [request]}}})
+    wanting = {
+        "containers": [{"name": "c", "image": "x"}],
+        "resourceClaims": [{"name": "r", "resourceClaimName": "p"}],
+    }
+    await access.create(PODS, {"metadata": key, "spec": wanting})
+
+
+def _judged(pod: Obj) -> bool:
+    conditions = {each["type"]: each for each in pod["status"].get("conditions", ())}
+    return "nodeName" in pod["spec"] or "PodScheduled" in conditions
+
+
+async def test_a_rule_without_a_selector_is_for_no_device() -> None:
+    async with in_process() as plane:
+        access = DirectTransport(plane.direct())
+        await _fill(access)
+
+        pod = await until(access, PODS, _judged, "a")
+
+    assert pod["spec"].get("nodeName") == "node-1"
+
+
+async def test_for_the_scheduler_of_the_reference_it_is_for_all() -> None:
+    async with in_process(strict_compat=True) as plane:
+        access = DirectTransport(plane.direct())
+        await _fill(access)
+
+        pod = await until(access, PODS, _judged, "a")
+
+    assert "nodeName" not in pod["spec"]
+    assert "cannot allocate all claims" in pod["status"]["conditions"][0]["message"]
+
+
+async def test_the_reference_remembers_nothing() -> None:
+    async with in_process(strict_compat=True) as plane:
+        access = DirectTransport(plane.direct())
+        with pytest.raises(NotFound):
+            await access.list(RECORDS)

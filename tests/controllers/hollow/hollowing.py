@@ -1,0 +1,123 @@
+"""A world with hollow nodes in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World
+from sully.client.calls import Call
+from sully.client.direct import DirectTransport, Reply
+from sully.client.events import EVENTS, EventRecorder
+from sully.client.transport import Key, Kind
+from sully.controllers.hollow.kinds import AGENT, LEASES
+from sully.controllers.hollow.wiring import HollowSettings, add_hollow
+from sully.controllers.manager import Manager
+from sully.domain.hollow.fleet import Fleet, Pace
+from sully.machinery.errors import InternalError, NotFound
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+from sully.views import kinds
+
+NODES: Kind[Obj] = Kind("", "v1", "nodes", "Node", dict, namespaced=False)
+SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
+CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+QUICK = Pace(start=2, stop=3)
+
+
+class Noted(DirectTransport):
+    """A transport that keeps a list of writes, and fails where a test wants it to."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(InProcess(world.api, User(AGENT, ("system:masters",)), agent=AGENT))
+        self.calls: list[str] = []
+        self.failures: dict[str, int] = {}
+
+    async def _call(self, call: Call) -> Reply:
+        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
+        what = f"{call.verb} {call.ref.plural}{part}"
+        self.calls.append(what)
+        if self.failures.get(what, 0):
+            self.failures[what] -= 1
+            raise InternalError("it broke")
+        return await super()._call(call)
+
+
+@asynccontextmanager
+async def hollow(
+    world: World,
+    nodes: int = 1,
+    devices: int = 1,
+    *,
+    pace: Pace = QUICK,
+    failures: dict[str, int] | None = None,
+    **more: Any,
+) -> AsyncIterator[Noted]:
+    """Run hollow nodes as long as the block lasts."""
+    manager = Manager(world.transport("informers"), clock=world.clock)
+    transport = Noted(world)
+    transport.failures = failures or {}
+    recorder = EventRecorder(transport, AGENT, clock=world.clock)
+    manager.alongside(recorder.run)
+    add_hollow(
+        manager,
+        transport=transport,
+        recorder=recorder,
+        clock=world.clock,
+        settings=HollowSettings(Fleet(nodes, devices, **more), pace),
+    )
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(manager.run())
+        try:
+            await world.settle()
+            yield transport
+        finally:
+            manager.stop()
+
+
+async def prepare(world: World) -> None:
+    await world.admin.create(NAMESPACES, {"metadata": {"name": "kube-node-lease"}})
+    await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await world.create(ACCOUNTS, "a", "default")
+
+
+async def bound(
+    world: World, name: str, node: str = "hollow-0000", *, metadata: Obj | None = None, **spec: Any
+) -> Obj:
+    """Make a pod that has a node from the beginning."""
+    wanted: Obj = {"containers": [{"name": "c", "image": "example.com/x:1"}], "nodeName": node}
+    return await world.create(PODS, "a", name, metadata=metadata or {}, spec=wanted | spec)
+
+
+async def pod(world: World, name: str) -> Obj:
+    return await world.admin.get(PODS, Key("a", name))
+
+
+async def phase(world: World, name: str) -> str:
+    """Say how far a pod is: its phase, what its container waits for, whether it leaves."""
+    try:
+        found = await pod(world, name)
+    except NotFound:
+        return "gone"
+    words = [found["status"]["phase"]]
+    states = [each["state"] for each in found["status"].get("containerStatuses") or ()]
+    words += [state["waiting"]["reason"] for state in states if "waiting" in state]
+    if "deletionTimestamp" in found["metadata"]:
+        words.append("leaving")
+    return " ".join(words)
+
+
+def conditions(found: Obj) -> dict[str, str]:
+    return {each["type"]: each["status"] for each in found["status"]["conditions"]}
+
+
+async def leases(world: World) -> dict[str, Obj]:
+    page = await world.admin.list(LEASES, "kube-node-lease")
+    return {each["metadata"]["name"]: each["spec"] for each in page.items}
+
+
+async def said(world: World) -> list[str]:
+    page = await world.admin.list(EVENTS, "a")
+    return [f"{each['reason']}: {each['message']}" for each in page.items]

@@ -1,0 +1,11 @@
+"""What holds of placements is shown twice: as usual, and as the reference does it."""
+
+import pytest
+
+from controllers.placement import placing
+
+
+@pytest.fixture(params=[False, True], ids=["sully", "reference"], autouse=True)
+def mode(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Run a test in both modes; one that is about a mode says so itself."""
+    monkeypatch.setattr(placing, "strict_run", request.param)

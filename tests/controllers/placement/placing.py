@@ -1,0 +1,179 @@
+"""A world with managed clusters and placements, and the placement controller in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from controllers.world import NAMESPACES, Make, Obj, World
+from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
+from sully.client.calls import Call
+from sully.client.direct import DirectTransport, Reply
+from sully.client.events import EVENTS, EventRecorder
+from sully.client.transport import Key, Kind
+from sully.controllers.manager import Manager
+from sully.controllers.placement.controller import NAME, PlacementController
+from sully.controllers.placement.settings import PlacementSettings, behaviour
+from sully.controllers.placement.wiring import make_placement
+from sully.machinery.errors import ApiError
+from sully.runtime.metrics import Metrics
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+from sully.views import fleetkinds as kinds
+
+CLUSTERS: Kind[Obj] = kinds.CLUSTERS.read_as(dict)
+SETS: Kind[Obj] = kinds.SETS.read_as(dict)
+BINDINGS: Kind[Obj] = kinds.BINDINGS.read_as(dict)
+PLACEMENTS: Kind[Obj] = kinds.PLACEMENTS.read_as(dict)
+DECISIONS: Kind[Obj] = kinds.DECISIONS.read_as(dict)
+SCORES: Kind[Obj] = kinds.SCORES.read_as(dict)
+TEAM, SET = "team", "prod"
+AT = Key(TEAM, "web")
+strict_run = False
+"""Whether placements come out as in the reference, where a test does not say so."""
+
+
+class Noted(DirectTransport):
+    """A transport that keeps a list of what was written, and fails where a test wants it to."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
+        self.writes: list[str] = []
+        self.refusals: dict[str, ApiError] = {}
+
+    async def _call(self, call: Call) -> Reply:
+        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
+        what = f"{call.verb} {call.ref.plural}{part}"
+        if call.ref.plural != "events":
+            self.writes.append(what)
+        if what in self.refusals:
+            raise self.refusals[what]
+        return await super()._call(call)
+
+
+@dataclass
+class Placing:
+    """How the controller is made, and what it did."""
+
+    strict: bool | None = None
+    """As the reference; unless a test says it, its run does (conftest.py)."""
+    settings: PlacementSettings = field(default_factory=PlacementSettings)
+    transport: Noted | None = None
+    metrics: Metrics = field(default_factory=Metrics)
+
+    def make(self) -> Make:
+        def made(world: World, manager: Manager) -> PlacementController:
+            self.transport = self.transport or Noted(world)
+            recorder = EventRecorder(self.transport, NAME, clock=world.clock)
+            manager.alongside(recorder.run)
+            return make_placement(
+                manager,
+                transport=self.transport,
+                recorder=recorder,
+                clock=world.clock,
+                metrics=self.metrics,
+                behaviour=behaviour(self.settings, strict=self.is_strict),
+            )
+
+        return made
+
+    @property
+    def is_strict(self) -> bool:
+        """Say whether placements come out as in the reference."""
+        return strict_run if self.strict is None else self.strict
+
+    def writes(self) -> list[str]:
+        """Return what was written since the last time somebody asked."""
+        assert self.transport is not None
+        found, self.transport.writes = self.transport.writes, []
+        return found
+
+
+async def prepare(world: World, *clusters: str, **labels: str) -> None:
+    """Make a namespace that may use a set, and clusters in it."""
+    await world.admin.create(NAMESPACES, {"metadata": {"name": TEAM}})
+    await make_set(world, SET)
+    await bind(world, SET)
+    for name in clusters:
+        await cluster(world, name, **labels)
+
+
+async def make_set(world: World, name: str, **selector: Any) -> None:
+    spec = {"clusterSelector": selector} if selector else {}
+    await world.admin.create(SETS, {"metadata": {"name": name}, "spec": spec})
+
+
+async def bind(world: World, name: str, namespace: str = TEAM) -> None:
+    body = {"metadata": {"name": name, "namespace": namespace}, "spec": {"clusterSet": name}}
+    await world.admin.create(BINDINGS, body)
+
+
+async def cluster(
+    world: World,
+    name: str,
+    *taints: Obj,
+    member: str = SET,
+    status: Obj | None = None,
+    finalizers: tuple[str, ...] = (),
+    **labels: str,
+) -> None:
+    """Make a cluster; what comes with its status is written as an agent would."""
+    metadata = {
+        "name": name,
+        "labels": {SET_LABEL: member, **labels},
+        "finalizers": list(finalizers),
+    }
+    await world.admin.create(CLUSTERS, {"metadata": metadata, "spec": {"taints": list(taints)}})
+    if status:
+        await world.admin.patch(CLUSTERS, Key("", name), {"status": status}, subresource="status")
+
+
+async def taint(world: World, name: str, *taints: Obj) -> None:
+    await world.admin.patch(CLUSTERS, Key("", name), {"spec": {"taints": list(taints)}})
+
+
+def no_select(key: str, value: str = "", effect: str = "NoSelect") -> Obj:
+    return {"key": key, "effect": effect} | ({"value": value} if value else {})
+
+
+async def place(world: World, name: str = "web", namespace: str = TEAM, **spec: Any) -> None:
+    metadata = {"name": name, "namespace": namespace}
+    await world.admin.create(PLACEMENTS, {"metadata": metadata, "spec": spec})
+
+
+async def respec(world: World, name: str = "web", **spec: Any) -> None:
+    await world.admin.patch(PLACEMENTS, Key(TEAM, name), {"spec": spec})
+
+
+async def decided(world: World, name: str = "web") -> list[list[str]]:
+    """Return the clusters of each decision of a placement, in the order of their names."""
+    page = await world.admin.list(DECISIONS, TEAM)
+    mine = [each for each in page.items if each["metadata"]["labels"].get(PLACEMENT_LABEL) == name]
+    mine.sort(key=lambda each: int(each["metadata"]["name"].rpartition("-")[2]))
+    return [named(each) for each in mine]
+
+
+def named(decision: Obj) -> list[str]:
+    return [one["clusterName"] for one in (decision.get("status") or {}).get("decisions") or ()]
+
+
+async def status(world: World, name: str = "web") -> Obj:
+    placement = await world.admin.get(PLACEMENTS, Key(TEAM, name))
+    found: Obj = placement.get("status") or {}
+    return found
+
+
+async def condition(world: World, type_: str, name: str = "web") -> tuple[str, str, str]:
+    """Return status, reason and message of a condition."""
+    for each in (await status(world, name)).get("conditions") or ():
+        if each["type"] == type_:
+            return each["status"], each["reason"], each["message"]
+    return "", "", ""
+
+
+async def events(world: World) -> list[tuple[str, str, str, str]]:
+    """Return type, reason, action and message of all events about placements, as they came."""
+    page = await world.admin.list(EVENTS, TEAM)
+    found = [each for each in page.items if each["involvedObject"]["kind"] == "Placement"]
+    found.sort(key=lambda each: int(each["metadata"]["name"].rpartition(".")[2], 16))
+    return [(each["type"], each["reason"], each["action"], each["message"]) for each in found]

@@ -1,0 +1,370 @@
+"""What the controller writes for a placement, and what not: C1 to C14 of the checklist."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from controllers.placement.placing import (
+    AT,
+    BINDINGS,
+    DECISIONS,
+    PLACEMENTS,
+    SET,
+    TEAM,
+    Placing,
+    bind,
+    cluster,
+    condition,
+    decided,
+    make_set,
+    place,
+    prepare,
+    respec,
+    status,
+)
+from controllers.world import World
+from sully.api.cluster.types import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL
+from sully.client.transport import Key
+
+CREATE, FILL = "create placementdecisions", "patch placementdecisions/status"
+RELABEL, REMOVE = "patch placementdecisions", "delete placementdecisions"
+TELL = "patch placements/status"
+FIRST = Key(TEAM, "web-decision-1")
+SATISFIED, MISCONFIGURED = "PlacementSatisfied", "PlacementMisconfigured"
+CANARY = {
+    "groupName": "canary",
+    "groupClusterSelector": {"labelSelector": {"matchLabels": {"canary": "yes"}}},
+}
+
+
+async def test_c1_selected_clusters_are_written_once() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a", "b", "c")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    assert await decided(world) == [["a", "b", "c"]]
+    assert placing.writes() == [CREATE, FILL, TELL]
+    found = await status(world)
+    assert found["numberOfSelectedClusters"] == 3
+    assert found["decisionGroups"] == [
+        {
+            "decisionGroupIndex": 0,
+            "decisionGroupName": "",
+            "decisions": ["web-decision-1"],
+            "clusterCount": 3,
+        }
+    ]
+    assert [each["type"] for each in found["conditions"]] == [MISCONFIGURED, SATISFIED]
+
+
+async def test_a_decision_says_whose_it_is() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    decision = await world.admin.get(DECISIONS, FIRST)
+    placement = await world.admin.get(PLACEMENTS, AT)
+    assert decision["metadata"]["labels"] == {
+        PLACEMENT_LABEL: "web",
+        GROUP_INDEX_LABEL: "0",
+        GROUP_NAME_LABEL: "",
+    }
+    assert decision["metadata"]["ownerReferences"] == [
+        {
+            "apiVersion": "cluster.open-cluster-management.io/v1beta1",
+            "kind": "Placement",
+            "name": "web",
+            "uid": placement["metadata"]["uid"],
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+    ]
+    assert decision["status"] == {"decisions": [{"clusterName": "a", "reason": ""}]}
+
+
+GROUPS: dict[str, tuple[list[dict[str, str]], dict[str, Any], list[tuple[str, list[str]]]]] = {
+    "C2 a canary group, one cluster each": (
+        [{"canary": "yes"}, {}, {"canary": "yes"}, {}],
+        {"clustersPerDecisionGroup": 1, "decisionGroups": [CANARY]},
+        [("canary", ["c0"]), ("canary", ["c2"]), ("", ["c1"]), ("", ["c3"])],
+    ),
+    "C3 two named groups": (
+        [{"canary": "yes"}, {"canary": "yes"}, {"late": "yes"}],
+        {
+            "decisionGroups": [
+                CANARY,
+                {
+                    "groupName": "late",
+                    "groupClusterSelector": {"labelSelector": {"matchLabels": {"late": "yes"}}},
+                },
+            ]
+        },
+        [("canary", ["c0", "c1"]), ("late", ["c2"])],
+    ),
+    "C4 a quarter of three": (
+        [{}, {}, {}],
+        {"clustersPerDecisionGroup": "25%"},
+        [("", ["c0"]), ("", ["c1"]), ("", ["c2"])],
+    ),
+    "I11 two canaries of five, by two": (
+        [{"canary": "yes"}, {}, {"canary": "yes"}, {}, {}],
+        {"clustersPerDecisionGroup": 2, "decisionGroups": [CANARY]},
+        [("canary", ["c0", "c2"]), ("", ["c1", "c3"]), ("", ["c4"])],
+    ),
+}
+
+
+@pytest.mark.parametrize(("labels", "strategy", "expected"), GROUPS.values(), ids=GROUPS)
+async def test_groups(
+    labels: list[dict[str, str]], strategy: dict[str, Any], expected: list[tuple[str, list[str]]]
+) -> None:
+    world, placing = World(), Placing()
+    await prepare(world)
+    for number, each in enumerate(labels):
+        await cluster(world, f"c{number}", **each)
+    async with world.controlled(placing.make()):
+        await place(world, decisionStrategy={"groupStrategy": strategy})
+        await world.settle()
+    groups = (await status(world))["decisionGroups"]
+    assert [each["decisionGroupIndex"] for each in groups] == list(range(len(expected)))
+    assert [each["decisionGroupName"] for each in groups] == [name for name, _ in expected]
+    assert await decided(world) == [names for _, names in expected]
+
+
+async def test_i11_groups_follow_clusters_that_come_and_go() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a", "b")
+    async with world.controlled(placing.make()):
+        await place(world, decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": 1}})
+        await world.settle()
+        await cluster(world, "aa")
+        await world.settle()
+        assert await decided(world) == [["a"], ["aa"], ["b"]]
+        await respec(world, decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": 2}})
+        await world.settle()
+    assert await decided(world) == [["a", "aa"], ["b"]]
+    assert [each["clusterCount"] for each in (await status(world))["decisionGroups"]] == [2, 1]
+
+
+EMPTY: dict[str, tuple[str, dict[str, Any], str]] = {
+    "C5 nothing is bound": ("unbound", {}, "NoManagedClusterSetBindings"),
+    "C5 the sets are empty": ("empty", {}, "AllManagedClusterSetsEmpty"),
+    "C5 nothing matches": (
+        "full",
+        {
+            "predicates": [
+                {"requiredClusterSelector": {"labelSelector": {"matchLabels": {"vendor": "none"}}}}
+            ]
+        },
+        "NoManagedClusterMatched",
+    ),
+    "C11 no set of those that are named is bound": (
+        "full",
+        {"clusterSets": ["other"]},
+        "NoIntersection",
+    ),
+}
+
+
+@pytest.mark.parametrize(("setting", "spec", "reason"), EMPTY.values(), ids=EMPTY)
+async def test_nothing_to_select(setting: str, spec: dict[str, Any], reason: str) -> None:
+    world, placing = World(), Placing()
+    await prepare(world, *(["a"] if setting == "full" else []))
+    if setting == "unbound":
+        await world.admin.delete(BINDINGS, Key(TEAM, SET))
+    async with world.controlled(placing.make()):
+        await place(world, **spec)
+        await world.settle()
+    # An object that should be empty is created and never filled: it has no status.
+    assert placing.writes() == [CREATE, TELL]
+    assert "status" not in await world.admin.get(DECISIONS, FIRST)
+    assert (await condition(world, SATISFIED))[:2] == ("False", reason)
+    assert [each["clusterCount"] for each in (await status(world))["decisionGroups"]] == [0]
+
+
+async def test_c6_nothing_changed_costs_no_write() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a", "b")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    placing.writes()
+    async with world.controlled(placing.make()):
+        await world.pass_time(120)
+    assert placing.writes() == []
+
+
+DISABLE = "cluster.open-cluster-management.io/experimental-scheduling-disable"
+
+
+async def test_c7_a_disabled_placement_is_left_alone() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        await world.admin.patch(PLACEMENTS, AT, {"metadata": {"annotations": {DISABLE: "true"}}})
+        await world.settle()
+        placing.writes()
+        await cluster(world, "b")
+        await world.settle()
+        assert placing.writes() == []
+        await world.admin.patch(PLACEMENTS, AT, {"metadata": {"annotations": {DISABLE: "no"}}})
+        await world.settle()
+    assert await decided(world) == [["a", "b"]]
+
+
+async def test_c8_c9_only_bound_and_wanted_sets_count() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    for name in ("two", "three"):
+        await make_set(world, name)
+        await cluster(world, f"in-{name}", member=name)
+    await bind(world, "two")
+    await bind(world, "gone")
+    async with world.controlled(placing.make()):
+        await place(world, clusterSets=["two", "three", "gone"])
+        await world.settle()
+    assert await decided(world) == [["in-two"]]
+
+
+SELECTORS: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "exclusive": ({"selectorType": "ExclusiveClusterSetLabel"}, ["own"]),
+    "label": (
+        {"selectorType": "LabelSelector", "labelSelector": {"matchLabels": {"size": "big"}}},
+        ["big"],
+    ),
+    "everything": ({"selectorType": "LabelSelector", "labelSelector": {}}, ["big", "own"]),
+    "absent selector": ({"selectorType": "LabelSelector"}, []),
+}
+
+
+@pytest.mark.parametrize(("selector", "expected"), SELECTORS.values(), ids=SELECTORS)
+async def test_c10_sets_choose_their_clusters(
+    selector: dict[str, Any], expected: list[str]
+) -> None:
+    world, placing = World(), Placing()
+    await prepare(world)
+    await make_set(world, "special", **selector)
+    await bind(world, "special")
+    await cluster(world, "own", member="special")
+    await cluster(world, "big", size="big", member="elsewhere")
+    async with world.controlled(placing.make()):
+        await place(world, clusterSets=["special"])
+        await world.settle()
+    assert await decided(world) == [expected]
+
+
+CHUNKS: dict[str, tuple[int, list[int]]] = {
+    "C13 ten": (10, [10]),
+    "C13 I7 one more than fits": (101, [100, 1]),
+    "C13 I6 none": (0, [0]),
+}
+
+
+@pytest.mark.parametrize(("number", "sizes"), CHUNKS.values(), ids=CHUNKS)
+async def test_decisions_hold_a_hundred(number: int, sizes: list[int]) -> None:
+    world, placing = World(), Placing()
+    await prepare(world, *(f"c{each:03}" for each in range(number)))
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    assert [len(each) for each in await decided(world)] == sizes
+    groups = (await status(world))["decisionGroups"]
+    assert [(each["decisionGroupIndex"], each["clusterCount"]) for each in groups] == [(0, number)]
+
+
+async def test_c13_i7_decisions_of_one_group_are_one_success() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, *(f"c{each:03}" for each in range(101)))
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    parts = (await world.admin.list(DECISIONS, TEAM)).items
+    assert [each["metadata"]["labels"][GROUP_INDEX_LABEL] for each in parts] == ["0", "0"]
+    assert (await condition(world, SATISFIED))[:2] == ("True", "AllDecisionsScheduled")
+
+
+async def test_c14_many_decisions_that_stay_are_not_written() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, *(f"c{each:03}" for each in range(128)))
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        placing.writes()
+        await world.admin.patch(PLACEMENTS, AT, {"metadata": {"labels": {"team": "web"}}})
+        await respec(world, numberOfClusters=128)
+        await world.settle()
+        assert placing.writes() == []
+
+
+async def test_c14_shrinking_to_nothing_leaves_one_empty_decision() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, *(f"c{each:03}" for each in range(128)))
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        placing.writes()
+        await respec(world, numberOfClusters=0)
+        await world.settle()
+        assert placing.writes() == [FILL, REMOVE, TELL]
+    assert await decided(world) == [[]]
+
+
+async def test_c14_shrinking_deletes_what_is_too_much() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, *(f"c{each:03}" for each in range(128)))
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        placing.writes()
+        await respec(world, numberOfClusters=10)
+        await world.settle()
+        assert placing.writes() == [FILL, REMOVE, TELL]
+        await respec(world, numberOfClusters=0)
+        await world.settle()
+        assert placing.writes() == [FILL, TELL]
+    assert await decided(world) == [[]]
+
+
+async def test_c14_labels_that_drift_are_put_back() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        placing.writes()
+        drift = {GROUP_INDEX_LABEL: "7", PLACEMENT_LABEL: None}
+        await world.admin.patch(DECISIONS, FIRST, {"metadata": {"labels": drift}})
+        await world.settle()
+        assert placing.writes() == [RELABEL]
+    decision = await world.admin.get(DECISIONS, FIRST)
+    assert decision["metadata"]["labels"][GROUP_INDEX_LABEL] == "0"
+    assert decision["metadata"]["labels"][PLACEMENT_LABEL] == "web"
+
+
+async def test_i4_decisions_deleted_by_hand_return() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        await world.admin.delete(DECISIONS, FIRST)
+        await world.settle()
+    assert await decided(world) == [["a"]]
+
+
+async def test_a_decision_edited_by_hand_is_set_right() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        forged = {"status": {"decisions": [{"clusterName": "z", "reason": "mine"}]}}
+        await world.admin.patch(DECISIONS, FIRST, forged, subresource="status")
+        await world.settle()
+    assert await decided(world) == [["a"]]

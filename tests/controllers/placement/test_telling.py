@@ -1,0 +1,166 @@
+"""Events of placements and the number of them: C15 of the checklist, and the note with scores."""
+
+from __future__ import annotations
+
+import pytest
+
+from controllers.placement.placing import (
+    AT,
+    DECISIONS,
+    SCORES,
+    TEAM,
+    Placing,
+    cluster,
+    events,
+    no_select,
+    place,
+    prepare,
+    respec,
+    taint,
+)
+from controllers.world import NAMESPACES, World
+from sully.api.cluster.types import GROUP_INDEX_LABEL
+from sully.client.events import EVENTS
+from sully.client.transport import Key
+from sully.controllers.placement.telling import score_note
+
+FIRST = Key(TEAM, "web-decision-1")
+
+
+def said(done: str, name: str = "web-decision-1") -> str:
+    return f"Decision {name} is {done} with placement web in namespace {TEAM}"
+
+
+async def test_c15_creation_update_and_scores() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "b", "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    assert await events(world) == [
+        ("Normal", "DecisionCreate", "DecisionCreated", said("created")),
+        ("Normal", "DecisionUpdate", "DecisionUpdated", said("updated")),
+        ("Normal", "ScoreUpdate", "ScoreUpdated", "a:100 b:100 "),
+    ]
+
+
+async def test_events_name_the_decision_and_the_controller() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    page = await world.admin.list(EVENTS, TEAM)
+    for event in page.items:
+        assert event["involvedObject"]["name"] == AT.name
+        assert event["related"]["kind"] == "PlacementDecision"
+        assert event["related"]["name"] == FIRST.name
+        assert event["reportingComponent"] == "placement-controller"
+
+
+async def test_c15_an_empty_decision_is_only_created() -> None:
+    world, placing = World(), Placing()
+    await prepare(world)
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    assert [each[1] for each in await events(world)] == ["DecisionCreate"]
+
+
+async def test_c15_labels_and_no_change_are_not_told() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        before = await events(world)
+        drift = {"metadata": {"labels": {GROUP_INDEX_LABEL: "7"}}}
+        await world.admin.patch(DECISIONS, FIRST, drift)
+        await taint(world, "a", no_select("soft", effect="PreferNoSelect"))
+        await world.settle()
+    assert await events(world) == before
+
+
+async def test_the_same_change_twice_is_told_twice() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        for taints in ((no_select("k"),), (), (no_select("k"),)):
+            await taint(world, "a", *taints)
+            await world.settle()
+    told = [each[1] for each in await events(world)]
+    # Without a feasible cluster there are no scores to tell.
+    assert told == [
+        *("DecisionCreate", "DecisionUpdate", "ScoreUpdate"),
+        "DecisionUpdate",
+        *("DecisionUpdate", "ScoreUpdate"),
+        "DecisionUpdate",
+    ]
+
+
+async def test_deleted_decisions_are_told() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, *(f"c{each:03}" for each in range(101)))
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+        await respec(world, numberOfClusters=100)
+        await world.settle()
+    last = (await events(world))[-1]
+    told = said("deleted", "web-decision-2")
+    assert last == ("Normal", "DecisionDelete", "DecisionDeleted", told)
+
+
+async def test_c15_s14_a_warning_is_told_with_the_update() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a")
+    await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await world.admin.create(SCORES, {"metadata": {"name": "test", "namespace": "a"}})
+    old = {"scores": [{"name": "cpu", "value": 50}], "validUntil": "2001-01-01T00:00:00Z"}
+    await world.admin.patch(SCORES, Key("a", "test"), {"status": old}, subresource="status")
+    async with world.controlled(placing.make()):
+        add_on = {"type": "AddOn", "addOn": {"resourceName": "test", "scoreName": "cpu"}}
+        policy = {"mode": "Exact", "configurations": [{"scoreCoordinate": add_on}]}
+        await place(world, prioritizerPolicy=policy)
+        await world.settle()
+        placing.writes()
+        # Q4: nothing to do until the score changes, so nothing is tried again and again.
+        await world.pass_time(60)
+        assert placing.writes() == []
+    expired = "AddOnPlacementScores a/test expired in plugin AddOn/test/cpu"
+    told = await events(world)
+    assert told[1] == (
+        "Warning",
+        "DecisionUpdate",
+        "DecisionUpdated",
+        f"{said('updated')}: {expired}",
+    )
+    assert told[2][3] == "a:0 "
+
+
+NOTES: dict[str, tuple[list[tuple[str, int]], str]] = {
+    "none": ([], ""),
+    "few": ([("a", 100), ("b", -100)], "a:100 b:-100 "),
+    "exactly full": ([("c" * 994, 1000)], "c" * 994 + ":1000 "),
+    "one too many": ([("c" * 994, 1000), ("d", 1)], "c" * 994 + ":1000 ......"),
+    "too long at once": ([("c" * 995, 1000)], "......"),
+}
+
+
+@pytest.mark.parametrize(("totals", "expected"), NOTES.values(), ids=NOTES)
+def test_score_note(totals: list[tuple[str, int]], expected: str) -> None:
+    assert score_note(totals) == expected
+
+
+async def test_what_it_took_is_measured() -> None:
+    world, placing = World(), Placing()
+    await prepare(world)
+    await cluster(world, "a")
+    async with world.controlled(placing.make()):
+        await place(world)
+        await world.settle()
+    registry, labels = placing.metrics.registry, {"name": "placement_scheduling"}
+    for name in ("scheduling_scheduling_duration_seconds", "scheduling_bind_duration_seconds"):
+        assert (registry.get_sample_value(f"{name}_count", labels) or 0) >= 1

@@ -1,0 +1,170 @@
+"""What devices can be, end to end: shared by capacity, parts of a whole, bound by attributes."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from controllers.scheduling.placing import (
+    CLAIMS,
+    DRIVER,
+    SLICES,
+    Scheduling,
+    pod,
+    prepare,
+    where,
+)
+from controllers.world import SCHEME, Obj, World
+from sully.client.transport import Key
+from sully.machinery.gates import DEFAULTS, Gates
+from sully.runtime.ids import Ids
+from sully.server.api import Api, Chance
+
+ALL_ON = Gates({name: True for name in DEFAULTS if name.startswith("DRA")})
+
+
+@pytest.fixture
+def everything(world: World) -> World:
+    """Return a world in which all that is about devices is switched on."""
+    chance = random.Random(1)
+    world.api = Api(
+        scheme=SCHEME,
+        store=world.store,
+        chance=Chance(world.clock, Ids(chance), chance),
+        gates=ALL_ON,
+    )
+    world.admin = world.transport("admin")
+    return world
+
+
+def text(value: str) -> Obj:
+    return {"string": value}
+
+
+def part(name: str, memory: str, *groups: str) -> Obj:
+    draw: Obj = {"counterSet": "card", "counters": {"memory": {"value": memory}}}
+    return {
+        "name": name,
+        "consumesCounters": [draw | ({"compatibilityGroups": list(groups)} if groups else {})],
+    }
+
+
+def nic(name: str) -> Obj:
+    policy = {"default": "1", "validRange": {"min": "1", "step": "2", "max": "9"}}
+    bandwidth = {"value": "10", "requestPolicy": policy}
+    return {"name": name, "allowMultipleAllocations": True, "capacity": {"bandwidth": bandwidth}}
+
+
+@dataclass(frozen=True)
+class Case:
+    devices: list[Obj]
+    wanted: list[Obj]
+    """What the claims of pods ask for, one pod each, in order."""
+    want: list[list[str] | None]
+    """The devices they get; None for a pod that has to wait."""
+    counters: list[Obj] = field(default_factory=list)
+    constraints: list[Obj] = field(default_factory=list)
+
+
+CARD = [{"name": "card", "counters": {"memory": {"value": "8"}}}]
+RACK = "gpu.example.com/rack"
+IN_RACKS: list[Obj] = [
+    {"name": f"gpu-{index}", "attributes": {"rack": text(rack)}}
+    for index, rack in enumerate(("1", "2", "1"))
+]
+LISTED: list[Obj] = [
+    {"name": f"gpu-{index}", "attributes": {"rack": {"strings": racks}}}
+    for index, racks in enumerate((["1", "2"], ["3"], ["2", "4"]))
+]
+ROW = {"name": "x.com/row", "expression": 'device.attributes["gpu.example.com"].rack'}
+
+
+def share(bandwidth: str) -> Obj:
+    return {"capacity": {"requests": {"bandwidth": bandwidth}}}
+
+
+CASES = {
+    "capacity is shared until it is used up": Case(
+        [nic("nic-0")], [share("4"), share("4"), share("2")], [["nic-0"], ["nic-0"], None]
+    ),
+    "parts of a card, and the card": Case(
+        [part("half-0", "4"), part("half-1", "4"), part("whole", "8")],
+        [{}, {}, {}],
+        [["half-0"], ["half-1"], None],
+        CARD,
+    ),
+    "parts that do not go together": Case(
+        [part("a", "2", "x"), part("b", "2", "y"), part("c", "2", "x")],
+        [{}, {}, {}],
+        [["a"], ["c"], None],
+        CARD,
+    ),
+    "two in one rack": Case(
+        IN_RACKS, [{"count": 2}], [["gpu-0", "gpu-2"]], constraints=[{"matchAttribute": RACK}]
+    ),
+    "two in different racks": Case(
+        IN_RACKS, [{"count": 2}], [["gpu-0", "gpu-1"]], constraints=[{"distinctAttribute": RACK}]
+    ),
+    "lists with something in common": Case(
+        LISTED, [{"count": 2}], [["gpu-0", "gpu-2"]], constraints=[{"matchAttribute": RACK}]
+    ),
+    "an attribute that is worked out": Case(
+        IN_RACKS,
+        [{"count": 2, "derivedAttributes": [ROW]}],
+        [["gpu-0", "gpu-2"]],
+        constraints=[{"matchAttribute": "x.com/row"}],
+    ),
+}
+
+
+async def publish(world: World, case: Case) -> None:
+    count = 2 if case.counters else 1
+    pool = {"name": "p", "generation": 1, "resourceSliceCount": count}
+    spec: Obj = {"driver": DRIVER, "pool": pool, "nodeName": "node-1"}
+    body = {"metadata": {"name": "devices"}, "spec": {**spec, "devices": case.devices}}
+    await world.admin.create(SLICES, body)
+    if case.counters:
+        body = {"metadata": {"name": "counters"}, "spec": {**spec, "sharedCounters": case.counters}}
+        await world.admin.create(SLICES, body)
+
+
+async def devices(world: World, name: str) -> list[Any] | None:
+    if await where(world, name) != "node-1":
+        return None
+    found = await world.admin.get(CLAIMS, Key("a", name))
+    return [each["device"] for each in found["status"]["allocation"]["devices"]["results"]]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+async def test_devices_of_all_kinds(everything: World, case: Case) -> None:
+    world = everything
+    await prepare(world, devices=0)
+    await publish(world, case)
+    async with Scheduling().running(world):
+        for index, wanted in enumerate(case.wanted):
+            request = {"name": "r", "exactly": {"deviceClassName": "gpu", **wanted}}
+            spec = {"devices": {"requests": [request], "constraints": case.constraints}}
+            await world.create(CLAIMS, "a", f"p-{index}", spec=spec)
+            await pod(world, f"p-{index}", f"p-{index}")
+            await world.settle()
+
+    assert [await devices(world, f"p-{index}") for index in range(len(case.want))] == case.want
+
+
+async def test_shares_have_ids_and_amounts(everything: World) -> None:
+    world = everything
+    await prepare(world, devices=0)
+    await publish(world, Case([nic("nic-0")], [], []))
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", **share("4")}}
+    await world.create(CLAIMS, "a", "p", spec={"devices": {"requests": [request]}})
+    await pod(world, "p", "p")
+    async with Scheduling().running(world):
+        await world.settle()
+
+    found = await world.admin.get(CLAIMS, Key("a", "p"))
+    (result,) = found["status"]["allocation"]["devices"]["results"]
+    assert result["consumedCapacity"] == {"bandwidth": "5"}, "up to the next step"
+    assert len(result["shareID"]) == 36

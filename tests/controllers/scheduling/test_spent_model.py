@@ -1,0 +1,139 @@
+"""Whatever happens, passing nodes over changes no decision: compared with who remembers nothing."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import DeviceClass, ResourceSlice
+from sully.client.objects import from_body
+from sully.controllers.scheduling.cluster import Cluster
+from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.judging import Judge, Placed
+from sully.controllers.scheduling.spent import MANY
+from sully.controllers.scheduling.wishes import Options
+from sully.domain.scheduling.extended import Backings
+from sully.domain.scheduling.objects import (
+    Node,
+    NodeMetadata,
+    NodeStatus,
+    Pod,
+    PodMetadata,
+    PodSpec,
+)
+from sully.domain.scheduling.resources import requests_of
+from sully.views.kinds import CLAIMS, CLASSES, SLICES
+from sully.views.snapshot import Objects, Snapshot, StoppedClock
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+NODES = MANY + 8
+Action = tuple[str, int]
+EMPTIER: list[Action] = [("ask", 1), ("ask", 1), ("ask", 1), ("leave", 0), ("leave", 1), ("ask", 1)]
+"""A node that was full has a device again, and comes before another that has one."""
+ACTIONS = st.one_of(
+    st.tuples(st.just("ask"), st.integers(1, 2)),
+    st.tuples(st.just("ask"), st.just(1)),
+    st.tuples(st.just("ask for room"), st.integers(1, 4)),
+    st.tuples(st.just("leave"), st.integers(0, 30)),
+    st.tuples(st.just("change"), st.integers(0, NODES - 1)),
+)
+
+
+def slice_of(node: str, devices: int) -> ResourceSlice:
+    spec = {
+        "driver": "d.example.com",
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "nodeName": node,
+        "devices": [{"name": f"gpu-{index}"} for index in range(devices)],
+    }
+    return from_body(SLICES, {"metadata": {"name": node}, "spec": spec})
+
+
+def claim_of(number: int, count: int) -> ResourceClaim:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}
+    metadata = {"name": f"c-{number}", "namespace": "a", "uid": f"c-{number}"}
+    return from_body(CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}})
+
+
+def pod_of(number: int, cpu: int) -> Pod:
+    metadata = PodMetadata(name=f"p-{number}", namespace="a", uid=f"p-{number}")
+    container = {"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}
+    return Pod(metadata=metadata, spec=PodSpec(containers=(container,)))
+
+
+def node_of(name: str, cpu: int) -> Node:
+    status = NodeStatus(allocatable={"cpu": str(cpu), "pods": "110"})
+    return Node(metadata=NodeMetadata(name=name), status=status)
+
+
+class Scene:
+    """Nodes and devices, a judge who remembers, and what pods got."""
+
+    def __init__(self, devices: list[int]) -> None:
+        names = [f"n-{index:02d}" for index in range(NODES)]
+        class_: DeviceClass = from_body(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+        slices = [slice_of(*each) for each in zip(names, devices, strict=True) if each[1]]
+        objects = [Objects(SLICES, slices), Objects(CLASSES, [class_])]
+        self._devices = Devices(Snapshot(objects, taken=NOON).inventory)
+        self._cluster, self._backings = Cluster(), Backings()
+        self._backings.change(None, class_)
+        for name in names:
+            self._cluster.put(node_of(name, 4))
+        self._judge = self._new_judge()
+        self._placed: list[int] = []
+        self._asked = 0
+
+    def _new_judge(self) -> Judge:
+        return Judge(
+            devices=self._devices,
+            cluster=self._cluster,
+            backings=self._backings,
+            clock=StoppedClock(NOON),
+            options=Options(),
+        )
+
+    def ask(self, count: int, cpu: int) -> None:
+        """Ask both judges, and do as they say."""
+        self._asked += 1
+        number = self._asked
+        pod = pod_of(number, cpu)
+        claims = [claim_of(number, count)] if count else []
+        found, fresh = self._judge.judge(pod, claims), self._new_judge().judge(pod, claims)
+        assert found == fresh
+        if isinstance(found, Placed):
+            for claim, allocation in zip(claims, found.place.allocated.allocations, strict=True):
+                self._devices.assume(claim, allocation)
+            self._cluster.occupy(pod.metadata.uid, found.place.node, requests_of(pod))
+            self._placed.append(number)
+
+    def leave(self, which: int) -> None:
+        if self._placed:
+            number = self._placed.pop(which % len(self._placed))
+            self._devices.abandon(f"c-{number}")
+            self._cluster.vacate(f"p-{number}")
+
+    def change(self, which: int) -> None:
+        self._cluster.put(node_of(f"n-{which:02d}", 6))
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.integers(0, 2), min_size=8, max_size=8),
+    st.lists(ACTIONS, min_size=10, max_size=60),
+)
+@example([1, 2, 0, 0, 0, 0, 0, 0], EMPTIER)
+def test_passing_nodes_over_changes_no_decision(some: list[int], actions: list[Action]) -> None:
+    scene = Scene([0] * MANY + some)
+    for action, number in actions:
+        match action:
+            case "ask":
+                scene.ask(number, 1)
+            case "ask for room":
+                scene.ask(0, number)
+            case "leave":
+                scene.leave(number)
+            case _:
+                scene.change(number)

@@ -1,0 +1,88 @@
+"""Conditions are written when they are news, and never over somebody else's."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from controllers.world import World
+from sully.client.transport import Key
+from sully.controllers.conditions import say
+from sully.domain.placement.conditions import Finding
+from sully.machinery.errors import Conflict
+from sully.views.fleetkinds import SETS
+
+GOOD, BAD = Finding("A", "True", "Good", "well"), Finding("A", "False", "Bad", "ill")
+OTHER = Finding("B", "True", "Good", "")
+
+
+async def _say(world: World, *findings: Finding, **besides: object) -> bool:
+    found = await world.admin.get(SETS, Key("", "s"))
+    now = world.clock.now()
+    return await say(
+        world.admin, SETS, found, findings, now=now, by="test", besides=besides or None
+    )
+
+
+async def _conditions(world: World) -> list[tuple[str, str, str]]:
+    found = await world.admin.get(SETS.read_as(dict), Key("", "s"))
+    every = found["status"]["conditions"]
+    return [(each["type"], each["status"], each["lastTransitionTime"]) for each in every]
+
+
+@pytest.fixture
+async def world() -> World:
+    """Return a world with a set in it."""
+    made = World()
+    await made.admin.create(SETS, {"metadata": {"name": "s"}, "spec": {}})
+    return made
+
+
+async def test_what_is_no_news_is_not_written(world: World) -> None:
+    assert await _say(world, GOOD)
+    before = world.store.revision
+
+    world.clock.advance(60)
+
+    assert not await _say(world, GOOD)
+    assert world.store.revision == before
+
+
+async def test_a_time_moves_with_the_status_only(world: World) -> None:
+    await _say(world, GOOD)
+    world.clock.advance(60)
+    reworded = Finding("A", "True", "Good", "very well")
+    await _say(world, reworded, OTHER)
+    assert await _conditions(world) == [
+        ("A", "True", "2030-01-01T12:00:00Z"),
+        ("B", "True", "2030-01-01T12:01:00Z"),
+    ]
+
+    world.clock.advance(60)
+    await _say(world, BAD)
+
+    assert await _conditions(world) == [
+        ("A", "False", "2030-01-01T12:02:00Z"),
+        ("B", "True", "2030-01-01T12:01:00Z"),
+    ]
+
+
+async def test_who_was_overtaken_does_not_write(world: World) -> None:
+    stale = await world.admin.get(SETS, Key("", "s"))
+    await _say(world, OTHER)
+
+    now = world.clock.now() + timedelta(seconds=1)
+    with pytest.raises(Conflict):
+        await say(world.admin, SETS, stale, [GOOD], now=now, by="test")
+
+    assert [each[0] for each in await _conditions(world)] == ["B"]
+
+
+async def test_another_object_of_the_name_is_not_written(world: World) -> None:
+    stale = await world.admin.get(SETS, Key("", "s"))
+    await world.admin.delete(SETS, Key("", "s"))
+    await world.admin.create(SETS, {"metadata": {"name": "s"}, "spec": {}})
+
+    with pytest.raises(Conflict):
+        await say(world.admin, SETS, stale, [GOOD], now=world.clock.now(), by="test")

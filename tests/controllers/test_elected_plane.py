@@ -1,0 +1,43 @@
+"""A control plane whose own controllers wait for a lease, as replicas over one store will."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sully.app import Config, running
+from sully.client.direct import DirectTransport
+from sully.client.leases import LEASES
+from sully.controllers.kinds import SERVICE_ACCOUNTS
+from sully.parts import LEASE
+
+
+def elected(folder: Path) -> Config:
+    return Config(data_dir=folder, port=0, leader_elect=True)
+
+
+async def test_it_leads_with_no_more_rights_than_its_role_gives(tmp_path: Path) -> None:
+    async with running(elected(tmp_path)) as plane:
+        access = DirectTransport(plane.direct())
+        during = (await access.get(LEASES, LEASE))["spec"]
+        accounts = (await access.list(SERVICE_ACCOUNTS)).items
+    async with running(Config(data_dir=tmp_path, port=0)) as plane:
+        after = (await DirectTransport(plane.direct()).get(LEASES, LEASE))["spec"]
+
+    assert during["holderIdentity"] != ""
+    assert len(accounts) >= 4
+    assert after["holderIdentity"] == ""
+
+
+async def test_it_serves_while_another_leads(tmp_path: Path) -> None:
+    spec = {"holderIdentity": "another", "leaseDurationSeconds": 3600}
+    held = {"metadata": {"namespace": LEASE.namespace, "name": LEASE.name}, "spec": spec}
+    alone = Config(data_dir=tmp_path, port=0, controllers=frozenset())
+    async with running(alone) as plane:
+        await DirectTransport(plane.direct()).create(LEASES, held)
+
+    async with running(elected(tmp_path)) as plane:
+        access = DirectTransport(plane.direct())
+        found = (await access.get(LEASES, LEASE))["spec"]["holderIdentity"]
+        accounts = (await access.list(SERVICE_ACCOUNTS)).items
+
+    assert (found, list(accounts)) == ("another", [])

@@ -1,0 +1,181 @@
+"""Controllers on a server that is not ours: what its own controllers do is left to them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sully.app import Config, running
+from sully.client.direct import DirectTransport
+from sully.client.kubeconfig import load_kubeconfig
+from sully.client.transport import Key, Kind
+from sully.domain.capabilities.duties import DutyError, Evictor
+from sully.remote import LOOK_AGAIN, Remote, RemoteConfig, remote
+from sully.runtime.clock import Clock
+from sully.server.http.pages import VERSION
+from sully.testing.clock import FakeClock
+
+Obj = dict[str, Any]
+DRIVER = "gpu.example.com"
+
+
+def kind(group: str, plural: str, name: str, *, namespaced: bool = False) -> Kind[Obj]:
+    return Kind(group, "v1", plural, name, dict, namespaced)
+
+
+PODS = kind("", "pods", "Pod", namespaced=True)
+NODES = kind("", "nodes", "Node")
+NAMESPACES = kind("", "namespaces", "Namespace")
+ACCOUNTS = kind("", "serviceaccounts", "ServiceAccount", namespaced=True)
+SLICES = kind("resource.k8s.io", "resourceslices", "ResourceSlice")
+CLASSES = kind("resource.k8s.io", "deviceclasses", "DeviceClass")
+CLAIMS = kind("resource.k8s.io", "resourceclaims", "ResourceClaim", namespaced=True)
+RULES = kind("resource.k8s.io", "devicetaintrules", "DeviceTaintRule")
+
+
+@asynccontextmanager
+async def beside(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    evictor: Evictor = "auto",
+    only: frozenset[str] | None = None,
+    clock: Clock | None = None,
+) -> AsyncIterator[tuple[DirectTransport, Remote]]:
+    """Run an API that passes for one of Kubernetes 1.37, and controllers beside it."""
+    monkeypatch.setitem(VERSION, "gitVersion", "v1.37.0")
+    alone = Config(
+        data_dir=folder, port=0, store="memory", strict_compat=True, controllers=frozenset()
+    )
+    async with running(alone) as plane:
+        access = load_kubeconfig([plane.kubeconfig], required=True).access()
+        config = RemoteConfig(access=access, leader_elect=False, evictor=evictor, controllers=only)
+        async with remote(config, clock) as found:
+            yield DirectTransport(plane.direct()), found
+
+
+async def furnish(api: DirectTransport) -> None:
+    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    status = {"capacity": room, "allocatable": room}
+    await api.create(NODES, {"metadata": {"name": "n1"}, "status": status})
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
+    spec = {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": devices}
+    await api.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+    await api.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+    await api.create(NAMESPACES, {"metadata": {"name": "team"}})
+    await api.create(ACCOUNTS, {"metadata": {"namespace": "team", "name": "default"}})
+
+
+async def start(api: DirectTransport, name: str, scheduler: str) -> None:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    meta = {"namespace": "team", "name": name}
+    spec: Obj = {"devices": {"requests": [request]}}
+    await api.create(CLAIMS, {"metadata": meta, "spec": spec})
+    spec = {
+        "schedulerName": scheduler,
+        "containers": [{"name": "c", "image": "i"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+    }
+    await api.create(PODS, {"metadata": meta, "spec": spec})
+
+
+async def placed(api: DirectTransport, name: str) -> None:
+    """Wait until a pod has a node."""
+    async with asyncio.timeout(30):
+        async for event in api.watch(PODS, "team"):
+            pod = event.object or {}
+            if pod.get("metadata", {}).get("name") == name and pod["spec"].get("nodeName"):
+                return
+
+
+async def taint(api: DirectTransport, device: str) -> None:
+    chosen = {"driver": DRIVER, "device": device}
+    taint = {"key": "example.com/broken", "effect": "NoExecute"}
+    spec = {"deviceSelector": chosen, "taint": taint}
+    await api.create(RULES, {"metadata": {"name": "out"}, "spec": spec})
+
+
+@asynccontextmanager
+async def working(found: Remote) -> AsyncIterator[None]:
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(found.crew.run())
+        await found.crew.settled()
+        try:
+            yield
+        finally:
+            found.crew.stop()
+
+
+async def test_others_schedule_and_evict_what_is_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with beside(tmp_path, monkeypatch) as (api, found), working(found):
+        await furnish(api)
+        await start(api, "theirs", "default-scheduler")
+        await start(api, "a", "sully")
+        await placed(api, "a")
+        results = (await api.get(CLAIMS, Key("team", "a")))["status"]["allocation"]["devices"]
+        await taint(api, results["results"][0]["device"])
+        # The taint was seen before this pod: it gets the other device.
+        await start(api, "b", "sully")
+        await placed(api, "b")
+        pods = {pod["metadata"]["name"]: pod for pod in (await api.list(PODS)).items}
+        standing = found.standing()
+
+    assert "deletionTimestamp" not in pods["a"]["metadata"]
+    assert "nodeName" not in pods["theirs"]["spec"]
+    assert "2 controllers" in standing
+
+
+async def test_it_evicts_where_it_is_told_that_nobody_else_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with beside(tmp_path, monkeypatch, evictor="sully") as (api, found), working(found):
+        await furnish(api)
+        await start(api, "a", "sully")
+        await placed(api, "a")
+        await taint(api, "gpu-0")
+        async with asyncio.timeout(30):
+            async for event in api.watch(PODS, "team"):
+                if event.type == "DELETED" or "deletionTimestamp" in (event.object or {}).get(
+                    "metadata", {}
+                ):
+                    break
+
+
+async def test_a_second_evictor_is_refused_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = frozenset(("eviction",))
+    async with beside(tmp_path, monkeypatch, only=only) as (_, found):
+        with pytest.raises(DutyError, match="eviction must not run here: Kubernetes evicts"):
+            await found.look()
+        # Also where the server was not there for the first look.
+        await found.crew.run()
+
+    assert found.problem.startswith("eviction must not run here")
+
+
+async def test_it_ends_when_the_server_has_become_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = FakeClock()
+    async with (
+        beside(tmp_path, monkeypatch, clock=clock) as (_, found),
+        asyncio.timeout(30),
+        asyncio.TaskGroup() as tasks,
+    ):
+        ran = tasks.create_task(found.crew.run())
+        await found.crew.settled()
+        monkeypatch.setitem(VERSION, "gitVersion", "v1.38.0")
+        while not ran.done():
+            clock.advance(LOOK_AGAIN)
+            await asyncio.wait([ran], timeout=0.05)
+
+    assert found.problem == "the server offers something else than before: start again"

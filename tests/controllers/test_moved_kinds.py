@@ -1,0 +1,128 @@
+"""Controllers on a server that has rules in an older version, and patches as custom resources."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from controllers.scheduling import placing
+from controllers.world import SCHEME, Obj, World
+from sully.client.capabilities import Moved, relocated
+from sully.client.discovery import of_scheme
+from sully.client.transport import Key, Kind
+from sully.controlling import build_manager
+from sully.machinery.gates import Gates
+from sully.machinery.scheme import Scheme
+from sully.machinery.strategy import ResourceType, Strategy
+from sully.parts import Given
+from sully.runtime.ids import Ids
+from sully.runtime.metrics import Metrics
+from sully.server.api import Api, Chance
+
+GROUP = "resource.k8s.io"
+MOVES = {
+    (GROUP, "devicetaintrules"): (GROUP, "v1beta2"),
+    (GROUP, "resourceslicepatches"): ("sully.dev", "v1alpha1"),
+}
+RULES: Kind[Obj] = Kind(
+    GROUP, "v1beta2", "devicetaintrules", "DeviceTaintRule", dict, namespaced=False
+)
+PATCHES: Kind[Obj] = Kind(
+    "sully.dev", "v1alpha1", "resourceslicepatches", "ResourceSlicePatch", dict, namespaced=False
+)
+TAINT = {"key": "example.com/broken", "effect": "NoExecute"}
+ONLY = frozenset(("eviction", "scheduling", "patchstatus"))
+
+
+def elsewhere(resource: ResourceType) -> ResourceType:
+    """Return a resource as that server has it."""
+    if resource.kind == "DeviceTaintRule":
+        kept = tuple(each for each in resource.versions if each.name == "v1beta2")
+        return replace(resource, versions=kept)
+    if resource.kind == "ResourceSlicePatch":
+        # A custom resource: nothing is stamped, and only the schema is checked.
+        version = replace(resource.hub, name="v1alpha1")
+        return replace(resource, group="sully.dev", versions=(version,), strategy=Strategy())
+    return resource
+
+
+@pytest.fixture
+def there(world: World) -> World:
+    scheme, chance = Scheme(), random.Random(1)
+    scheme.tables = SCHEME.tables
+    for resource in SCHEME.resources():
+        scheme.add(elsewhere(resource))
+    world.api = Api(
+        scheme=scheme,
+        store=world.store,
+        chance=Chance(world.clock, Ids(chance), chance),
+        gates=Gates(),
+    )
+    world.admin = world.transport("admin")
+    return world
+
+
+@asynccontextmanager
+async def working(world: World) -> AsyncIterator[None]:
+    given = Given(
+        transport=lambda name: Moved(world.transport(name), MOVES),
+        served=relocated(of_scheme(world.api.scheme), MOVES),
+        gates=Gates(),
+        ids=Ids(random.Random(2)),
+        chosen=ONLY,
+    )
+    manager = build_manager(given, world.clock, Metrics())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(manager.run())
+        try:
+            await world.settle()
+            yield
+        finally:
+            manager.stop()
+
+
+async def pods(world: World) -> dict[str, bool]:
+    """Return which pods there are, and whether they leave."""
+    found = (await world.admin.list(placing.PODS)).items
+    return {each["metadata"]["name"]: "deletionTimestamp" in each["metadata"] for each in found}
+
+
+async def test_a_rule_in_an_older_version_evicts(there: World) -> None:
+    await placing.prepare(there)
+    async with working(there):
+        await placing.wanting(there, "a")
+        await there.settle()
+        spec = {"deviceSelector": {"driver": placing.DRIVER}, "taint": TAINT}
+        await there.admin.create(RULES, {"metadata": {"name": "out"}, "spec": spec})
+        await there.pass_time(5)
+        rule = await there.admin.get(RULES, Key("", "out"))
+
+        assert (await pods(there)).get("a", True)
+        assert rule["status"]["conditions"][0]["type"] == "EvictionInProgress"
+
+
+async def test_a_patch_that_is_a_custom_resource_evicts(there: World) -> None:
+    await placing.prepare(there, devices=2)
+    async with working(there):
+        await placing.wanting(there, "a")
+        await placing.wanting(
+            there, "b", tolerations=[{**TAINT, "operator": "Exists", "tolerationSeconds": 60}]
+        )
+        await there.settle()
+        devices = {"filter": {"driver": placing.DRIVER}, "taints": [TAINT]}
+        body = {"metadata": {"name": "p"}, "spec": {"devices": devices}}
+        stored = await there.admin.create(PATCHES, body)
+        await there.pass_time(30)
+        early = await pods(there)
+        await there.pass_time(31)
+        patch = await there.admin.get(PATCHES, Key("", "p"))
+
+        assert "timeAdded" not in stored["spec"]["devices"]["taints"][0]
+        assert (early.get("a", True), early.get("b", True)) == (True, False)
+        assert (await pods(there)).get("b", True)
+        assert patch["status"]["conditions"]

@@ -1,0 +1,98 @@
+"""Attributes that patches change decide what pods get; what they have, they keep."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from controllers.scheduling.placing import (
+    CLAIMS,
+    DRIVER,
+    REFUSED,
+    held,
+    prepare,
+    wanting,
+    where,
+)
+from controllers.world import Obj, World
+from sully.client.transport import Key, Kind
+from sully.controllers.manager import Manager
+from sully.controllers.scheduling.wiring import add_scheduler
+from sully.controllers.scheduling.wishes import Options
+from sully.runtime.ids import Ids
+from sully.views import kinds
+from sully.views.inventory import Inventory
+
+PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
+GOOD = [{"cel": {"expression": 'has(device.attributes["acme.com"].good)'}}]
+
+
+@asynccontextmanager
+async def scheduling(world: World) -> AsyncIterator[None]:
+    manager = Manager(world.transport("informers"), clock=world.clock)
+    inventory = Inventory(
+        slices=manager.informer(kinds.SLICES),
+        classes=manager.informer(kinds.CLASSES),
+        rules=manager.informer(kinds.RULES),
+        patches=manager.informer(kinds.PATCHES),
+    )
+    add_scheduler(
+        manager,
+        transport=world.transport("scheduler"),
+        inventory=inventory,
+        clock=world.clock,
+        ids=Ids(),
+        settings=Options(),
+    )
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(manager.run())
+        try:
+            await world.settle()
+            yield
+        finally:
+            manager.stop()
+
+
+async def patch(world: World, **devices: Any) -> None:
+    body = {"metadata": {"name": "x"}, "spec": {"devices": devices}}
+    await world.admin.create(PATCHES, body)
+
+
+async def test_a_patched_attribute_decides_and_leaves_with_its_patch(world: World) -> None:
+    await prepare(world, devices=2)
+    await wanting(world, "p", selectors=GOOD)
+    async with scheduling(world):
+        before = await where(world, "p")
+
+        await patch(
+            world,
+            filter={"driver": DRIVER, "device": "gpu-1"},
+            attributes={"acme.com/good": {"bool": True}},
+        )
+        await world.pass_time(20)
+
+        assert before == REFUSED
+        assert await held(world, "p") == ["node-1/gpu-1"]
+        await world.admin.delete(PATCHES, Key("", "x"))
+        await wanting(world, "q", selectors=GOOD)
+        await world.pass_time(20)
+        assert await where(world, "q") == REFUSED
+
+    # What was allocated stays so.
+    assert await held(world, "p") == ["node-1/gpu-1"]
+    found = await world.admin.get(CLAIMS, Key("a", "p"))
+    assert "acme.com/good" in found["metadata"]["annotations"]["sully.dev/allocated-attributes"]
+
+
+async def test_a_taint_of_a_patch_keeps_pods_off(world: World) -> None:
+    await prepare(world, devices=1)
+    await patch(world, taints=[{"key": "example.com/hot", "effect": "NoSchedule"}])
+    await wanting(world, "p")
+    await wanting(world, "q", tolerations=[{"key": "example.com/hot", "operator": "Exists"}])
+    async with scheduling(world):
+        await world.pass_time(5)
+
+    assert await where(world, "p") == REFUSED
+    assert await held(world, "q") == ["node-1/gpu-0"]

@@ -1,0 +1,120 @@
+"""The demo comes in by itself, leaves alone what is there, and keeps its troubles for later."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from controllers.world import NAMESPACES, SCHEME, Obj, World
+from sully.client.discovery import Served, of_scheme
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind
+from sully.demo.filling import DEPLOYMENTS, FIRST, HOPELESS, LATER, Filler, objects
+from sully.views import kinds
+
+SERVED = of_scheme(SCHEME)
+RULES: Kind[Obj] = kinds.RULES.read_as(dict)
+PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
+TROUBLES = ["hollow-0003-closed", "hollow-0003-maintenance"]
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+@asynccontextmanager
+async def filling(
+    world: World, served: tuple[Served, ...] = SERVED
+) -> AsyncIterator[asyncio.Task[None]]:
+    """Let the demo come in; at the end of the block it may still be waiting."""
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(Filler(world.admin, served).fill())
+        await world.settle()
+        yield task
+        task.cancel()
+
+
+async def all_work(world: World) -> None:
+    """Say of every deployment that its pods are available, but for those that never are."""
+    for each in (await world.admin.list(DEPLOYMENTS)).items:
+        number = 0 if key_of(each) in HOPELESS else each["spec"]["replicas"]
+        status = {"replicas": number, "readyReplicas": number, "availableReplicas": number}
+        await world.admin.patch(DEPLOYMENTS, key_of(each), {"status": status}, subresource="status")
+    await world.settle()
+
+
+async def test_troubles_come_once_everybody_works(world: World) -> None:
+    async with filling(world) as task:
+        assert await world.names(RULES) == ["a100-firmware"]
+        await all_work(world)
+        assert task.done()
+
+    assert await world.names(RULES) == ["a100-firmware", *TROUBLES]
+
+
+async def test_everything_is_accepted(world: World) -> None:
+    async with filling(world):
+        await all_work(world)
+    by_kind = {each.kind: each for each in SERVED}
+
+    for obj in objects(*FIRST, *LATER):
+        served = by_kind[obj["kind"]]
+        version = obj["apiVersion"].rpartition("/")[2]
+        kind: Kind[Obj] = Kind(
+            served.group, version, served.plural, served.kind, dict, namespaced=served.namespaced
+        )
+        assert await world.admin.get(kind, key_of(obj))
+
+
+async def test_another_start_changes_nothing(world: World) -> None:
+    async with filling(world):
+        await all_work(world)
+    before = world.store.revision
+
+    async with filling(world) as task:
+        assert task.done()
+    assert world.store.revision == before
+
+
+async def test_what_people_changed_stays_and_what_they_removed_comes_back(world: World) -> None:
+    async with filling(world):
+        await all_work(world)
+    where = Key("team-chat", "chat")
+    await world.admin.patch(DEPLOYMENTS, where, {"spec": {"replicas": 1}})
+    await world.admin.delete(RULES, Key("", TROUBLES[1]))
+
+    async with filling(world):
+        pass
+
+    assert (await world.admin.get(DEPLOYMENTS, where))["spec"]["replicas"] == 1
+    assert await world.names(RULES) == ["a100-firmware", *TROUBLES]
+
+
+async def test_a_kind_that_is_not_served_is_left_out(world: World) -> None:
+    served = tuple(each for each in SERVED if each.kind != "ResourceSlicePatch")
+
+    async with filling(world, served):
+        await all_work(world)
+
+    assert await world.names(PATCHES) == []
+    assert len(await world.names(RULES)) == 3
+
+
+async def test_what_is_refused_does_not_stop_the_rest(world: World) -> None:
+    await world.namespace("team-chat")
+    await world.admin.delete(NAMESPACES, Key("", "team-chat"))
+
+    async with filling(world):
+        found = await world.names(DEPLOYMENTS)
+
+    # Nothing comes into a namespace that is on its way out.
+    assert found == [
+        "team-lab/big-model",
+        "team-speech/transcriber",
+        "team-vision/detector",
+        "team-vision/thumbnails",
+    ]

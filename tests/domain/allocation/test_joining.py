@@ -1,0 +1,49 @@
+"""May a pod share a claim whose devices were tainted since they were allocated?"""
+
+from __future__ import annotations
+
+import pytest
+
+from devices import GPU as FIRST
+from devices import NOON, device, equal, exists, taint
+from domain.allocation.fixtures import pool_slice
+from domain.allocation.test_keeping import allocated
+from sully.api.resource.claim_types import DeviceToleration
+from sully.domain.allocation.rechecks import evicting_taints
+from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
+from sully.domain.pools import DeviceId
+from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, Origin, SourcedTaint
+
+JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
+    "nothing tolerated": ([], True),
+    "tolerated for ever": ([equal()], False),
+    "tolerated whatever the effect": ([exists(effect="")], False),
+    "tolerated, and its time is not over": ([exists(effect="NoExecute", seconds=61)], False),
+    "tolerated, and its time is over": ([exists(effect="NoExecute", seconds=60)], True),
+    "only the other effect is tolerated": ([exists(effect="NoSchedule")], True),
+}
+
+
+@pytest.mark.parametrize(("tolerations", "leaves"), JOINING.values(), ids=JOINING.keys())
+def test_who_would_be_evicted_at_once_is_not_let_in(
+    tolerations: list[DeviceToleration], leaves: bool
+) -> None:
+    broken = SourcedTaint(taint("NoExecute", after=-60), Origin("DeviceTaintRule", "r"))
+    closed = SourcedTaint(taint("NoSchedule"), Origin("DeviceTaintRule", "s"))
+    marks: dict[DeviceId, tuple[SourcedTaint, ...]] = {FIRST: (closed, broken)}
+    held = allocated([pool_slice(device(FIRST.device))], tolerations=tolerations)
+
+    got = evicting_taints(held, lambda id_: marks.get(id_, ()), now=NOON)
+
+    assert got == (((FIRST, broken),) if leaves else ())
+
+
+def test_a_taint_that_waits_for_budgets_counts_where_it_evicts() -> None:
+    waiting = SourcedTaint(taint(NO_EXECUTE_WITH_BUDGET), Origin("DeviceTaintRule", "r"))
+    held = allocated([pool_slice(device(FIRST.device))])
+
+    def got(terms: Terms) -> bool:
+        return bool(evicting_taints(held, lambda _: (waiting,), now=NOON, terms=terms))
+
+    assert not got(Terms())
+    assert got(Terms(effects=EVICTING_WITH_BUDGETS))

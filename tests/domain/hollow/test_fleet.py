@@ -1,0 +1,81 @@
+"""Machines: their names, addresses and devices follow from their numbers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sully.domain.hollow.fleet import (
+    MODELS,
+    MOST_DEVICES,
+    MOST_NODES,
+    Fleet,
+    address_of,
+    model_of,
+    name_of,
+    number_of,
+    pod_network,
+)
+from sully.domain.hollow.machines import digest_of, node_digest, node_of, slices_of
+from sully.testing.clock import NOON
+
+NUMBERS = st.integers(0, MOST_NODES - 1)
+
+
+@given(NUMBERS)
+def test_a_name_tells_its_machine(number: int) -> None:
+    assert number_of(name_of(number)) == number
+
+
+STRANGE = ["node-1", "hollow-1", "hollow-00001", "hollow-10000", "hollow-", "hollow-0001x", ""]
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_other_names_are_no_machines(name: str) -> None:
+    assert number_of(name) is None
+
+
+@pytest.mark.parametrize("of", [address_of, pod_network], ids=["machines", "pods"])
+def test_addresses_are_all_different(of: object) -> None:
+    found = [of(number) for number in range(MOST_NODES)]  # type: ignore[operator]  # both are functions
+
+    assert len(set(found)) == MOST_NODES
+    assert all(int(part) < 256 for each in found for part in each.strip(".").split("."))
+
+
+def test_any_few_machines_have_every_model() -> None:
+    assert {model_of(number) for number in range(len(MODELS))} == set(MODELS)
+
+
+@given(NUMBERS)
+def test_a_digest_does_not_depend_on_the_time(number: int) -> None:
+    made = node_of(number, NOON)
+
+    assert made["metadata"]["annotations"] == {"sully.dev/hollow-digest": node_digest(number)}
+
+
+@given(st.integers(0, MOST_DEVICES), NUMBERS)
+def test_every_device_is_in_one_slice(devices: int, number: int) -> None:
+    made = slices_of(Fleet(MOST_NODES, devices), number)
+
+    names = [device["name"] for each in made for device in each["spec"]["devices"]]
+    assert names == [f"gpu-{index}" for index in range(devices)]
+    assert {each["spec"]["pool"]["resourceSliceCount"] for each in made} <= {len(made)}
+    assert all(len(each["spec"]["devices"]) <= 64 for each in made)
+
+
+def test_a_fault_changes_the_digest_of_its_slice_only() -> None:
+    taint = {"key": "example.com/hot", "effect": "NoSchedule"}
+    well, sick = (slices_of(Fleet(2, 100, faults), 1) for faults in ({}, {(1, 70): taint}))
+
+    same = [a["metadata"] == b["metadata"] for a, b in zip(well, sick, strict=True)]
+    assert same == [True, False]
+
+
+def test_digests_differ_where_the_content_does() -> None:
+    found = [digest_of({"a": value}) for value in (1, 2, "1", [1])]
+
+    assert all(a != b for a, b in pairwise(found))

@@ -1,0 +1,624 @@
+"""One pass from nothing: scores, selection, conditions (checklist S1-S14, C5, C8-C13)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fleets import (
+    binding,
+    cluster,
+    cluster_set,
+    decision,
+    equal,
+    exists,
+    groups,
+    inputs_of,
+    later,
+    placement,
+    policy,
+    predicate,
+    score,
+    scored,
+    taint,
+)
+from sully.api.cluster.placement_types import (
+    AddOnScore,
+    Placement,
+    PrioritizerConfig,
+    PrioritizerPolicy,
+    ScoreCoordinate,
+    Toleration,
+)
+from sully.api.cluster.types import UNREACHABLE, Taint
+from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
+from sully.domain.placement.conditions import (
+    Finding,
+    Tally,
+    merge_conditions,
+    misconfigured,
+    satisfied,
+)
+from sully.domain.placement.outcome import DISABLED, is_disabled
+from sully.domain.placement.prioritizers import balance_score, resource_score
+from sully.domain.placement.schedule import schedule, trace
+from sully.domain.placement.status import SUCCESS, Status
+from sully.testing.clock import NOON
+
+PLAIN = placement()
+BASE = (cluster_set(), binding())
+THREE = (*BASE, cluster("c1"), cluster("c2"), cluster("c3"))
+
+
+@dataclass(frozen=True)
+class Case:
+    objects: tuple[Any, ...]
+    wish: Placement = PLAIN
+    selected: str = ""
+    unscheduled: int = 0
+    scores: dict[str, dict[str, int]] | None = None
+    ranked: str | None = None
+    status: Status = SUCCESS
+
+
+def memory(name: str, amount: str) -> Any:
+    return cluster(name, amounts={"memory": amount})
+
+
+MEMORY = (*BASE, memory("c1", "100"), memory("c2", "50"), memory("c3", "0"))
+ADD_ON = tuple(score(f"c{at}", "demo", demo=value) for at, value in ((1, 30), (2, 40), (3, 50)))
+
+CASES = {
+    "S1 one cluster, default policy": Case(
+        (*BASE, cluster("c1")),
+        selected="c1",
+        scores={"Balance": {"c1": 100}, "Steady": {"c1": 0}},
+    ),
+    "S2 three wanted, one there": Case(
+        (*BASE, cluster("c1")), placement(want=3), "c1", unscheduled=2
+    ),
+    "S3 invalid toleration": Case(
+        THREE,
+        placement("p", equal(key=""), want=1),
+        scores={},
+        status=Status(
+            "Misconfigured", "TaintToleration", "If the key is empty, operator must be Exists."
+        ),
+    ),
+    "S4 what is decided stays": Case(
+        (*THREE, decision("p", "c2", "c3")),
+        placement(want=2),
+        "c2 c3",
+        scores={
+            "Balance": {"c1": 100, "c2": 100, "c3": 100},
+            "Steady": {"c1": 0, "c2": 100, "c3": 100},
+        },
+    ),
+    "S5 an empty mode is Additive": Case(
+        THREE,
+        placement(prioritizer_policy=policy(mode="")),
+        "c1 c2 c3",
+        scores={
+            "Balance": {"c1": 100, "c2": 100, "c3": 100},
+            "Steady": {"c1": 0, "c2": 0, "c3": 0},
+        },
+    ),
+    "S6 taints leave two of three": Case(
+        (*BASE, cluster("c1", taint()), cluster("c2", taint("k2", "v2")), cluster("c3")),
+        placement("p", equal(), want=3),
+        "c1 c3",
+        unscheduled=1,
+    ),
+    "S7 Additive with memory and an add-on": Case(
+        (*MEMORY, *ADD_ON),
+        placement(
+            want=2,
+            prioritizer_policy=policy(
+                scored("Balance", 3), scored("ResourceAllocatableMemory"), scored("demo/demo")
+            ),
+        ),
+        "c1 c2",
+        scores={
+            "Balance": {"c1": 100, "c2": 100, "c3": 100},
+            "Steady": {"c1": 0, "c2": 0, "c3": 0},
+            "ResourceAllocatableMemory": {"c1": 100, "c2": 0, "c3": -100},
+            "AddOn/demo/demo": {"c1": 30, "c2": 40, "c3": 50},
+        },
+    ),
+    "S8 Exact: Steady does not run": Case(
+        (*MEMORY, decision("p", "c3")),
+        placement(
+            want=2,
+            prioritizer_policy=policy(
+                scored("Balance", 3), scored("ResourceAllocatableMemory"), mode="Exact"
+            ),
+        ),
+        "c1 c2",
+        scores={
+            "Balance": {"c1": 100, "c2": 100, "c3": 100},
+            "ResourceAllocatableMemory": {"c1": 100, "c2": 0, "c3": -100},
+        },
+    ),
+    "S9 four wanted, two there": Case(
+        (*BASE, cluster("c1"), cluster("c2"), decision("p", "c2")),
+        placement(want=4),
+        "c1 c2",
+        unscheduled=2,
+    ),
+    "S10 others have two": Case(
+        (*THREE, decision("other", "c1"), decision("third", "c2")),
+        placement(want=1),
+        "c3",
+        scores={
+            "Balance": {"c1": -100, "c2": -100, "c3": 100},
+            "Steady": {"c1": 0, "c2": 0, "c3": 0},
+        },
+        ranked="c3 c1 c2",
+    ),
+    "S11 others share one, own is another": Case(
+        (*THREE, decision("o1", "c2", "c3"), decision("o2", "c1", "c2"), decision("p", "c3")),
+        placement(want=1),
+        "c3",
+        scores={
+            "Balance": {"c1": 0, "c2": -100, "c3": 0},
+            "Steady": {"c1": 0, "c2": 0, "c3": 100},
+        },
+    ),
+    "S12 own decisions do not count for Balance": Case(
+        (*THREE, decision("p", "c1"), decision("o1", "c1", "c2"), decision("o2", "c1", "c3")),
+        placement(want=1, prioritizer_policy=policy(scored("Balance"), mode="Exact")),
+        "c2",
+        scores={"Balance": {"c1": -100, "c2": 0, "c3": 0}},
+    ),
+    "a decision of the same name elsewhere is another's": Case(
+        (*THREE, decision("p", "c1", namespace="elsewhere")),
+        placement(want=1),
+        "c2",
+    ),
+    "the most decided cluster need not be feasible": Case(
+        (*THREE, decision("o1", "gone", "c1"), decision("o2", "gone")),
+        placement(want=3, prioritizer_policy=policy(scored("Balance"), mode="Exact")),
+        "c1 c2 c3",
+        scores={"Balance": {"c1": 0, "c2": 100, "c3": 100}},
+    ),
+    "S13 resources spread": Case(
+        (*BASE, memory("c1", "20"), memory("c2", "60"), memory("c3", "100")),
+        placement(
+            want=1,
+            prioritizer_policy=policy(scored("ResourceAllocatableMemory"), mode="Exact"),
+        ),
+        "c3",
+        scores={"ResourceAllocatableMemory": {"c1": -100, "c2": 0, "c3": 100}},
+    ),
+    "S13 all equal": Case(
+        (*BASE, memory("c1", "0"), memory("c2", "0")),
+        placement(prioritizer_policy=policy(scored("ResourceAllocatableMemory"), mode="Exact")),
+        "c1 c2",
+        scores={"ResourceAllocatableMemory": {"c1": 100, "c2": 100}},
+    ),
+    "S13 all equal and more than nothing": Case(
+        (*BASE, memory("c1", "8Gi"), memory("c2", "8Gi")),
+        placement(prioritizer_policy=policy(scored("ResourceAllocatableMemory"), mode="Exact")),
+        "c1 c2",
+        scores={"ResourceAllocatableMemory": {"c1": 100, "c2": 100}},
+    ),
+    "S13 none reported": Case(
+        THREE,
+        placement(prioritizer_policy=policy(scored("ResourceAllocatableCPU"), mode="Exact")),
+        "c1 c2 c3",
+        scores={"ResourceAllocatableCPU": {}},
+    ),
+    "one without the resource stands between": Case(
+        (*BASE, memory("c1", "1Gi"), cluster("c2"), memory("c3", "1Mi")),
+        placement(
+            want=2,
+            prioritizer_policy=policy(scored("ResourceAllocatableMemory"), mode="Exact"),
+        ),
+        "c1 c2",
+        ranked="c1 c2 c3",
+    ),
+    "S14 a missing score is 0": Case(
+        (*THREE, score("c2", "test", cpu=5), score("c3", "test", other=9)),
+        placement(want=1, prioritizer_policy=policy(scored("test/cpu"), mode="Exact")),
+        "c2",
+        scores={"AddOn/test/cpu": {"c1": 0, "c2": 5, "c3": 0}},
+    ),
+    "S14 an expired score is 0, with a warning": Case(
+        (*THREE, score("c1", "test", cpu=5, valid_until=-1), score("c2", "test", cpu=1)),
+        placement(want=1, prioritizer_policy=policy(scored("test/cpu"), mode="Exact")),
+        "c2",
+        status=Status("Warning", "AddOn/test/cpu", "AddOnPlacementScores c1/test expired"),
+    ),
+    "a score is good until its last instant": Case(
+        (*THREE, score("c3", "test", cpu=5, valid_until=0)),
+        placement(want=1, prioritizer_policy=policy(scored("test/cpu"), mode="Exact")),
+        "c3",
+    ),
+    "several expired, in order of name": Case(
+        (*THREE, *(score(name, "test", cpu=5, valid_until=-1) for name in ("c2", "c1"))),
+        placement(prioritizer_policy=policy(scored("test/cpu"), mode="Exact")),
+        "c1 c2 c3",
+        status=Status("Warning", "AddOn/test/cpu", "AddOnPlacementScores c1/test c2/test expired"),
+    ),
+    "weight 0 switches a default off": Case(
+        (*THREE, decision("o1", "c1"), decision("p", "c3")),
+        placement(want=1, prioritizer_policy=policy(scored("Balance", 0), scored("Steady", 0))),
+        "c1",
+        scores={},
+    ),
+    "a negative weight turns the order": Case(
+        (*THREE, decision("o1", "c1", "c2")),
+        placement(want=1, prioritizer_policy=policy(scored("Balance", -1))),
+        "c1",
+    ),
+    "the later of two entries for a built-in counts": Case(
+        (*THREE, decision("o1", "c1"), decision("p", "c1")),
+        placement(want=1, prioritizer_policy=policy(scored("Steady", 0), scored("Steady", 5))),
+        "c1",
+    ),
+    "two entries for one add-on both count": Case(
+        (*THREE, score("c2", "s", x=60), score("c3", "s", y=100)),
+        placement(
+            want=1,
+            prioritizer_policy=policy(scored("s/x"), scored("s/x"), scored("s/y"), mode="Exact"),
+        ),
+        "c2",
+    ),
+    "Exact with nothing goes by name": Case(
+        (*THREE, decision("o1", "c1"), decision("p", "c3")),
+        placement(want=1, prioritizer_policy=policy(mode="Exact")),
+        "c1",
+    ),
+    "names go by bytes": Case(
+        (*BASE, cluster("c10"), cluster("c9"), cluster("c1")), placement(want=2), "c1 c10"
+    ),
+    "zero wanted": Case(THREE, placement(want=0)),
+    "fewer than none wanted is none": Case(THREE, placement(want=-1)),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_pass(case: Case) -> None:
+    got = trace(inputs_of(case.objects, case.wish))
+
+    assert sorted(got.selected) == case.selected.split()
+    assert got.unscheduled == case.unscheduled
+    assert got.status == case.status
+    if case.scores is not None:
+        assert {one.name: scores for one, scores in got.scores} == case.scores
+    if case.ranked is not None:
+        assert got.ranked == case.ranked.split()
+
+
+def test_every_case_of_the_reference() -> None:
+    numbers = {name.split()[0] for name in CASES if name[0] == "S" and name[1].isdigit()}
+
+    assert numbers == {f"S{number}" for number in range(1, 15)}
+
+
+def test_stages_of_a_pass() -> None:
+    """S1 and S3: an invalid toleration ends the pass after the first stage."""
+    good = trace(inputs_of(THREE, placement()))
+    bad = trace(inputs_of(THREE, placement("p", equal(key=""))))
+
+    assert (len(good.qualified or ()), len(good.feasible or ())) == (3, 3)
+    assert (len(bad.qualified or ()), bad.feasible) == (3, None)
+
+
+BALANCE = {(3, 3): -100, (2, 3): -32, (1, 3): 32, (0, 3): 100, (1, 2): 0, (0, 0): 100, (1, 6): 66}
+
+
+@pytest.mark.parametrize(("counts", "want"), BALANCE.items())
+def test_balance(counts: tuple[int, int], want: int) -> None:
+    assert balance_score(*counts) == want
+
+
+@pytest.mark.parametrize(
+    ("amount", "want"), [(0.0, -100), (8.0, 100), (4.0, 0), (3.0, -25), (7.99, 99)]
+)
+def test_resource(amount: float, want: int) -> None:
+    assert resource_score(amount, 0.0, 8.0) == want
+
+
+NO_ADD_ON = PrioritizerConfig(score_coordinate=ScoreCoordinate(type="AddOn"))
+WRONG = {
+    "mode": (policy(mode="x"), "incorrect prioritizer policy mode: x"),
+    "no coordinate": (policy(PrioritizerConfig()), "scoreCoordinate field is required"),
+    "built-in": (policy(scored("Fastest")), "incorrect builtin prioritizer: Fastest"),
+    "Spread": (policy(scored("Spread")), "incorrect builtin prioritizer: Spread"),
+    "no add-on": (policy(NO_ADD_ON), "addOn should not be empty"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG.keys())
+@pytest.mark.parametrize("objects", [THREE, BASE], ids=["clusters", "no cluster"])
+def test_wrong_prioritizer(wrong: PrioritizerPolicy, message: str, objects: tuple[Any]) -> None:
+    got = trace(inputs_of(objects, placement(prioritizer_policy=wrong)))
+
+    assert got.status == Status("Misconfigured", "", message)
+    assert got.selected == []
+
+
+def test_wrong_prioritizer_that_is_off() -> None:
+    got = trace(inputs_of(THREE, placement(prioritizer_policy=policy(scored("Fastest", 0)))))
+
+    assert not got.status.stops
+
+
+@pytest.mark.parametrize(("once", "want"), [(False, 200), (True, 100)])
+def test_built_in_with_a_stray_add_on(once: bool, want: int) -> None:
+    """The reference counts it beside the default; it was meant to replace it."""
+    stray = scored("Balance", add_on=AddOnScore(resource_name="a", score_name="b"))
+    wish = placement(prioritizer_policy=policy(stray))
+    got = trace(inputs_of(THREE, wish, behaviour=Behaviour(built_in_once=once)))
+
+    assert got.totals == {"c1": want, "c2": want, "c3": want}
+
+
+GOOD = (
+    "PlacementMisconfigured",
+    "False",
+    "Succeedconfigured",
+    "Placement configurations check pass",
+)
+UNMATCHED = (
+    "PlacementSatisfied",
+    "False",
+    "NoManagedClusterMatched",
+    "No ManagedCluster matches any of the cluster predicate",
+)
+DONE = ("PlacementSatisfied", "True", "AllDecisionsScheduled", "All cluster decisions scheduled")
+
+
+def unsatisfied(reason: str, message: str) -> tuple[str, ...]:
+    return "PlacementSatisfied", "False", reason, message
+
+
+CONDITIONS = {
+    "no binding": (
+        (cluster_set(), cluster("c1")),
+        placement(),
+        GOOD,
+        unsatisfied(
+            "NoManagedClusterSetBindings",
+            "No valid ManagedClusterSetBindings found in placement namespace",
+        ),
+    ),
+    "C8 a binding to a set that is not there": (
+        (binding(), cluster("c1")),
+        placement(),
+        GOOD,
+        unsatisfied(
+            "NoManagedClusterSetBindings",
+            "No valid ManagedClusterSetBindings found in placement namespace",
+        ),
+    ),
+    "no set in common": (
+        THREE,
+        placement(cluster_sets=("x", "w")),
+        GOOD,
+        unsatisfied(
+            "NoIntersection", "None of ManagedClusterSets [x,w] is bound to placement namespace"
+        ),
+    ),
+    "empty sets": (
+        (*BASE, cluster_set("b"), binding("b")),
+        placement(),
+        GOOD,
+        unsatisfied(
+            "AllManagedClusterSetsEmpty",
+            "All ManagedClusterSets [b,fleet] have no member ManagedCluster",
+        ),
+    ),
+    "only one that is being deleted": (
+        (*BASE, cluster("c1", leaving=True)),
+        placement(),
+        GOOD,
+        unsatisfied(
+            "AllManagedClusterSetsEmpty",
+            "All ManagedClusterSets [fleet] have no member ManagedCluster",
+        ),
+    ),
+    "nothing matches": (THREE, placement(predicates=(predicate("false"),)), GOOD, UNMATCHED),
+    "taints take all": ((*BASE, cluster("c1", taint())), placement(), GOOD, UNMATCHED),
+    "none wanted": (THREE, placement(want=0), GOOD, UNMATCHED),
+    "all there": (THREE, placement(want=3), GOOD, DONE),
+    "some missing": (
+        THREE,
+        placement(want=5),
+        GOOD,
+        unsatisfied("NotAllDecisionsScheduled", "2 cluster decisions unscheduled"),
+    ),
+    "misconfigured": (
+        THREE,
+        placement(prioritizer_policy=policy(mode="x")),
+        (
+            "PlacementMisconfigured",
+            "True",
+            "Misconfigured",
+            ":incorrect prioritizer policy mode: x",
+        ),
+        UNMATCHED,
+    ),
+    "an invalid toleration is not looked at without clusters": (
+        BASE,
+        placement("p", equal(key="")),
+        GOOD,
+        unsatisfied(
+            "AllManagedClusterSetsEmpty",
+            "All ManagedClusterSets [fleet] have no member ManagedCluster",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("objects", "wish", "configured", "satisfied"), CONDITIONS.values(), ids=CONDITIONS.keys()
+)
+def test_conditions(
+    objects: tuple[Any], wish: Placement, configured: tuple[str], satisfied: tuple[str]
+) -> None:
+    """C5, C11: every row of the table of reasons."""
+    got = [
+        (one.type, one.status, one.reason, one.message)
+        for one in schedule(inputs_of(objects, wish)).conditions
+    ]
+
+    assert got == [configured, satisfied]
+
+
+def test_an_error_is_no_misconfiguration() -> None:
+    """C12: the text of an error is told, and the configuration is still said to be good."""
+    failed = Status("Error", "x", "it broke")
+    tally = Tally((), 1, ("fleet",), 3, 0, 0)
+
+    assert misconfigured(failed).status == "False"
+    assert satisfied(tally, failed) == Finding(
+        "PlacementSatisfied", "False", "NotAllDecisionsScheduled", "it broke"
+    )
+
+
+def test_times_of_conditions_move_with_the_status() -> None:
+    findings = schedule(inputs_of(THREE, placement())).conditions
+    first = merge_conditions((), findings, NOON)
+    again = merge_conditions(first, findings, later(60))
+    turned = merge_conditions(
+        first, schedule(inputs_of(THREE, placement(want=0))).conditions, later(60)
+    )
+
+    assert again == first
+    assert [one.last_transition_time for one in turned] == [NOON, later(60)]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "want"), [({}, False), ({"true": ""}, False), ({DISABLED: "true"}, True)]
+)
+def test_disabled(annotations: dict[str, str], want: bool) -> None:
+    """C7."""
+    assert is_disabled(placement(annotations=annotations)) is want
+
+
+SOFT = taint(effect="PreferNoSelect")
+PREFERENCES = {
+    "the others come first": ((cluster("a", SOFT), cluster("b")), placement(want=1), "b"),
+    "where there are not enough, it is taken": (
+        (cluster("a", SOFT), cluster("b")),
+        placement(want=2),
+        "a b",
+    ),
+    "it also loses what it has": (
+        (cluster("a", SOFT), cluster("b"), decision("p", "a")),
+        placement(want=1),
+        "b",
+    ),
+    "tolerated it is like the others": (
+        (cluster("a", SOFT), cluster("b")),
+        placement("p", exists(), want=1),
+        "a",
+    ),
+    "until the toleration ends": (
+        (cluster("a", taint(effect="PreferNoSelect", added=-10)), cluster("b")),
+        placement("p", exists(seconds=10), want=1),
+        "b",
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "wish", "want"), PREFERENCES.values(), ids=PREFERENCES.keys())
+def test_prefer(objects: tuple[Any], wish: Placement, want: str) -> None:
+    got = schedule(inputs_of((*BASE, *objects), wish, behaviour=improved()))
+
+    assert got.clusters == tuple(want.split())
+
+
+HOLDING = {
+    "a toleration": placement("p", equal(key="")),
+    "an expression": placement(predicates=(predicate("!!"),)),
+    "a prioritizer": placement(prioritizer_policy=policy(scored("Fastest"))),
+    "a group size": placement(decision_strategy=groups(size="x")),
+}
+
+
+@pytest.mark.parametrize("wish", HOLDING.values(), ids=HOLDING.keys())
+@pytest.mark.parametrize("hold", [False, True])
+def test_hold(wish: Placement, hold: bool) -> None:
+    """What was decided stays when the placement breaks, and is still called broken."""
+    objects = (*THREE, decision("p", "c1", "c2", "c3", "gone"), cluster("gone", leaving=True))
+    got = schedule(inputs_of(objects, wish, behaviour=Behaviour(hold=hold)))
+
+    assert got.clusters == (("c1", "c2", "c3") if hold else ())
+    assert got.conditions[0].status == "True"
+
+
+def test_quoted_group_size() -> None:
+    wish = placement(decision_strategy=groups(size="2"))
+    reference, ours = (
+        schedule(inputs_of(THREE, wish, behaviour=behaviour))
+        for behaviour in (REFERENCE, improved())
+    )
+
+    assert reference.conditions[0].message == ":2 invalid type: string is not a percentage"
+    assert (reference.slices, reference.groups, reference.selected) == ((), (), 3)
+    assert [one.cluster_count for one in ours.groups] == [2, 1]
+
+
+REQUEUES = {
+    "the first to end": ((taint(),), (exists(seconds=30),), REFERENCE, 30),
+    "nothing ends": ((taint(),), (exists(),), REFERENCE, None),
+    "the default for health": (
+        (taint(UNREACHABLE, ""),),
+        (),
+        improved(health_toleration_seconds=300),
+        300,
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("taints", "tolerations", "behaviour", "want"), REQUEUES.values(), ids=REQUEUES.keys()
+)
+def test_requeue(
+    taints: tuple[Taint], tolerations: tuple[Toleration], behaviour: Behaviour, want: float | None
+) -> None:
+    objects = (*BASE, cluster("a", *taints))
+    got = schedule(inputs_of(objects, placement("p", *tolerations), behaviour=behaviour))
+
+    assert got.requeue_at == (later(want) if want is not None else None)
+    assert got.clusters == ("a",)
+
+
+def test_requeue_when_a_score_ends() -> None:
+    objects = (*THREE, score("c3", "s", x=1, valid_until=40))
+    wish = placement(want=1, prioritizer_policy=policy(scored("s/x"), mode="Exact"))
+
+    assert schedule(inputs_of(objects, wish)).requeue_at is None
+    ours = schedule(inputs_of(objects, wish, behaviour=improved())).requeue_at
+    assert ours is not None
+    assert ours > later(40)
+    assert schedule(inputs_of(objects, wish, at=41, behaviour=improved())).clusters == ("c1",)
+
+
+@given(st.randoms(use_true_random=False), st.integers(0, 5))
+def test_order_of_objects_never_matters(random: Random, want: int) -> None:
+    objects: list[Any] = [
+        *MEMORY,
+        *ADD_ON,
+        cluster("c4", taint()),
+        decision("o1", "c1", "c2"),
+        decision("p", "c3"),
+    ]
+    wish = placement(
+        "p",
+        exists(seconds=9),
+        want=want,
+        prioritizer_policy=policy(scored("ResourceAllocatableMemory"), scored("demo/demo")),
+    )
+    expected = schedule(inputs_of(objects, wish))
+    random.shuffle(objects)
+
+    assert schedule(inputs_of(objects, wish)) == expected

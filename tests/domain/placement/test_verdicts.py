@@ -1,0 +1,122 @@
+"""Why a cluster is or is not selected."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fleets import (
+    binding,
+    cluster,
+    cluster_set,
+    decision,
+    equal,
+    exists,
+    inputs_of,
+    labelled,
+    later,
+    placement,
+    predicate,
+    taint,
+)
+from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import UNREACHABLE
+from sully.domain.placement.behaviour import REFERENCE, Behaviour
+from sully.domain.placement.verdicts import Breakdown, Explanation, ScorePart, sentence
+
+BASE = (cluster_set(), binding(), cluster("a"), cluster("b", labels={"tier": "1"}))
+
+
+@dataclass(frozen=True)
+class Case:
+    cluster: str
+    stage: str
+    text: str
+    objects: tuple[Any, ...] = BASE
+    wish: Placement | None = None
+    behaviour: Behaviour = REFERENCE
+
+
+OLD = (*BASE, cluster("t", taint(added=-30)))
+CASES = {
+    "selected": Case("a", "Selected", "selected, rank 1 with 100"),
+    "not there": Case("x", "Unknown", "there is no such cluster"),
+    "going": Case(
+        "g", "Deleting", "the cluster is being deleted", (*BASE, cluster("g", leaving=True))
+    ),
+    "in no set": Case(
+        "o",
+        "Sets",
+        "the cluster is in no set that the placement may use",
+        (*BASE, cluster("o", sets="other")),
+    ),
+    "a predicate": Case(
+        "a",
+        "Predicate",
+        "no predicate matches: predicate 0: labels (tier=1)",
+        wish=placement(predicates=(predicate(labels=labelled(tier="1")),)),
+    ),
+    "a taint": Case("t", "TaintToleration", "taint k1=v1:NoSelect is not tolerated", OLD),
+    "a taint, nearly tolerated": Case(
+        "t",
+        "TaintToleration",
+        "taint k1=v1:NoSelect is not tolerated: the nearest toleration differs in its value",
+        OLD,
+        placement("p", equal(value="x")),
+    ),
+    "a taint, tolerated too short": Case(
+        "t",
+        "TaintToleration",
+        "taint k1=v1:NoSelect was tolerated until 2030-01-01T11:59:40Z",
+        OLD,
+        placement("p", exists(seconds=10)),
+    ),
+    "not among the best": Case(
+        "b", "Rank", "rank 2 with 100, and 1 are wanted", wish=placement(want=1)
+    ),
+    "a placement that is wrong": Case(
+        "a",
+        "Misconfigured",
+        "the placement cannot be evaluated",
+        wish=placement("p", equal(key="")),
+    ),
+    "held": Case(
+        "h",
+        "Selected",
+        "selected, and held: it may leave when there is budget",
+        (*BASE, cluster("h", taint(UNREACHABLE, "")), decision("p", "h")),
+        behaviour=Behaviour(leaves_per_minute=1),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_verdict(case: Case) -> None:
+    wish = case.wish or placement()
+    verdict = Explanation(inputs_of(case.objects, wish, behaviour=case.behaviour)).of(case.cluster)
+
+    assert (verdict.stage, sentence(verdict)) == (case.stage, case.text)
+
+
+def test_everything_about_one_cluster() -> None:
+    objects = (*BASE, cluster("c", taint(added=-5)), decision("p", "c"), decision("q", "c"))
+    verdict = Explanation(inputs_of(objects, placement("p", exists(seconds=9), want=2))).of("c")
+
+    assert verdict.decided
+    assert verdict.scores == (ScorePart("Balance", 1, -100), ScorePart("Steady", 1, 100))
+    assert (verdict.total, verdict.rank, verdict.cut_off) == (0, 3, 2)
+    assert [(one.tolerated, one.until) for one in verdict.taints] == [(True, later(4))]
+
+
+def test_breakdown() -> None:
+    objects = (*BASE, cluster("c", taint(), labels={"tier": "1"}))
+    wish = placement(want=3, predicates=(predicate(labels=labelled(tier="1")),))
+    explanation = Explanation(inputs_of(objects, wish))
+
+    assert explanation.breakdown == Breakdown(3, 1, 1, 1, 1)
+    assert str(explanation.breakdown) == (
+        "3 considered, 1 by predicate, 1 by taint, 1 feasible, 1 selected"
+    )
+    assert [one.stage for one in explanation.all()] == ["Predicate", "Selected", "TaintToleration"]

@@ -1,0 +1,179 @@
+"""What changes of a fleet would do to all decisions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from fleets import (
+    binding,
+    cluster,
+    cluster_set,
+    decision,
+    exists,
+    labelled,
+    later,
+    placement,
+    predicate,
+    taint,
+)
+from sully.api.cluster.types import UNREACHABLE, Taint
+from sully.domain.placement.behaviour import Behaviour
+from sully.domain.placement.changes import (
+    Change,
+    DropCluster,
+    LabelCluster,
+    NoSuchClusterError,
+    PutPlacement,
+    SilenceClusters,
+    TaintCluster,
+    UntaintCluster,
+)
+from sully.domain.placement.deciding import decide
+from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.whatif import Forecast, whatif
+from sully.machinery.labels import from_labels
+
+MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
+
+
+def fleet(behaviour: Behaviour | None = None) -> Fleet:
+    """Two regions, a placement for all, one that wants one, one that tolerates for a while."""
+    found = Fleet(behaviour or Behaviour())
+    found.put_set(cluster_set())
+    found.put_binding(binding())
+    for name in ("eu-1", "eu-2", "us-1"):
+        found.put_cluster(cluster(name, labels={"region": name[:2]}))
+    wishes = (
+        placement("all"),
+        placement("one", want=1),
+        placement("patient", exists(UNREACHABLE, seconds=60)),
+    )
+    for wish in wishes:
+        found.put_placement(wish)
+        outcome = decide(found, ("apps", wish.metadata.name), later(0))
+        assert outcome is not None
+        found.put_decision(decision(wish.metadata.name, *outcome.clusters))
+    return found
+
+
+def moves(forecast: Forecast) -> list[tuple[float, str, str, str]]:
+    return [
+        (
+            (one.at - later(0)).total_seconds(),
+            one.placement[1],
+            " ".join(one.left),
+            " ".join(one.joined),
+        )
+        for one in forecast.moves
+    ]
+
+
+EUROPE = from_labels({"region": "eu"})
+CASES: dict[str, tuple[tuple[Change, ...], float, list[tuple[float, str, str, str]]]] = {
+    "nothing": ((), 0, []),
+    "taint a cluster": (
+        (TaintCluster("eu-1", MAINTENANCE),),
+        0,
+        [(0, "all", "eu-1", ""), (0, "one", "eu-1", "eu-2"), (0, "patient", "eu-1", "")],
+    ),
+    "silence a region, now": (
+        (SilenceClusters(EUROPE),),
+        0,
+        [(0, "all", "eu-1 eu-2", ""), (0, "one", "eu-1", "us-1")],
+    ),
+    "silence a region, and wait": (
+        (SilenceClusters(EUROPE),),
+        90,
+        [
+            (0, "all", "eu-1 eu-2", ""),
+            (0, "one", "eu-1", "us-1"),
+            (60, "patient", "eu-1 eu-2", ""),
+        ],
+    ),
+    "drop a cluster": (
+        (DropCluster("us-1"),),
+        0,
+        [(0, "all", "us-1", ""), (0, "patient", "us-1", "")],
+    ),
+    "one thing after the other": (
+        (
+            TaintCluster("us-1", MAINTENANCE, timedelta(seconds=10)),
+            UntaintCluster("us-1", "maintenance", timedelta(seconds=20)),
+        ),
+        30,
+        [
+            (10, "all", "us-1", ""),
+            (10, "patient", "us-1", ""),
+            (20, "all", "", "us-1"),
+            (20, "patient", "", "us-1"),
+        ],
+    ),
+    "what happens later does not happen yet": (
+        (DropCluster("us-1", timedelta(seconds=10)),),
+        5,
+        [],
+    ),
+    "another label": (
+        (
+            PutPlacement(placement("one", predicates=(predicate(labels=labelled(gpu="y")),))),
+            LabelCluster("us-1", "gpu", "y"),
+        ),
+        0,
+        [(0, "one", "eu-1", "us-1")],
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "seconds", "want"), CASES.values(), ids=CASES.keys())
+def test_moves(
+    changes: tuple[Change, ...], seconds: float, want: list[tuple[float, str, str, str]]
+) -> None:
+    assert moves(whatif(fleet(), changes, later(0), later(seconds))) == want
+
+
+def test_differences_and_what_comes_next() -> None:
+    forecast = whatif(fleet(), [SilenceClusters(EUROPE)], later(0))
+
+    assert [(one.placement[1], one.left, one.joined) for one in forecast.differences] == [
+        ("all", ("eu-1", "eu-2"), ()),
+        ("one", ("eu-1",), ("us-1",)),
+    ]
+    assert forecast.differences[0].after == ("us-1",)
+    assert forecast.next_at == later(60)
+
+
+def test_time_alone() -> None:
+    """Tolerations that end are seen without any change."""
+    found = fleet()
+    found.put_cluster(cluster("eu-1", taint(UNREACHABLE, "")))
+    found.put_decision(decision("all", "eu-2", "us-1"))
+    found.put_decision(decision("one", "eu-2"))
+
+    assert moves(whatif(found, (), later(0), later(59))) == []
+    assert moves(whatif(found, (), later(0), later(60))) == [(60, "patient", "eu-1", "")]
+
+
+def test_the_budget_is_rehearsed_and_not_spent() -> None:
+    found = fleet(Behaviour(leaves_per_minute=1))
+    forecast = whatif(found, [SilenceClusters(EUROPE)], later(0), later(61))
+
+    assert moves(forecast)[0] == (0, "all", "eu-1", "")
+    assert [one.left for one in forecast.differences if one.placement[1] == "all"] == [
+        ("eu-1", "eu-2")
+    ]
+    assert found.departures.granted == frozenset()
+
+
+def test_the_fleet_itself_stays_as_it_is() -> None:
+    found = fleet()
+    before = {key: decide(found, key, later(0)) for key in found.placements}
+    whatif(found, [DropCluster("eu-1"), SilenceClusters(EUROPE)], later(0), later(500))
+
+    assert {key: decide(found, key, later(0)) for key in found.placements} == before
+
+
+def test_a_cluster_that_is_not_there() -> None:
+    with pytest.raises(NoSuchClusterError):
+        whatif(fleet(), [TaintCluster("mars", MAINTENANCE)], later(0))

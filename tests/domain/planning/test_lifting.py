@@ -1,0 +1,88 @@
+"""Which rules go when a taint is to be taken off, and what is in the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+import pytest
+
+from devices import DRIVER, KEY, device, rule, select, slice_, taint
+from sully.api.resource.types import DeviceTaintRule
+from sully.domain.devices import EffectiveDevice, Published, driver_taints
+from sully.domain.planning.lifting import Obstacle, lifting, remedy
+from sully.domain.planning.taintgrammar import Unwanted
+from sully.domain.rules import sourced
+from sully.domain.taints import Origin
+
+GPU = select(driver=DRIVER, pool="pool-1", device="gpu-0")
+POOL = select(driver=DRIVER, pool="pool-1")
+
+
+def on_device(*rules: DeviceTaintRule, driver: bool = False) -> EffectiveDevice:
+    marks = (taint(),) if driver else ()
+    published = Published(slice_("slice-1", device("gpu-0", *marks)), 0)
+    return EffectiveDevice(published, (*driver_taints(published), *map(sourced, rules)))
+
+
+@dataclass(frozen=True)
+class Case:
+    rules: tuple[DeviceTaintRule, ...]
+    pattern: tuple[str, str, str] = (DRIVER, "pool-1", "gpu-0")
+    unwanted: Unwanted = field(default_factory=lambda: Unwanted(KEY))
+    driver: bool = False
+    going: tuple[str, ...] = ()
+    obstacles: tuple[str, ...] = ()
+
+
+CASES = {
+    "the rule for the device": Case((rule("r", GPU),), going=("r",)),
+    "a narrower rule under a wider pattern": Case(
+        (rule("r", GPU),), pattern=(DRIVER, "*", "*"), going=("r",)
+    ),
+    "several": Case((rule("b", GPU), rule("a", GPU)), going=("a", "b")),
+    "a wider rule": Case((rule("r", POOL),), obstacles=("DeviceTaintRule/r",)),
+    "a glob does not cover what a rule leaves open": Case(
+        (rule("r", POOL),), pattern=(DRIVER, "pool-1", "gpu-*"), obstacles=("DeviceTaintRule/r",)
+    ),
+    "any name covers what a rule leaves open": Case(
+        (rule("r", POOL),), pattern=(DRIVER, "pool-1", "*"), going=("r",)
+    ),
+    "another key": Case((rule("r", GPU, taint(key="other")),)),
+    "another effect": Case((rule("r", GPU),), unwanted=Unwanted(KEY, "NoSchedule")),
+    "the driver": Case((), driver=True, obstacles=("ResourceSlice/slice-1",)),
+    "a rule and the driver": Case(
+        (rule("r", GPU),), driver=True, going=("r",), obstacles=("ResourceSlice/slice-1",)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_lifting(case: Case) -> None:
+    def meant(*names: str) -> bool:
+        return all(map(fnmatchcase, names, case.pattern))
+
+    found = lifting(case.rules, [on_device(*case.rules, driver=case.driver)], meant, case.unwanted)
+
+    assert tuple(each.metadata.name for each in found.rules) == case.going
+    assert tuple(str(each.origin) for each in found.obstacles) == case.obstacles
+
+
+def test_a_rule_without_a_selector_is_for_no_device() -> None:
+    found = lifting([rule("r", None)], [], lambda *_: True, Unwanted(KEY))
+
+    assert not found.rules
+
+
+REMEDIES = {
+    "DeviceTaintRule": "kubectl delete devicetaintrule x",
+    "ResourceSlicePatch": "kubectl edit resourceslicepatch x",
+    "ResourceSlice": "the driver takes it off",
+}
+
+
+@pytest.mark.parametrize(("kind", "text"), REMEDIES.items(), ids=REMEDIES)
+def test_remedies(kind: str, text: str) -> None:
+    origin = Origin(kind, "x")
+
+    assert text in remedy(Obstacle("d/p/gpu-0", origin))

@@ -1,0 +1,55 @@
+"""How many devices of a class a new pod could get."""
+
+from __future__ import annotations
+
+from devices import cel, device, rule, select, slice_, taint, text
+from sully.api.resource.types import DeviceClass, DeviceClassSpec
+from sully.domain.devices import EffectiveDevice, Published
+from sully.domain.planning.supply import Counter, Supply
+from sully.domain.rules import sourced
+from sully.machinery.meta import ObjectMeta
+
+MODEL = 'device.attributes["gpu.example.com"].model == "big"'
+
+
+def class_(name: str, *expressions: str) -> DeviceClass:
+    return DeviceClass(
+        metadata=ObjectMeta(name=name), spec=DeviceClassSpec(selectors=cel(*expressions))
+    )
+
+
+def effective(model: str, effect: str = "") -> EffectiveDevice:
+    published = Published(slice_("s", device("gpu-0", model=text(model))), 0)
+    marks = (sourced(rule("r", select(), taint(effect))),) if effect else ()
+    return EffectiveDevice(published, marks)
+
+
+def test_counted_by_class() -> None:
+    counter = Counter(
+        {each: class_(each, *more) for each, more in (("all", ()), ("big", (MODEL,)))}
+    )
+
+    found = counter.count(
+        [
+            (effective("big"), False),
+            (effective("big"), True),
+            (effective("small", "NoSchedule"), False),
+            (effective("small", "NoExecute"), True),
+            (effective("small", "None"), False),
+        ]
+    )
+
+    assert found == {
+        "all": Supply(devices=5, tainted=2, used=2, free=2),
+        "big": Supply(devices=2, tainted=0, used=1, free=1),
+    }
+
+
+def test_a_class_that_cannot_tell_selects_nothing() -> None:
+    counter = Counter(
+        {"odd": class_("odd", 'device.attributes["x"].y == 1'), "no": class_("no", "}")}
+    )
+
+    found = counter.count([(effective("big"), False)])
+
+    assert found == {"no": Supply(), "odd": Supply()}

@@ -1,0 +1,136 @@
+"""From leases and conditions to taints (checklist R1, R3, R4, R6)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from fleets import cluster, later, taint
+from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
+from sully.domain.clusterhealth import (
+    ACCEPTED,
+    AVAILABLE,
+    OUT_OF_SYNC,
+    SKIP_CLOCK_CHECK,
+    SYNCED,
+    CreateLease,
+    Fresh,
+    Ignore,
+    Lease,
+    LeaseVerdict,
+    Stopped,
+    clock_finding,
+    health_taints,
+    wanted_taints,
+    watch_lease,
+)
+
+YES = {ACCEPTED: "True"}
+
+
+def accepted(available: str | None = "True", duration: int = 60, **more: Any) -> ManagedCluster:
+    conditions = {**YES, **({AVAILABLE: available} if available else {})}
+    found = cluster("c", conditions=conditions, **more)
+    return replace(found, spec=replace(found.spec, lease_duration_seconds=duration))
+
+
+@dataclass(frozen=True)
+class Case:
+    cluster: ManagedCluster
+    renewed: float | None
+    """Seconds after noon; None: there is no lease."""
+    want: LeaseVerdict
+
+
+LEASES = {
+    "R3 never accepted": Case(cluster("c"), None, Ignore()),
+    "R3 accepted, no lease": Case(accepted(), None, CreateLease()),
+    "R3 denied by now, no lease": Case(
+        cluster("c", conditions={ACCEPTED: "False"}), None, CreateLease()
+    ),
+    "R3 R4 renewed five minutes ago": Case(accepted(), -300, Stopped(later(300), news=True)),
+    "R3 already unknown": Case(accepted("Unknown"), -301, Stopped(later(300), news=False)),
+    "R3 no condition yet": Case(accepted(None), -301, Stopped(later(300), news=True)),
+    "R3 being deleted, no lease": Case(
+        accepted(leaving=True), None, Stopped(later(300), news=True)
+    ),
+    "R4 renewed four minutes ago": Case(accepted(), -240, Fresh(later(60))),
+    "R4 renewed half a minute ago": Case(accepted(), -30, Fresh(later(270))),
+    "R5 a shorter duration counts at once": Case(
+        accepted(duration=1), -5, Stopped(later(5), news=True)
+    ),
+    "no duration is a minute": Case(accepted(duration=0), -240, Fresh(later(60))),
+    "a moment before the end": Case(accepted(), -299.9, Fresh(later(0.1))),
+}
+
+
+@pytest.mark.parametrize("case", LEASES.values(), ids=LEASES.keys())
+def test_lease(case: Case) -> None:
+    lease = Lease(later(case.renewed)) if case.renewed is not None else None
+
+    assert watch_lease(case.cluster, lease, later(0)) == case.want
+
+
+def test_a_lease_that_was_never_renewed_is_expired() -> None:
+    assert watch_lease(accepted(), Lease(), later(0)) == Stopped(later(300), news=True)
+
+
+GONE = taint(UNREACHABLE, "", added=None)
+DOWN = taint(UNAVAILABLE, "", added=None)
+OTHER, STRANGE = taint("k1"), taint(UNREACHABLE, "by-hand")
+TAINTS: dict[str, tuple[tuple[Taint, ...], str | None, tuple[Taint, ...]]] = {
+    "R1 available": ((), "True", ()),
+    "R1 not available": ((), "False", (DOWN,)),
+    "R1 no condition": ((), None, (GONE,)),
+    "R1 unknown": ((), "Unknown", (GONE,)),
+    "recovered": ((OTHER, GONE), "True", (OTHER,)),
+    "both go": ((GONE, OTHER, DOWN), "True", (OTHER,)),
+    "one for the other, at the end": ((GONE, OTHER), "False", (OTHER, DOWN)),
+    "what is there stays as it is": (
+        (taint(UNREACHABLE, "", added=-9), OTHER),
+        "Unknown",
+        (taint(UNREACHABLE, "", added=-9), OTHER),
+    ),
+    "one of another value is not ours": ((STRANGE,), "Unknown", (STRANGE, GONE)),
+    "nor is it taken away": ((STRANGE,), "True", (STRANGE,)),
+    "nor one of another effect": (
+        (taint(UNREACHABLE, "", "PreferNoSelect"),),
+        "True",
+        (taint(UNREACHABLE, "", "PreferNoSelect"),),
+    ),
+}
+
+
+@pytest.mark.parametrize(("taints", "available", "want"), TAINTS.values(), ids=TAINTS.keys())
+def test_taints(taints: tuple[Taint, ...], available: str | None, want: tuple[Taint, ...]) -> None:
+    assert health_taints(taints, available) == want
+    conditions = {AVAILABLE: available} if available is not None else {}
+    written = wanted_taints(cluster("c", *taints, conditions=conditions))
+    assert written == (want if want != taints else None)
+
+
+def test_a_cluster_that_goes_is_left_alone() -> None:
+    assert wanted_taints(cluster("c", leaving=True)) is None
+
+
+def test_the_time_of_a_taint_where_no_server_stamps_it() -> None:
+    assert health_taints((), "False", later(5)) == (taint(UNAVAILABLE, "", added=5),)
+
+
+CLOCKS = {
+    "R6 five seconds ahead": ({}, 5, SYNCED),
+    "five minutes behind": ({}, -300, OUT_OF_SYNC),
+    "R6 five minutes and a second ahead": ({}, 301, OUT_OF_SYNC),
+    "R6 nobody asks": ({SKIP_CLOCK_CHECK: "true"}, 301, SYNCED),
+    "R6 somebody asks": ({SKIP_CLOCK_CHECK: "false"}, 301, OUT_OF_SYNC),
+}
+
+
+@pytest.mark.parametrize(("annotations", "renewed", "want"), CLOCKS.values(), ids=CLOCKS.keys())
+def test_clock(annotations: dict[str, str], renewed: float, want: object) -> None:
+    one = cluster("c", annotations=annotations)
+
+    assert clock_finding(one, later(renewed), later(0)) == want

@@ -1,0 +1,120 @@
+"""Conditions that become taints, with delays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from fleets import cluster, expression, labelled, later, taint
+from sully.api.cluster.types import LabelSelector, ManagedCluster
+from sully.api.sully.policy_types import (
+    ClusterTaintPolicy,
+    ClusterTaintPolicySpec,
+    PolicyCondition,
+    PolicyRule,
+    PolicyTaint,
+)
+from sully.domain.clusterpolicies import Mark, PolicyVerdict, policy_taints
+from sully.machinery.meta import ObjectMeta
+from sully.testing.clock import NOON
+
+EVERYWHERE = LabelSelector()
+
+
+def rule(
+    status: str = "False", *, after: int = 30, clear: int = 60, key: str = "hot"
+) -> PolicyRule:
+    return PolicyRule(
+        condition=PolicyCondition(type="Cool", status=status),
+        set_after_seconds=after,
+        clear_after_seconds=clear,
+        taint=PolicyTaint(key=key, effect="NoSelect"),
+    )
+
+
+def policy(*rules: PolicyRule, selector: LabelSelector | None = EVERYWHERE) -> ClusterTaintPolicy:
+    return ClusterTaintPolicy(
+        metadata=ObjectMeta(name="p"),
+        spec=ClusterTaintPolicySpec(cluster_selector=selector, rules=rules),
+    )
+
+
+HOT: Mark = ("hot", "", "NoSelect")
+NEW, OLD = taint("hot", "", added=None), taint("hot", "", added=-90)
+BORN = {"creation_timestamp": NOON}
+
+
+def one(status: str, *taints: object) -> ManagedCluster:
+    """Return a cluster whose condition has had its status since noon."""
+    return cluster("c", *taints, conditions={"Cool": status}, **BORN)  # type: ignore[arg-type]  # taints come as objects of a table
+
+
+@dataclass(frozen=True)
+class Case:
+    cluster: ManagedCluster
+    at: float
+    taints: tuple[object, ...] = ()
+    owned: bool = False
+    look: float | None = None
+    policies: tuple[ClusterTaintPolicy, ...] = (policy(rule()),)
+    was_owned: bool = False
+
+
+CASES = {
+    "not yet": Case(one("False"), 29, look=30),
+    "long enough": Case(one("False"), 30, (NEW,), owned=True),
+    "set and lasting": Case(one("False", OLD), 50, (OLD,), owned=True, was_owned=True),
+    "otherwise, not yet long": Case(
+        one("True", OLD), 59, (OLD,), owned=True, look=60, was_owned=True
+    ),
+    "otherwise, long enough": Case(one("True", OLD), 60, was_owned=True),
+    "back before it was cleared": Case(one("False", OLD), 1, (OLD,), owned=True, was_owned=True),
+    "somebody else's is not cleared": Case(one("True", OLD), 999, (OLD,)),
+    "somebody else's is not doubled, nor claimed": Case(one("False", OLD), 999, (OLD,)),
+    "taken off by hand, it comes back": Case(one("False"), 999, (NEW,), owned=True, was_owned=True),
+    "no policy any more": Case(one("False", OLD), 1, policies=(), was_owned=True),
+    "not for this cluster": Case(
+        one("False"), 99, policies=(policy(rule(), selector=labelled(a="b")),)
+    ),
+    "for no cluster": Case(one("False"), 99, policies=(policy(rule(), selector=None),)),
+    "a selector that cannot be read": Case(
+        one("False"),
+        99,
+        policies=(
+            policy(
+                rule(),
+                selector=LabelSelector(match_expressions=(expression("a", "Like"),)),
+            ),
+        ),
+    ),
+    "a missing condition is Unknown, since the cluster exists": Case(
+        cluster("c", **BORN), 30, (NEW,), owned=True, policies=(policy(rule("Unknown")),)
+    ),
+    "two rules for one taint: one is enough": Case(
+        one("False"),
+        0,
+        (NEW,),
+        owned=True,
+        look=30,
+        policies=(policy(rule(), rule(after=0)),),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_policy(case: Case) -> None:
+    before = frozenset((HOT,)) if case.was_owned else frozenset()
+    got = policy_taints(case.cluster, case.policies, before, later(case.at))
+
+    look = later(case.look) if case.look is not None else None
+    assert got == PolicyVerdict(case.taints, frozenset((HOT,)) if case.owned else frozenset(), look)
+
+
+def test_other_taints_keep_their_places() -> None:
+    found = one("False", taint("a"), OLD, taint("b"))
+    cleared = policy_taints(found, (), frozenset((HOT,)), later(0))
+    added = policy_taints(one("False", taint("a")), [policy(rule())], frozenset(), later(30))
+
+    assert cleared.taints == (taint("a"), taint("b"))
+    assert added.taints == (taint("a"), NEW)

@@ -1,0 +1,256 @@
+"""Records of pods that left and of rules."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sully.api.resource.annotations import CREATED_BY, DESCRIPTION, EXPIRES_AT, PAUSED
+from sully.api.resource.types import (
+    CELDeviceSelector,
+    DeviceSelector,
+    DeviceTaint,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    DeviceTaintSelector,
+)
+from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus
+from sully.api.sully.validation import validate_eviction, validate_taint
+from sully.client.objects import to_body
+from sully.controllers.kinds import EVICTION_RECORDS, TAINT_RECORDS
+from sully.domain.eviction import Reason
+from sully.domain.history import (
+    devices_text,
+    follow,
+    lift,
+    open_record,
+    record,
+    taint_record_name,
+)
+from sully.domain.pools import DeviceId
+from sully.domain.taints import Origin, SourcedTaint
+from sully.machinery.meta import ObjectMeta
+from sully.machinery.names import dns_subdomain_problems
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+POD = EvictedPod(
+    namespace="ns",
+    name="p",
+    uid="p-uid",
+    node="node-1",
+    owner=EvictedPodOwner(kind="ReplicaSet", name="web"),
+)
+UID = "0123abcd-4567-89ab-cdef-0123456789ab"
+
+
+def reason(device: str = "gpu-0", kind: str = "DeviceTaintRule", name: str = "hot") -> Reason:
+    taint = DeviceTaint(key="k", value="v", effect="NoExecute", description="it smokes")
+    origin = Origin(kind, name, f"{name}-uid")  # type: ignore[arg-type]  # a case names its kind
+    return Reason(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
+
+
+def test_a_record_says_who_what_and_why() -> None:
+    due = NOON - timedelta(seconds=5)
+    reasons = (reason(kind="ResourceSlice", name="s"), reason(), reason("gpu-1"))
+
+    got = record(POD, reasons, due=due, now=NOON, claims=("b", "a", "b"))
+
+    assert got.metadata.name == "p-uid"
+    assert got.metadata.namespace == "ns"
+    assert got.metadata.labels == {"sully.dev/rule": "hot", "sully.dev/node": "node-1"}
+    assert got.spec.pod == POD
+    assert got.spec.claims == ("a", "b")
+    assert got.spec.devices == ("d.com/pool/gpu-0", "d.com/pool/gpu-1")
+    assert [(each.kind, each.name, each.device) for each in got.spec.causes] == [
+        ("ResourceSlice", "s", "d.com/pool/gpu-0"),
+        ("DeviceTaintRule", "hot", "d.com/pool/gpu-0"),
+        ("DeviceTaintRule", "hot", "d.com/pool/gpu-1"),
+    ]
+    assert got.spec.causes[0].description == "it smokes"
+    assert (got.spec.due_time, got.spec.evicted_time) == (due, NOON)
+    assert got.rules() == {"hot-uid"}
+
+
+def test_what_cannot_be_a_label_is_none() -> None:
+    pod = msgspec.structs.replace(POD, node="n" * 64)
+
+    assert record(pod, [reason(name="r" * 64)], due=NOON, now=NOON).metadata.labels == {}
+
+
+@given(st.integers(1, 2000), st.integers(0, 400))
+def test_a_record_is_always_valid(devices: int, claims: int) -> None:
+    reasons = [reason(f"gpu-{index}") for index in range(devices)]
+    names = [f"c-{index}" for index in range(claims)]
+
+    got = record(POD, reasons, due=NOON, now=NOON, claims=names)
+
+    body = to_body(EVICTION_RECORDS, got)
+    assert list(validate_eviction(body["spec"], "ns")) == []
+
+
+def rule(
+    *,
+    selector: DeviceTaintSelector | None = None,
+    name: str = "hot",
+    uid: str = UID,
+    annotations: dict[str, str] | None = None,
+    generation: int = 1,
+    **taint: Any,
+) -> DeviceTaintRule:
+    return DeviceTaintRule(
+        metadata=ObjectMeta(
+            name=name,
+            uid=uid,
+            generation=generation,
+            annotations=annotations or {},
+            creation_timestamp=NOON,
+        ),
+        spec=DeviceTaintRuleSpec(
+            device_selector=selector,
+            taint=DeviceTaint(**{"key": "k", "effect": "NoExecute", "time_added": NOON} | taint),
+        ),
+    )
+
+
+def test_the_record_of_a_rule_begins_with_who_and_why() -> None:
+    everything = DeviceTaintSelector()
+    annotations = {CREATED_BY: "alice", DESCRIPTION: "too hot", EXPIRES_AT: "2026-04-01T00:00:00Z"}
+
+    got = open_record(rule(selector=everything, annotations=annotations), now=NOON)
+
+    assert got.metadata.name == "hot-0123abcd"
+    assert got.metadata.labels == {"sully.dev/rule": "hot"}
+    assert got.spec.created_by == "alice"
+    assert got.spec.description == "too hot"
+    assert got.spec.added_time == NOON
+    assert got.spec.device_selector == everything
+    assert got.status.expires_at == "2026-04-01T00:00:00Z"
+    assert got.status.changes == ()
+    assert list(validate_taint(to_body(TAINT_RECORDS, got)["spec"])) == []
+
+
+def test_the_taint_says_why_before_the_rule_does() -> None:
+    given_ = rule(annotations={DESCRIPTION: "rule"}, description="taint")
+
+    assert open_record(given_, now=NOON).spec.description == "taint"
+
+
+NAMES = {
+    "usual": ("hot", UID, "hot-0123abcd"),
+    "long": ("a" * 253, UID, "a" * 244 + "-0123abcd"),
+    "cut at a dot": ("a" * 243 + ".b" * 5, UID, "a" * 243 + "-0123abcd"),
+    "an odd uid": ("hot", "u-1", "hot-u-1"),
+}
+
+
+@pytest.mark.parametrize(("name", "uid", "want"), NAMES.values(), ids=NAMES.keys())
+def test_names_of_records(name: str, uid: str, want: str) -> None:
+    got = taint_record_name(name, uid)
+
+    assert got == want
+    assert dns_subdomain_problems(got) == []
+
+
+@dataclass(frozen=True)
+class Case:
+    before: DeviceTaintRule
+    after: DeviceTaintRule
+    want: tuple[str, ...] = ()
+
+
+def cel(expression: str) -> tuple[DeviceSelector, ...]:
+    return (DeviceSelector(cel=CELDeviceSelector(expression=expression)),)
+
+
+LATER = NOON + timedelta(hours=1)
+CHANGES = {
+    "nothing": Case(rule(), rule()),
+    "a touch that changes nothing": Case(rule(), rule(generation=2)),
+    "the effect, and with it the time": Case(
+        rule(effect="None"), rule(time_added=LATER), ("effect None -> NoExecute",)
+    ),
+    "the time": Case(
+        rule(),
+        rule(time_added=LATER),
+        ("time added 2026-03-01T12:00:00Z -> 2026-03-01T13:00:00Z",),
+    ),
+    "key and value": Case(rule(value="v"), rule(key="l"), ("key k -> l", "value v -> none")),
+    "the devices": Case(
+        rule(selector=DeviceTaintSelector(driver="d.com")),
+        rule(selector=DeviceTaintSelector(driver="d.com", device="gpu-1")),
+        ("devices d.com/*/* -> d.com/*/gpu-1",),
+    ),
+    "from none to all": Case(
+        rule(), rule(selector=DeviceTaintSelector()), ("devices none -> */*/*",)
+    ),
+    "the pace": Case(rule(), rule(evictions_per_second=5), ("pace unlimited -> 5 a second",)),
+    "data": Case(rule(data={"a": 1}), rule(data={"a": 2}), ("data changed",)),
+    "paused": Case(rule(), rule(annotations={PAUSED: "true"}), ("paused",)),
+    "paused with a reason": Case(rule(), rule(annotations={PAUSED: "night"}), ("paused: night",)),
+    "resumed": Case(rule(annotations={PAUSED: "night"}), rule(), ("resumed",)),
+    "expiry": Case(
+        rule(),
+        rule(annotations={EXPIRES_AT: "2026-04-01T00:00:00Z"}),
+        ("expires at no time -> 2026-04-01T00:00:00Z",),
+    ),
+    "why": Case(rule(description="a"), rule(description="b"), ("description a -> b",)),
+}
+
+
+@pytest.mark.parametrize("case", CHANGES.values(), ids=CHANGES.keys())
+def test_changes_are_noted(case: Case) -> None:
+    before = open_record(case.before, now=NOON).status
+
+    got = follow(before, case.after, now=LATER)
+
+    assert tuple(each.what for each in got.changes) == case.want
+    assert {each.time for each in got.changes} <= {LATER}
+    assert got.taint == case.after.spec.taint
+    assert got.observed_generation == case.after.metadata.generation
+    assert follow(got, case.after, now=LATER) == got
+
+
+def test_only_the_last_changes_are_kept() -> None:
+    status = open_record(rule(), now=NOON).status
+
+    for index in range(60):
+        status = follow(status, rule(value=f"v{index}"), now=NOON)
+
+    assert len(status.changes) == 50
+    assert status.changes[-1].what == "value v58 -> v59"
+
+
+def test_a_record_whose_status_was_lost_begins_anew() -> None:
+    got = follow(TaintRecordStatus(evicted=3), rule(), now=NOON)
+
+    assert got.changes == ()
+    assert got.evicted == 3
+    assert got.taint == rule().spec.taint
+
+
+@pytest.mark.parametrize(("expired", "by"), [(True, "expiry"), (False, "")])
+def test_lifted(expired: bool, by: str) -> None:
+    got = lift(open_record(rule(), now=NOON).status, now=LATER, expired=expired)
+
+    assert (got.lifted_time, got.lifted_by) == (LATER, by)
+    assert got.taint == rule().spec.taint
+
+
+SELECTORS = {
+    "none": (None, "none"),
+    "all": (DeviceTaintSelector(), "*/*/*"),
+    "names": (DeviceTaintSelector(driver="d", pool="p", device="x"), "d/p/x"),
+    "content": (
+        DeviceTaintSelector(device_class_name="c", selectors=cel("true")),
+        "*/*/* of class c where true",
+    ),
+}
+
+
+@pytest.mark.parametrize(("selector", "want"), SELECTORS.values(), ids=SELECTORS.keys())
+def test_devices_in_words(selector: DeviceTaintSelector | None, want: str) -> None:
+    assert devices_text(selector) == want

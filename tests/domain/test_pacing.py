@@ -1,0 +1,196 @@
+"""How fast pods may leave."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices import rule, select, taint
+from sully.api.resource.types import DeviceTaint
+from sully.domain.pacing import BURST, MINUTE, Bucket, Cap, Limit, Source, bucket_after, limits
+from sully.domain.rules import sourced
+from sully.domain.taints import Origin, SourcedTaint
+from sully.testing.clock import NOON
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def departures(bucket: Bucket, pods: int, *, from_: float = 0) -> list[float]:
+    """Let pods leave as soon as each may; return after how many seconds they left."""
+    found, now = [], at(from_)
+    for _ in range(pods):
+        now = max(now, bucket.opens_at())
+        bucket = bucket.take(now)
+        found.append((now - NOON).total_seconds())
+    return found
+
+
+PACES = {
+    "one a second": (1, [0.0] * 10 + [1.0, 2.0, 3.0]),
+    "two a second": (2, [0.0] * 10 + [0.5, 1.0, 1.5]),
+    "ten a second": (10, [0.0] * 10 + [0.1, 0.2, 0.3]),
+    "more than there are microseconds": (10**9, [0.0] * 13),
+}
+
+
+@pytest.mark.parametrize(("rate", "want"), PACES.values(), ids=PACES.keys())
+def test_a_burst_of_ten_and_then_the_rate(rate: int, want: list[float]) -> None:
+    assert departures(Bucket(rate), 13) == want
+
+
+def test_tokens_come_back_up_to_the_burst() -> None:
+    bucket = bucket_after(1, [NOON] * 10)
+
+    assert departures(bucket, 3, from_=2) == [2, 2, 3]
+    assert departures(bucket, 12, from_=3600) == [3600.0] * 10 + [3601, 3602]
+
+
+def test_a_token_that_was_not_used_goes_back() -> None:
+    empty = bucket_after(1, [NOON] * 10)
+
+    assert empty.opens_at() == at(1)
+    assert empty.put_back().opens_at() == NOON
+
+
+def test_a_bucket_is_idle_when_all_tokens_are_back() -> None:
+    bucket = bucket_after(2, [NOON] * 4)
+
+    assert not bucket.is_full(at(1.9))
+    assert bucket.is_full(at(2))
+    assert Bucket(2).is_full(NOON)
+
+
+def test_another_rate_finds_as_many_tokens_as_there_are() -> None:
+    half = bucket_after(1, [NOON] * 10).at_rate(1, at(5))
+
+    assert departures(half, 7, from_=5) == [5.0] * 5 + [6, 7]
+    assert departures(half.at_rate(10, at(5)), 7, from_=5) == [5.0] * 5 + [5.1, 5.2]
+
+
+@given(st.integers(1, 50), st.lists(st.floats(0, 60), min_size=1, max_size=60))
+def test_never_more_than_burst_and_rate(rate: int, arrivals: list[float]) -> None:
+    bucket, left = Bucket(rate), []
+    for arrival in sorted(arrivals):
+        now = max(at(arrival), bucket.opens_at())
+        bucket = bucket.take(now)
+        left.append(now)
+
+    for index, first in enumerate(left):
+        for number, last in enumerate(left[index:], start=1):
+            # A microsecond for each token may be lost in rounding.
+            most = BURST + ((last - first).total_seconds() + number * 1e-6) * rate + 1e-6
+            assert number <= most
+
+
+@given(st.integers(1, 20), st.lists(st.floats(0, 30), max_size=30), st.floats(30, 60))
+def test_what_was_written_down_gives_the_same_bucket(
+    rate: int, arrivals: list[float], later: float
+) -> None:
+    lived, left = Bucket(rate), []
+    for arrival in sorted(arrivals):
+        now = max(at(arrival), lived.opens_at())
+        lived = lived.take(now)
+        left.append(now)
+
+    assert departures(bucket_after(rate, left), 12, from_=later) == departures(
+        lived, 12, from_=later
+    )
+
+
+def rated(rate: int | None, **more: str) -> DeviceTaint:
+    return msgspec.structs.replace(taint(**more), evictions_per_second=rate)  # type: ignore[arg-type]  # names of texts only
+
+
+def by_rule(name: str, rate: int | None) -> SourcedTaint:
+    return sourced(rule(name, select(), rated(rate)))
+
+
+def by_driver(rate: int | None, *, name: str = "slice-1", **more: str) -> SourcedTaint:
+    return SourcedTaint(rated(rate, **more), Origin("ResourceSlice", name, f"uid-{name}"))
+
+
+MINE = Source(key="example.com/broken", effect="NoExecute")
+
+
+@dataclass(frozen=True)
+class Case:
+    taints: tuple[SourcedTaint, ...]
+    want: tuple[Limit, ...] = ()
+    default: int | None = None
+
+
+LIMITS = {
+    "a rule": Case((by_rule("a", 5),), (Limit(Source(uid="uid-a"), 5),)),
+    "two rules": Case(
+        (by_rule("a", 5), by_rule("b", 7)),
+        (Limit(Source(uid="uid-a"), 5), Limit(Source(uid="uid-b"), 7)),
+    ),
+    "a taint of a driver": Case((by_driver(5),), (Limit(MINE, 5),)),
+    "equal taints of a driver on two devices share": Case(
+        (by_driver(5), by_driver(5, name="slice-2")), (Limit(MINE, 5),)
+    ),
+    "another value is another taint": Case(
+        (by_driver(5), by_driver(5, value="x")),
+        (Limit(MINE, 5), Limit(MINE._replace(value="x"), 5)),
+    ),
+    "another rate is another taint": Case(
+        (by_driver(5), by_driver(6)), (Limit(MINE, 5), Limit(MINE, 6))
+    ),
+    "no rate, so at once": Case((by_rule("a", None),)),
+    "one without a rate is the fastest": Case((by_rule("a", 5), by_driver(None))),
+    "the default for those without": Case(
+        (by_rule("a", 5), by_driver(None)),
+        (Limit(Source(uid="uid-a"), 5), Limit(MINE, 2)),
+        default=2,
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LIMITS.values(), ids=LIMITS.keys())
+def test_limits(case: Case) -> None:
+    assert limits(case.taints, default=case.default) == case.want
+
+
+def test_a_cap_holds_in_any_minute() -> None:
+    cap, left, now = Cap(3), [], NOON
+    for _ in range(7):
+        now = max(now, cap.opens_at()) + timedelta(seconds=10)
+        cap.take(now)
+        left.append((now - NOON).total_seconds())
+
+    assert left == [10, 20, 30, 80, 90, 100, 150]
+
+
+def test_a_cap_knows_what_left_before() -> None:
+    cap = Cap(2, [at(5), NOON, at(-30)])
+
+    assert cap.opens_at() == NOON + MINUTE
+
+
+def test_a_cap_forgets_who_did_not_leave() -> None:
+    cap = Cap(1)
+    cap.take(NOON)
+    assert cap.opens_at() == NOON + MINUTE
+
+    cap.put_back(NOON)
+
+    assert cap.opens_at() <= NOON
+
+
+@given(st.integers(1, 5), st.lists(st.floats(0, 300), max_size=40))
+def test_never_more_than_the_cap_in_a_minute(most: int, arrivals: list[float]) -> None:
+    cap, left = Cap(most), []
+    for arrival in sorted(arrivals):
+        now = max(at(arrival), cap.opens_at(), *left[-1:])
+        cap.take(now)
+        left.append(now)
+
+    for first in left:
+        assert sum(first <= each < first + MINUTE for each in left) <= most

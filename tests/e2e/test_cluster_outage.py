@@ -1,0 +1,75 @@
+"""A hub that loses sight of a region: what its two flags keep from happening, told with kubectl."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from e2e.cluster import Cluster
+from sully.testing.cluster import process
+
+pytestmark = pytest.mark.e2e
+GROUP = "cluster.open-cluster-management.io"
+AVAILABLE = "ManagedClusterConditionAvailable"
+OBJECTS = (
+    {
+        "apiVersion": f"{GROUP}/v1beta2",
+        "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": "global", "namespace": "default"},
+        "spec": {"clusterSet": "global"},
+    },
+    {
+        "apiVersion": f"{GROUP}/v1beta1",
+        "kind": "Placement",
+        "metadata": {"name": "web", "namespace": "default"},
+        "spec": {},
+    },
+)
+FLAGS = ("--default-cluster-toleration-seconds", "2", "--cluster-leave-budget-per-minute", "1")
+
+
+def selected(hub: Cluster, number: int) -> None:
+    """Wait until the placement has so many clusters."""
+    hub.shows(str(number), ".status.numberOfSelectedClusters", "placement", "web")
+
+
+def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(any_kubectl: Path, home: Path) -> None:
+    hollow = ("--hollow-clusters", "4", "--hollow-cluster-lease-seconds", "1")
+    with process(*hollow, *FLAGS) as up:
+        hub = Cluster(any_kubectl, up.kubeconfig, home)
+        hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
+        hub.apply(*OBJECTS)
+        selected(hub, 4)
+
+        hub.run("annotate", "mcl", "--all", "sully.dev/silent=true")
+        hub.wait(f"{AVAILABLE}=Unknown", "mcl", "--all")
+        hub.wait("sully.dev/LeavesHeld", "placement/web")
+
+        # One may leave in a minute; the other three wait, and are named.
+        found = hub.get("placement", "web")["status"]
+        (held,) = [each for each in found["conditions"] if each["type"] == "sully.dev/LeavesHeld"]
+        assert found["numberOfSelectedClusters"] == 3
+        assert held["message"].count("hollow-cluster-") == 3
+
+        hub.run("annotate", "mcl", "--all", "sully.dev/silent-")
+        hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
+        selected(hub, 4)
+
+
+def test_the_reference_lets_all_of_them_go(any_kubectl: Path, home: Path) -> None:
+    hollow = ("--hollow-clusters", "2", "--hollow-cluster-lease-seconds", "1")
+    with process(*hollow, *FLAGS, "--compat", "reference") as up:
+        hub = Cluster(any_kubectl, up.kubeconfig, home)
+        hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
+        hub.apply(*OBJECTS)
+        selected(hub, 2)
+
+        hub.run("annotate", "mcl", "--all", "sully.dev/silent=true")
+
+        selected(hub, 0)
+        conditions = hub.get("placement", "web")["status"]["conditions"]
+        assert [each["type"] for each in conditions] == [
+            "PlacementMisconfigured",
+            "PlacementSatisfied",
+        ]

@@ -1,0 +1,192 @@
+"""What people see of the health of clusters, told with kubectl on hollow clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.beside import WHERE
+from e2e.beside import plane as controlled
+from e2e.cluster import Cluster, Obj
+from sully.testing.cluster import Process, process
+
+pytestmark = pytest.mark.e2e
+GROUP = "cluster.open-cluster-management.io"
+AVAILABLE = "ManagedClusterConditionAvailable"
+SILENT, UNHEALTHY = "sully.dev/silent", "sully.dev/unhealthy"
+UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
+C0, C1, C2 = (f"mcl/hollow-cluster-000{number}" for number in range(3))
+
+
+@pytest.fixture(scope="module", params=WHERE)
+def plane(request: pytest.FixtureRequest) -> Iterator[Process]:
+    """Run a hub on which five seconds of silence are too long."""
+    hub = ("--hollow-clusters", "4", "--hollow-cluster-lease-seconds", "1")
+    with controlled(request.param, *hub) as up:
+        yield up
+
+
+@pytest.fixture
+def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
+    """Have all clusters in good health, before and after."""
+    made = Cluster(any_kubectl, plane.kubeconfig, home)
+    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
+    yield made
+    made.run("annotate", "mcl", "--all", f"{SILENT}-", f"{UNHEALTHY}-")
+    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
+
+
+def until(hub: Cluster, path: str, value: str, what: str) -> None:
+    """Wait until a field has a value."""
+    hub.run("wait", f"--for=jsonpath={{{path}}}={value}", "--timeout=30s", what)
+
+
+def tainted(hub: Cluster, what: str, key: str, effect: str = "NoSelect") -> None:
+    """Wait until a cluster has a taint."""
+    until(hub, f'.spec.taints[?(@.key=="{key}")].effect', effect, what)
+
+
+def place(hub: Cluster, name: str, **spec: Obj) -> str:
+    """Make a placement on all clusters; return what to ask for it."""
+    bound = {"name": "global", "namespace": "default"}
+    hub.apply(
+        {
+            "apiVersion": f"{GROUP}/v1beta2",
+            "kind": "ManagedClusterSetBinding",
+            "metadata": bound,
+            "spec": {"clusterSet": "global"},
+        },
+        {
+            "apiVersion": f"{GROUP}/v1beta1",
+            "kind": "Placement",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": spec,
+        },
+    )
+    return f"placement/{name}"
+
+
+def decided(hub: Cluster, name: str) -> set[str]:
+    found = hub.get("placementdecisions", "-l", f"{GROUP}/placement={name}")["items"]
+    return {one["clusterName"] for each in found for one in each["status"]["decisions"]}
+
+
+def test_a_hub_has_sets_and_members(hub: Cluster) -> None:
+    rows = [row.split() for row in hub.run("get", "mcl", "--no-headers").splitlines()]
+
+    assert [row[1] for row in rows] == ["true"] * 4
+    assert [row[3:5] for row in rows] == [["True", "True"]] * 4
+    for name in ("default", "global"):
+        text = "4 ManagedClusters selected"
+        until(hub, ".status.conditions[0].message", text, f"mclset/{name}")
+    found = hub.get("mcl", "hollow-cluster-0001")
+    assert {claim["name"] for claim in found["status"]["clusterClaims"]} >= {"id.k8s.io", "region"}
+
+
+def test_a_silent_cluster_leaves_placements_and_comes_back(hub: Cluster) -> None:
+    placement = place(hub, "everywhere")
+    until(hub, ".status.numberOfSelectedClusters", "4", placement)
+
+    hub.run("annotate", C1, f"{SILENT}=true")
+    tainted(hub, C1, UNREACHABLE)
+    hub.wait(f"{AVAILABLE}=Unknown", C1)
+    until(hub, ".status.numberOfSelectedClusters", "3", placement)
+    assert "hollow-cluster-0001" not in decided(hub, "everywhere")
+    told = Cluster(hub.kubectl, hub.kubeconfig, hub.home, "hollow-cluster-0001")
+    told.event("the connection check from the managed cluster to the hub cluster has failed")
+
+    hub.run("annotate", C1, f"{SILENT}-")
+    hub.wait(f"{AVAILABLE}=True", C1)
+    until(hub, ".status.numberOfSelectedClusters", "4", placement)
+
+
+def test_a_cluster_in_bad_health_is_unavailable(hub: Cluster) -> None:
+    forever = {"key": UNAVAILABLE, "operator": "Exists"}
+    patient = place(hub, "patient", tolerations=[forever])
+    strict = place(hub, "strict")
+    until(hub, ".status.numberOfSelectedClusters", "4", strict)
+
+    hub.run("annotate", C2, f"{UNHEALTHY}=etcd is slow")
+
+    tainted(hub, C2, UNAVAILABLE)
+    until(hub, ".status.numberOfSelectedClusters", "3", strict)
+    until(hub, ".status.numberOfSelectedClusters", "4", patient)
+    found = hub.get(C2)["status"]["conditions"]
+    (said,) = [each for each in found if each["type"] == AVAILABLE]
+    assert said["message"] == "The kube-apiserver is not ok, status code: 500, etcd is slow"
+
+
+def test_a_taint_removed_by_hand_returns(hub: Cluster) -> None:
+    hub.run("annotate", C2, f"{UNHEALTHY}=true")
+    tainted(hub, C2, UNAVAILABLE)
+
+    hub.run(
+        "patch", C2, "--type=merge", "-p", '{"spec":{"taints":[{"key":"x","effect":"NoSelect"}]}}'
+    )
+
+    tainted(hub, C2, UNAVAILABLE)
+    hub.run("patch", C2, "--type=merge", "-p", '{"spec":{"taints":null}}')
+
+
+def test_a_denied_cluster_falls_silent_until_it_is_accepted_again(hub: Cluster) -> None:
+    hub.run("patch", C0, "--type=merge", "-p", '{"spec":{"hubAcceptsClient":false}}')
+    hub.wait("HubAcceptedManagedCluster=False", C0)
+    hub.wait(f"{AVAILABLE}=Unknown", C0)
+
+    hub.run("patch", C0, "--type=merge", "-p", '{"spec":{"hubAcceptsClient":true}}')
+
+    hub.wait(f"{AVAILABLE}=True", C0)
+
+
+def test_a_policy_taints_what_is_in_bad_health(hub: Cluster) -> None:
+    hub.apply(
+        {
+            "apiVersion": "sully.dev/v1alpha1",
+            "kind": "ClusterTaintPolicy",
+            "metadata": {"name": "sick"},
+            "spec": {
+                "clusterSelector": {},
+                "rules": [
+                    {
+                        "condition": {"type": AVAILABLE, "status": "False"},
+                        "setAfterSeconds": 1,
+                        "taint": {"key": "example.com/sick", "effect": "NoSelectIfNew"},
+                    }
+                ],
+            },
+        }
+    )
+    hub.run("annotate", C2, f"{UNHEALTHY}=true")
+
+    tainted(hub, C2, "example.com/sick", "NoSelectIfNew")
+    text = "4 clusters selected, 1 tainted."
+    until(hub, ".status.conditions[0].message", text, "clustertaintpolicy/sick")
+
+    hub.run("delete", "clustertaintpolicy", "sick")
+    hub.run("annotate", C2, f"{UNHEALTHY}-")
+    until(hub, ".status.numberOfSelectedClusters", "4", place(hub, "healthy"))
+
+
+def test_a_built_in_set_comes_back(hub: Cluster) -> None:
+    before = hub.get("mclset", "global")["metadata"]["uid"]
+
+    hub.run("delete", "mclset", "global")
+    hub.created("mclset", "global")
+
+    assert hub.get("mclset", "global")["metadata"]["uid"] != before
+
+
+def test_after_a_restart_with_fewer_the_rest_is_removed(
+    tmp_path: Path, any_kubectl: Path, home: Path
+) -> None:
+    with process("--hollow-clusters", "3", data_dir=tmp_path) as up:
+        hub = Cluster(any_kubectl, up.kubeconfig, home)
+        hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
+    with process("--hollow-clusters", "1", data_dir=tmp_path) as up:
+        hub = Cluster(any_kubectl, up.kubeconfig, home)
+        for number in (1, 2):
+            hub.removed("mcl", f"hollow-cluster-000{number}")
+
+        assert len(hub.get("mcl")["items"]) == 1

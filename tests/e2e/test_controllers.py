@@ -1,0 +1,144 @@
+"""Controllers in processes of their own: they work, hand over, and outlast their server."""
+
+from __future__ import annotations
+
+import re
+import signal
+import urllib.request
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.raw import Raw
+from e2e.watching import until
+from sully.testing.cluster import Process, process
+from sully.testing.remote import controllers
+
+pytestmark = pytest.mark.e2e
+
+ROOMS = "/api/v1/namespaces"
+LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/sully-controllers"
+QUICK = ("--lease-duration", "2s", "--renew-deadline", "1500ms", "--retry-period", "200ms")
+
+
+@contextmanager
+def served(data: Path, *flags: str) -> Iterator[Process]:
+    """Run the API alone."""
+    with process("--disable-controllers", *flags, data_dir=data) as up:
+        yield up
+
+
+def open_room(admin: Raw, name: str) -> None:
+    """Make a namespace, and wait until the controllers have furnished it."""
+    made = admin.request("POST", ROOMS, {"metadata": {"name": name}})
+    assert made.code == 201
+    until(admin, f"{ROOMS}/{name}/serviceaccounts", lambda found: "default" in found)
+
+
+def close_room(admin: Raw, name: str) -> None:
+    """Remove a namespace, and wait until the controllers have emptied it."""
+    assert admin.request("DELETE", f"{ROOMS}/{name}").code == 200
+    until(admin, ROOMS, lambda found: name not in found)
+
+
+def holder(admin: Raw) -> Any:
+    return admin.request("GET", LEASE).json()["spec"]["holderIdentity"]
+
+
+def test_an_api_alone_does_nothing_by_itself(tmp_path: Path) -> None:
+    with served(tmp_path / "data", "--store", "memory") as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        accounts = admin.request("GET", "/api/v1/serviceaccounts").json()["items"]
+        roles = admin.request("GET", "/apis/rbac.authorization.k8s.io/v1/clusterroles/admin").code
+
+    assert (accounts, roles) == ([], 200)
+
+
+def test_they_work_and_hand_over(tmp_path: Path) -> None:
+    with served(tmp_path / "data", "--store", "memory") as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        with controllers(up.kubeconfig) as first:
+            first.wait_for("leading since")
+            with controllers(up.kubeconfig) as second:
+                second.wait_for("standing by")
+                open_room(admin, "one")
+                before = holder(admin)
+                code = first.stop(signal.SIGTERM)
+                said = second.wait_for("leading since")
+                open_room(admin, "two")
+                after = holder(admin)
+                close_room(admin, "one")
+
+    assert code == 0
+    assert before != after
+    assert after in said
+
+
+def test_a_killed_leader_is_followed(tmp_path: Path) -> None:
+    with served(tmp_path / "data", "--store", "memory") as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        with controllers(up.kubeconfig, *QUICK) as first:
+            first.wait_for("leading since")
+            with controllers(up.kubeconfig, *QUICK) as second:
+                second.wait_for("standing by")
+                first.stop(signal.SIGKILL)
+                second.wait_for("leading since")
+                open_room(admin, "one")
+                transitions = admin.request("GET", LEASE).json()["spec"]["leaseTransitions"]
+
+    assert transitions == 1
+
+
+def test_they_go_on_when_their_server_comes_back(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with ExitStack() as stack:
+        with served(data) as up:
+            port = up.url.rpartition(":")[2]
+            admin = Raw.admin(up.kubeconfig, tmp_path)
+            crew = stack.enter_context(controllers(up.kubeconfig))
+            crew.wait_for("leading since")
+            open_room(admin, "one")
+            before = holder(admin)
+            up.stop(signal.SIGKILL)
+        with served(data, "--listen", f"127.0.0.1:{port}"):
+            open_room(admin, "two")
+            close_room(admin, "one")
+            after = holder(admin)
+            code = crew.stop()
+
+    assert (after, code) == (before, 0)
+
+
+def test_only_those_that_were_chosen_run(tmp_path: Path) -> None:
+    with served(tmp_path / "data", "--store", "memory") as up:
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        flags = ("--only", "serviceaccounts", "--leader-elect=false")
+        with controllers(up.kubeconfig, *flags) as crew:
+            said = crew.wait_for("working since")
+            open_room(admin, "one")
+            maps = admin.request("GET", f"{ROOMS}/one/configmaps").json()["items"]
+            lease = admin.request("GET", LEASE).code
+
+    assert (maps, lease) == ([], 404)
+    assert "1 controllers, no lease" in said
+
+
+def test_numbers_and_health_are_to_be_had(tmp_path: Path) -> None:
+    with (
+        served(tmp_path / "data", "--store", "memory") as up,
+        controllers(up.kubeconfig, "--metrics-listen", "127.0.0.1:0") as crew,
+    ):
+        found = re.search(r"http://\S+", crew.wait_for("metrics:"))
+        assert found is not None
+        crew.wait_for("leading since")
+        pages = {
+            name: urllib.request.urlopen(found[0].replace("metrics", name)).read().decode()
+            for name in ("metrics", "healthz", "readyz")
+        }
+
+    assert 'workqueue_adds_total{name="namespace-controller"}' in pages["metrics"]
+    assert pages["healthz"] == "ok"
+    assert pages["readyz"].startswith("leading since")

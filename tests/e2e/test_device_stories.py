@@ -1,0 +1,250 @@
+"""What people do with bad devices, told with kubectl on hollow nodes."""
+
+from __future__ import annotations
+
+import itertools
+import signal
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from e2e.beside import WHERE
+from e2e.beside import plane as controlled
+from e2e.cluster import (
+    DRIVER,
+    RESOURCE,
+    Cluster,
+    Obj,
+    claim,
+    deployment,
+    devices,
+    pod,
+    rule,
+    template,
+    tolerate,
+)
+from sully.testing.cluster import Process, process
+
+pytestmark = pytest.mark.e2e
+HOLLOW = ("--hollow-nodes", "3", "--devices-per-node", "4")
+QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
+_NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="module", params=WHERE)
+def plane(request: pytest.FixtureRequest) -> Iterator[Process]:
+    with controlled(request.param, *HOLLOW, *QUICK) as up:
+        yield up
+
+
+@pytest.fixture
+def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
+    """Have a namespace; leave no rule and no pod behind."""
+    made = Cluster(any_kubectl, plane.kubeconfig, home, f"story-{next(_NUMBERS)}")
+    made.run("create", "namespace", made.namespace)
+    yield made
+    made.run("delete", "devicetaintrules", "--all")
+    # It waits until everything in it is gone, so devices are free for the next story.
+    made.run("delete", "namespace", made.namespace)
+
+
+def start(cluster: Cluster, app: str, replicas: int = 1, *tolerations: Obj) -> list[str]:
+    """Run an application on devices; return the names of its pods."""
+    cluster.apply(template(app, devices(1, *tolerations)), deployment(app, replicas))
+    cluster.rolled_out(app)
+    names = cluster.names(app)
+    assert len(names) == replicas
+    return names
+
+
+def lone(cluster: Cluster, name: str, *tolerations: Obj) -> str:
+    """Run a pod that nobody replaces."""
+    wanted = pod(name, name, resourceClaimTemplateName=name)
+    cluster.apply(template(name, devices(1, *tolerations)), wanted)
+    cluster.wait("Ready", f"pod/{name}")
+    return name
+
+
+def slice_of(cluster: Cluster, pool: str) -> Obj:
+    found = cluster.get("resourceslices")["items"]
+    (only,) = [each for each in found if each["spec"]["pool"]["name"] == pool]
+    return only
+
+
+def test_a_driver_degrades_a_device(cluster: Cluster) -> None:
+    (before,) = start(cluster, "app")
+    ((pool, device),) = cluster.devices(before)
+    published = slice_of(cluster, pool)
+    (sick,) = [each for each in published["spec"]["devices"] if each["name"] == device]
+
+    sick["taints"] = [{"key": "gpu.sully.dev/ecc-errors", "effect": "NoExecute"}]
+    cluster.replace(published)
+
+    cluster.gone(before)
+    cluster.rolled_out("app")
+    assert (pool, device) not in cluster.devices(*cluster.names("app"))
+    published = slice_of(cluster, pool)
+    for each in published["spec"]["devices"]:
+        each.pop("taints", None)
+    cluster.replace(published)
+
+
+def test_a_health_monitor_marks_a_device_by_name(cluster: Cluster) -> None:
+    names = start(cluster, "app", 3)
+    held = {cluster.devices(each)[0]: each for each in names}
+    (pool, device), victim = sorted(held.items())[0]
+    others = {each["metadata"]["uid"] for each in cluster.pods("app")}
+    others -= {each["metadata"]["uid"] for each in [cluster.get("pod", victim)]}
+
+    # With `create`, as a program does that knows nothing but names.
+    cluster.apply(rule("monitor", "NoExecute", driver=DRIVER, pool=pool, device=device))
+
+    cluster.gone(victim)
+    cluster.rolled_out("app")
+    now = cluster.names("app")
+    assert len(now) == 3
+    assert (pool, device) not in cluster.devices(*now)
+    # Nobody else was disturbed.
+    assert others <= {each["metadata"]["uid"] for each in cluster.pods("app")}
+
+
+def test_look_first_then_evict(cluster: Cluster) -> None:
+    names = start(cluster, "app", 4)
+    held = cluster.devices(*names)
+    pool = held[0][0]
+    there = [each for each in names if cluster.devices(each)[0][0] == pool]
+
+    cluster.apply(rule("planned", "None", driver=DRIVER, pool=pool))
+    cluster.wait("EvictionInProgress=false", "devicetaintrule/planned")
+    status, reason, message = cluster.condition("planned")
+    assert (status, reason) == ("False", "NoEffect")
+    assert f"{len(there)} allocated device{'s' if len(there) > 1 else ''} selected" in message
+    assert cluster.names("app") == names
+
+    effect = '{"spec":{"taint":{"effect":"NoExecute"}}}'
+    cluster.run("patch", "devicetaintrule", "planned", "--type=merge", "-p", effect)
+
+    cluster.gone(*there)
+    cluster.wait("EvictionInProgress=false", "devicetaintrule/planned")
+    cluster.rolled_out("app")
+    assert pool not in {place for place, _ in cluster.devices(*cluster.names("app"))}
+    assert cluster.condition("planned")[1] == "Completed"
+
+
+def test_a_rule_that_is_there_before_the_device(cluster: Cluster) -> None:
+    driver = "late.example.com"
+    picks = {"cel": {"expression": f'device.driver == "{driver}"'}}
+    class_ = {"apiVersion": RESOURCE, "kind": "DeviceClass", "metadata": {"name": "late"}}
+    published = {
+        "apiVersion": RESOURCE,
+        "kind": "ResourceSlice",
+        "metadata": {"name": "late"},
+        "spec": {
+            "driver": driver,
+            "nodeName": "hollow-0000",
+            "pool": {"name": "late", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "dev-0"}],
+        },
+    }
+    cluster.apply(rule("early", "NoSchedule", driver=driver, pool="late", device="dev-0"))
+    cluster.apply(class_ | {"spec": {"selectors": [picks]}}, published)
+    cluster.apply(claim("c", devices(1, class_="late")), pod("p", "p", resourceClaimName="c"))
+
+    cluster.wait("PodScheduled=false", "pod/p")
+    cluster.run("delete", "devicetaintrule", "early")
+
+    cluster.wait("Ready", "pod/p")
+    assert cluster.devices("p") == [("late", "dev-0")]
+    cluster.run("delete", "resourceslice/late", "deviceclass/late")
+
+
+def test_pods_that_share_a_claim_leave_together(cluster: Cluster) -> None:
+    shared = [pod(name, "app", resourceClaimName="shared") for name in ("one", "two")]
+    cluster.apply(claim("shared", devices(1)), *shared)
+    cluster.wait("Ready", "pod/one", "pod/two")
+    ((pool, device),) = cluster.devices("one")
+    assert cluster.devices("two") == [(pool, device)]
+
+    cluster.apply(rule("broken", "NoExecute", driver=DRIVER, pool=pool, device=device))
+
+    cluster.gone("one", "two")
+    cluster.wait("EvictionInProgress=false", "devicetaintrule/broken")
+    assert cluster.condition("broken")[2].startswith("2 pods evicted since starting the controller")
+
+
+def test_tolerations_buy_time(cluster: Cluster) -> None:
+    forever = lone(cluster, "forever", tolerate())
+    short = lone(cluster, "short", tolerate(seconds=2))
+    none = lone(cluster, "none")
+    cluster.apply(rule("all", "NoExecute", driver=DRIVER))
+    added = cluster.get("devicetaintrule", "all")["spec"]["taint"]["timeAdded"]
+
+    cluster.gone(none)
+    cluster.gone(short)
+
+    # It had its two seconds: the event that says it must go is from after them.
+    events = cluster.get("events", "--field-selector", f"involvedObject.name={short}")["items"]
+    told = [each["firstTimestamp"] for each in events if "Marking" in each["message"]]
+    assert [(_time(each) - _time(added)).total_seconds() >= 2 for each in told] == [True]
+    assert cluster.names(forever) == [forever]
+
+
+def _time(text: str) -> datetime:
+    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+def test_a_rule_is_withdrawn_in_the_middle(cluster: Cluster) -> None:
+    patient = start(cluster, "patient", 2, tolerate(seconds=3600))
+    hasty = start(cluster, "hasty", 2)
+    cluster.apply(rule("mistake", "NoExecute", driver=DRIVER))
+    cluster.gone(*hasty)
+    cluster.wait("EvictionInProgress=true", "devicetaintrule/mistake")
+
+    cluster.run("delete", "devicetaintrule", "mistake")
+
+    cluster.event("Cancelling deletion")
+    cluster.rolled_out("hasty")
+    assert cluster.names("patient") == patient
+
+
+def test_a_driver_that_restarts_disturbs_nobody(cluster: Cluster) -> None:
+    before = start(cluster, "app", 6)
+    uids = {each["metadata"]["uid"] for each in cluster.pods("app")}
+    for number in range(3):
+        published = slice_of(cluster, f"hollow-000{number}")
+        published["spec"]["pool"]["generation"] += 1
+        cluster.replace(published)
+
+    # The new generation is in use: more pods find devices there, and those before stay.
+    cluster.run("scale", "deployment/app", "--replicas=12")
+    cluster.rolled_out("app")
+
+    assert set(before) < set(cluster.names("app"))
+    assert uids < {each["metadata"]["uid"] for each in cluster.pods("app")}
+    assert len(set(cluster.devices(*cluster.names("app")))) == 12
+
+
+def test_a_kill_in_the_middle_of_an_eviction(any_kubectl: Path, home: Path, tmp_path: Path) -> None:
+    with process(*HOLLOW, *QUICK, data_dir=tmp_path / "data") as up:
+        cluster = Cluster(any_kubectl, up.kubeconfig, home)
+        replaced = start(cluster, "replaced", 3)
+        soon, kept = lone(cluster, "soon", tolerate(seconds=1)), lone(cluster, "kept", tolerate())
+        cluster.apply(rule("broken", "NoExecute", driver=DRIVER))
+        up.stop(signal.SIGKILL)
+
+    with process(*HOLLOW, *QUICK, data_dir=tmp_path / "data") as up:
+        cluster = Cluster(any_kubectl, up.kubeconfig, home)
+        cluster.gone(*replaced, soon)
+        cluster.wait("EvictionInProgress=false", "devicetaintrule/broken")
+        # Every device is marked, so those who came instead wait; then they need not any more.
+        cluster.wait("PodScheduled=false", "pod", "-l", "app=replaced")
+        cluster.run("delete", "devicetaintrule", "broken")
+        cluster.rolled_out("replaced")
+        now = cluster.names("replaced")
+        held = cluster.devices(kept, *now)
+
+    assert len(now) == 3
+    assert not set(now) & set(replaced)
+    assert len(set(held)) == len(held) == 4

@@ -1,0 +1,145 @@
+"""`sully explain` against a running control plane: what it says is so, and its advice works."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.terminals import environment, piped
+from e2e.cluster import Cluster, claim, deployment, devices, pod, rule, template
+from sully.testing.cluster import Process, process
+
+pytestmark = pytest.mark.e2e
+FLEET = ("--hollow-nodes", "2", "--devices-per-node", "2")
+HIDDEN = (
+    "sully explain: warning: you may not list deviceclasses, devicetaintrules, nodes,"
+    " resourceslicepatches, resourceslices, taintrecords; the answer goes without them\n"
+)
+QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
+
+
+@pytest.fixture(scope="module")
+def plane() -> Iterator[Process]:
+    with process(*FLEET, *QUICK) as up:
+        yield up
+
+
+@pytest.fixture
+def cluster(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
+    made = Cluster(any_kubectl, plane.kubeconfig, home, "asking")
+    made.run("create", "namespace", made.namespace)
+    yield made
+    made.run("delete", "devicetaintrules", "--all")
+    made.run("delete", "namespace", made.namespace)
+
+
+def explain(cluster: Cluster, kind: str, name: str, *, says: str = "") -> dict[str, Any]:
+    words = ("explain", kind, name, "-n", cluster.namespace, "-o", "json")
+    done = piped(*words, env=environment(cluster.kubeconfig))
+    assert (done.returncode, done.stderr) == (0, says)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def test_a_pod_waits_because_of_a_rule_and_the_advice_helps(cluster: Cluster) -> None:
+    cluster.apply(rule("sick", "NoSchedule"), claim("gpu", devices()))
+    cluster.apply(pod("first", "x", resourceClaimName="gpu"))
+    cluster.wait("PodScheduled=false", "pod/first")
+
+    found = explain(cluster, "pod", "first")
+    assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
+    assert found["because"] == ["DeviceTaintRule/sick"]
+    assert "from rule sick (by kubernetes-admin)" in found["summary"][2]
+    assert found["remedies"][0].startswith("Tolerate example.com/sick:NoSchedule from rule sick")
+
+    toleration = {"key": "example.com/sick", "operator": "Equal", "effect": "NoSchedule"}
+    cluster.apply(claim("tolerant", devices(1, toleration)))
+    cluster.apply(pod("second", "x", resourceClaimName="tolerant"))
+    cluster.wait("Ready", "pod/second")
+
+    node = cluster.get("pod", "second")["spec"]["nodeName"]
+    assert found["remedies"][0].endswith(f"would then go to node {node}.")
+    running = explain(cluster, "pod", "second")
+    assert (running["state"], running["cause"]) == ("Running", "TaintsDoNotEvict")
+    assert (
+        "1 pod without a node is kept off by it: asking/first."
+        in (explain(cluster, "rule", "sick")["summary"])
+    )
+
+
+def test_a_pod_was_evicted_and_it_is_known_why(cluster: Cluster) -> None:
+    cluster.apply(template("web", devices()), deployment("web"))
+    cluster.rolled_out("web")
+    (name,) = cluster.names("web")
+    ((pool, device),) = cluster.devices(name)
+
+    cluster.apply(rule("dead", "NoExecute", pool=pool, device=device))
+    cluster.gone(name)
+
+    found = explain(cluster, "pod", name)
+    assert (found["state"], found["cause"]) == ("Evicted", "EvictedByTaint")
+    assert found["because"] == ["DeviceTaintRule/dead"]
+    assert f"/{pool}/{device} carried taint example.com/sick:NoExecute" in found["summary"][1]
+    assert explain(cluster, "rule", "dead")["cause"] == "Completed"
+    assert explain(cluster, "device", f"{pool}/{device}")["cause"] == "KeepsNewPodsOff"
+
+    cluster.run("delete", "devicetaintrule", "dead")
+    assert explain(cluster, "pod", name)["because"] == ["DeviceTaintRule/dead"]
+
+
+def test_a_workload_owner_asks_about_his_own_pod(
+    plane: Process, cluster: Cluster, tmp_path: Path
+) -> None:
+    mine = tmp_path / "kubeconfig"
+    data = ("--data-dir", str(plane.data_dir))
+    made = piped("kubeconfig", "--user", "dev", *data, "-o", str(mine), env=environment())
+    assert made.returncode == 0, made.stderr
+    cluster.run("create", "rolebinding", "dev", "--clusterrole=view", "--user=dev")
+    cluster.apply(rule("sick", "NoSchedule"), claim("gpu", devices()))
+    cluster.apply(pod("waits", "x", resourceClaimName="gpu"))
+    cluster.wait("PodScheduled=false", "pod/waits")
+
+    found = explain(replace(cluster, kubeconfig=mine), "pod", "waits", says=HIDDEN)
+
+    assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
+    assert found["because"] == ["DeviceTaintRule/sick"]
+    assert "4 devices carry taint example.com/sick:NoSchedule from rule sick." in found["summary"]
+
+
+def test_a_cluster_that_nobody_accepted(cluster: Cluster) -> None:
+    group = "cluster.open-cluster-management.io"
+    cluster.apply(
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ManagedCluster",
+            "metadata": {"name": "east"},
+            "spec": {"hubAcceptsClient": False},
+        },
+        {
+            "apiVersion": f"{group}/v1beta2",
+            "kind": "ManagedClusterSetBinding",
+            "metadata": {"name": "default"},
+            "spec": {"clusterSet": "default"},
+        },
+        {
+            "apiVersion": f"{group}/v1beta1",
+            "kind": "Placement",
+            "metadata": {"name": "web"},
+            "spec": {},
+        },
+    )
+    cluster.wait("PlacementSatisfied=false", "placement/web")
+    cluster.shows(f"{group}/unreachable", ".spec.taints[*].key", "managedclusters", "east")
+
+    east, web = explain(cluster, "cluster", "east"), explain(cluster, "placement", "web")
+
+    assert (east["state"], east["cause"]) == ("Unreachable", "NotAccepted")
+    assert (web["state"], web["cause"]) == ("Empty", "ClustersTainted")
+    assert "by the hub because its condition" in web["summary"][2]
+    assert web["remedies"][0].startswith(f"Tolerate {group}/unreachable:NoSelect")
+    cluster.run("delete", "managedcluster", "east")

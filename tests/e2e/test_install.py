@@ -1,0 +1,166 @@
+"""`sully install`, and controllers that run with exactly the rights it brought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.beside import installed, sully
+from e2e.raw import Raw
+from e2e.watching import until
+from sully.controlling import CONTROLLERS
+from sully.install.workload import DEFAULT
+from sully.testing.cluster import process
+from sully.testing.remote import Crew
+
+pytestmark = pytest.mark.e2e
+
+RESOURCE = "/apis/resource.k8s.io/v1"
+PODS = "/api/v1/namespaces/team/pods"
+RECORDS = "/apis/sully.dev/v1alpha1"
+DRIVER = "gpu.example.com"
+APPS = "/apis/apps/v1"
+_LABELS = {"app": "x"}
+DEPLOYMENT: dict[str, Any] = {
+    "metadata": {"name": "x"},
+    "spec": {
+        "replicas": 2,
+        "selector": {"matchLabels": _LABELS},
+        "template": {
+            "metadata": {"labels": _LABELS},
+            "spec": {"containers": [{"name": "c", "image": "i"}]},
+        },
+    },
+}
+ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
+
+
+def made(admin: Raw, path: str, body: dict[str, Any]) -> None:
+    answer = admin.request("POST", path, body)
+    assert answer.code == 201, answer.body
+
+
+@contextmanager
+def running(tmp_path: Path, *flags: str) -> Iterator[tuple[Raw, Crew]]:
+    """Run the API alone, install, and run what was installed as the installed account."""
+    with process("--disable-controllers", "--store", "memory") as up:
+        only = "" if "--only" in flags else ",".join(DEFAULT)
+        with installed(up, tmp_path, *flags, only=only) as crew:
+            yield Raw.admin(up.kubeconfig, tmp_path), crew
+
+
+def furnish(admin: Raw) -> None:
+    """Make a node with two devices, and a namespace in which pods may be."""
+    devices = [{"name": f"gpu-{number}"} for number in range(2)]
+    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    status = {"capacity": room, "allocatable": room}
+    made(admin, "/api/v1/nodes", {"metadata": {"name": "n1"}, "status": status})
+    pool = {"name": "n1", "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": DRIVER, "nodeName": "n1", "pool": pool, "devices": devices}
+    made(admin, f"{RESOURCE}/resourceslices", {"metadata": {"name": "s"}, "spec": spec})
+    made(admin, f"{RESOURCE}/deviceclasses", {"metadata": {"name": "gpu"}, "spec": {}})
+    made(admin, "/api/v1/namespaces", {"metadata": {"name": "team"}})
+    account = {"metadata": {"name": "default"}}
+    made(admin, "/api/v1/namespaces/team/serviceaccounts", account)
+
+
+def start(admin: Raw, name: str) -> None:
+    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu"}}
+    claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
+    made(admin, f"{RESOURCE}/namespaces/team/resourceclaims", claim)
+    spec = {
+        "schedulerName": "sully",
+        "containers": [{"name": "c", "image": "i"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+    }
+    made(admin, PODS, {"metadata": {"name": name}, "spec": spec})
+    until(admin, PODS, lambda pods: bool(pods[name]["spec"].get("nodeName")))
+
+
+def test_with_exactly_these_rights_pods_are_scheduled_and_evicted(tmp_path: Path) -> None:
+    with running(tmp_path) as (admin, crew):
+        furnish(admin)
+        start(admin, "a")
+        taint = {"key": "example.com/broken", "effect": "NoExecute"}
+        rule = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
+        meta = {"name": "out", "annotations": {"sully.dev/expires-at": "2100-01-01T00:00:00Z"}}
+        made(admin, f"{RESOURCE}/devicetaintrules", {"metadata": meta, "spec": rule})
+        until(admin, PODS, lambda pods: "a" not in pods or _leaves(pods["a"]))
+        records = f"{RECORDS}/evictionrecords"
+        until(admin, records, lambda found: len(found) == 1)
+        until(admin, f"{RECORDS}/taintrecords", lambda found: len(found) == 1)
+        status = f"{RESOURCE}/devicetaintrules"
+        until(
+            admin, status, lambda rules: bool((rules["out"].get("status") or {}).get("conditions"))
+        )
+
+        past = {"metadata": {"annotations": {"sully.dev/expires-at": "2020-01-01T00:00:00Z"}}}
+        kind = "application/merge-patch+json"
+        assert admin.request("PATCH", f"{status}/out", past, kind).code == 200
+        until(admin, status, lambda rules: "out" not in rules)
+        assert crew.stop() == 0
+
+    assert "forbidden" not in "".join(crew.said).lower()
+
+
+def _leaves(pod: dict[str, Any]) -> bool:
+    return bool(pod["metadata"].get("deletionTimestamp"))
+
+
+def test_patches_are_reported_on_and_end(tmp_path: Path) -> None:
+    patches = "/apis/resource.k8s.io/v1alpha3/resourceslicepatches"
+    with running(tmp_path) as (admin, crew):
+        furnish(admin)
+        taint = {"key": "example.com/hot", "effect": "NoSchedule"}
+        spec = {"devices": {"filter": {"driver": DRIVER}, "taints": [taint]}}
+        made(admin, patches, {"metadata": {"name": "p"}, "spec": spec})
+        until(admin, patches, lambda found: bool(found["p"].get("status")))
+        assert crew.stop() == 0
+
+    assert "forbidden" not in "".join(crew.said).lower()
+
+
+def test_without_the_right_to_evict_nobody_is_evicted(tmp_path: Path) -> None:
+    with running(tmp_path, "--evictor", "server", "--only", "scheduling") as (admin, _):
+        furnish(admin)
+        start(admin, "a")
+        roles = {each["metadata"]["name"] for each in admin.request("GET", ROLES).json()["items"]}
+
+    ours = {name for name in roles if name.startswith("sully:")}
+    assert ours == {"sully:capabilities", "sully:scheduling"}
+
+
+def test_all_controllers_run_with_no_more_than_their_rights(tmp_path: Path) -> None:
+    everything = ",".join(CONTROLLERS)
+    rooms = "/api/v1/namespaces"
+    with running(tmp_path, "--evictor", "sully", "--only", everything) as (admin, crew):
+        made(admin, rooms, {"metadata": {"name": "room"}})
+        until(admin, f"{rooms}/room/serviceaccounts", lambda found: "default" in found)
+        until(admin, f"{rooms}/room/configmaps", lambda found: "kube-root-ca.crt" in found)
+        made(admin, f"{APPS}/namespaces/room/deployments", DEPLOYMENT)
+        until(admin, f"{rooms}/room/pods", lambda pods: len(pods) == 2)
+        assert admin.request("DELETE", f"{rooms}/room").code == 200
+        until(admin, rooms, lambda found: "room" not in found)
+        assert crew.stop() == 0
+
+    assert "forbidden" not in "".join(crew.said).lower()
+
+
+def test_it_says_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
+    with process("--disable-controllers", "--store", "memory") as up:
+        done = [sully(up.kubeconfig, "install", "--apply") for _ in range(2)]
+        asked = sully(up.kubeconfig, "install", "--dry-run")
+
+    assert [each.returncode for each in done] == [0, 0]
+    assert "Deployment sully-controllers: applied" in done[0].stdout
+    assert "ServiceMonitor sully-controllers: left out, the server has no such kind" in (
+        done[0].stdout
+    )
+    assert done[0].stdout == done[1].stdout
+    kinds = [each["kind"] for each in yaml.safe_load_all(asked.stdout)]
+    assert {"CustomResourceDefinition", "Deployment", "PodDisruptionBudget"} <= set(kinds)

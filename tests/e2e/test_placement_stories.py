@@ -1,0 +1,273 @@
+"""What people do with clusters that carry taints, told with kubectl on hollow clusters.
+
+The manifests are those of the design: placements of the first version, taints with times that
+people wrote. Waiting ninety seconds is shown with a clock that stands still, in
+tests/controllers/placement; here it is two.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from e2e.beside import WHERE
+from e2e.beside import plane as controlled
+from e2e.cluster import Cluster
+from sully.cli.main import main
+from sully.testing.cluster import Process
+
+pytestmark = pytest.mark.e2e
+GROUP = "cluster.open-cluster-management.io"
+AVAILABLE = "ManagedClusterConditionAvailable"
+UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
+C0, C1, C2 = (f"hollow-cluster-000{number}" for number in range(3))
+ALL = [C0, C1, C2]
+_NUMBERS = itertools.count()
+
+BINDING = f"""
+apiVersion: {GROUP}/v1beta2
+kind: ManagedClusterSetBinding
+metadata:
+  name: global
+spec:
+  clusterSet: global
+"""
+MAINTAINING = """
+spec:
+  taints:
+  - effect: NoSelect
+    timeAdded: 2021-07-06T15:00:00+08:00
+    key: maintaining
+"""
+GPU = """
+spec:
+  taints:
+  - effect: NoSelect
+    timeAdded: 2021-07-06T15:00:00+08:00
+    key: gpu
+    value: "true"
+"""
+FULL = """
+spec:
+  taints:
+  - effect: NoSelectIfNew
+    key: full
+"""
+CLEAN = '{"spec": {"taints": []}}'
+ANYTHING = f"""
+apiVersion: {GROUP}/v1alpha1
+kind: Placement
+metadata:
+  name: anything
+spec: ~
+"""
+SECURITY = f"""
+apiVersion: {GROUP}/v1alpha1
+kind: Placement
+metadata:
+  name: security
+spec:
+  tolerations:
+  - key: maintaining
+    operator: Exists
+"""
+TRAINING = f"""
+apiVersion: {GROUP}/v1alpha1
+kind: Placement
+metadata:
+  name: training
+spec:
+  tolerations:
+  - key: gpu
+    value: "true"
+    operator: Equal
+"""
+PATIENT = f"""
+apiVersion: {GROUP}/v1alpha1
+kind: Placement
+metadata:
+  name: patient
+spec:
+  tolerations:
+  - key: {UNREACHABLE}
+    operator: Exists
+    tolerationSeconds: 2
+"""
+
+
+@pytest.fixture(scope="module", params=WHERE)
+def plane(request: pytest.FixtureRequest) -> Iterator[Process]:
+    """Run a hub on which five seconds of silence are too long."""
+    hub = ("--hollow-clusters", "3", "--hollow-cluster-lease-seconds", "1")
+    with controlled(request.param, *hub) as up:
+        yield up
+
+
+@pytest.fixture
+def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
+    """Have a namespace that may use all clusters; leave them healthy and without taints."""
+    made = Cluster(any_kubectl, plane.kubeconfig, home, f"placing-{next(_NUMBERS)}")
+    made.run("create", "namespace", made.namespace)
+    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
+    write(made, BINDING)
+    yield made
+    made.run("annotate", "mcl", "--all", "sully.dev/silent-")
+    for name in ALL:
+        taint(made, name, CLEAN)
+    made.wait(f"{AVAILABLE}=True", "mcl", "--all")
+    made.run("delete", "namespace", made.namespace)
+
+
+def write(hub: Cluster, manifest: str) -> None:
+    hub.run("apply", "-f", "-", given=manifest)
+
+
+def taint(hub: Cluster, name: str, part: str) -> None:
+    """Change a cluster by a part of its manifest."""
+    hub.run("patch", "mcl", name, "--type", "merge", "-p", part)
+
+
+def until(hub: Cluster, name: str, *clusters: str) -> None:
+    """Wait until the decision of a placement names these clusters, in their order."""
+    path = ".status.decisions[*].clusterName"
+    hub.shows(",".join(clusters), path, "placementdecision", f"{name}-decision-1")
+
+
+def decided(hub: Cluster, name: str) -> list[str]:
+    found = hub.get("placementdecision", "-l", f"{GROUP}/placement={name}")["items"]
+    return [one["clusterName"] for each in found for one in each["status"]["decisions"]]
+
+
+def test_a_cluster_under_maintenance_is_left_at_once(hub: Cluster) -> None:
+    write(hub, ANYTHING)
+    write(hub, SECURITY)
+    until(hub, "anything", *ALL)
+    until(hub, "security", *ALL)
+
+    taint(hub, C1, MAINTAINING)
+
+    until(hub, "anything", C0, C2)
+    # Security settings must be everywhere, also where nobody works now.
+    assert decided(hub, "security") == ALL
+    (stamped,) = hub.get("mcl", C1)["spec"]["taints"]
+    assert datetime.fromisoformat(stamped["timeAdded"]).year > 2021
+    hub.event("Decision anything-decision-1 is updated with placement anything")
+
+    taint(hub, C1, CLEAN)
+    until(hub, "anything", *ALL)
+
+
+def test_certain_clusters_are_only_for_those_who_ask(hub: Cluster) -> None:
+    taint(hub, C2, GPU)
+
+    write(hub, TRAINING)
+    write(hub, ANYTHING)
+
+    until(hub, "training", *ALL)
+    until(hub, "anything", C0, C1)
+
+
+def test_an_unreachable_cluster_is_left_at_once_or_after_a_while(hub: Cluster) -> None:
+    write(hub, ANYTHING)
+    write(hub, PATIENT)
+    until(hub, "anything", *ALL)
+    until(hub, "patient", *ALL)
+
+    hub.run("annotate", "mcl", C0, "sully.dev/silent=true")
+
+    until(hub, "anything", C1, C2)
+    until(hub, "patient", C1, C2)
+    (lost,) = hub.get("mcl", C0)["spec"]["taints"]
+    assert (lost["key"], lost["effect"]) == (UNREACHABLE, "NoSelect")
+    left = {name: emptied(hub, name) for name in ("anything", "patient")}
+    since = datetime.fromisoformat(lost["timeAdded"])
+    assert (left["patient"] - since).total_seconds() >= 2
+    assert left["anything"] < left["patient"]
+
+    hub.run("annotate", "mcl", C0, "sully.dev/silent-")
+    until(hub, "anything", *ALL)
+    until(hub, "patient", *ALL)
+
+
+def emptied(hub: Cluster, name: str) -> datetime:
+    """Return when the decision of a placement was last written."""
+    found = hub.get("placementdecision", f"{name}-decision-1", "--show-managed-fields")
+    return max(datetime.fromisoformat(each["time"]) for each in found["metadata"]["managedFields"])
+
+
+def test_an_agent_cannot_call_its_cluster_healthy(hub: Cluster) -> None:
+    hub.run("annotate", "mcl", C0, "sully.dev/unhealthy=disk")
+    hub.wait(f"{AVAILABLE}=False", f"mcl/{C0}")
+    hub.shows(UNAVAILABLE, ".spec.taints[*].key", "mcl", C0)
+    agent = Cluster(hub.kubectl, as_agent(hub, C0), hub.home, hub.namespace)
+    found = agent.get("mcl", C0)
+    taints = found["spec"]["taints"]
+
+    found["spec"]["taints"] = []
+    refused = agent.refused("replace", "-f", "-", given=json.dumps(found))
+    assert f"cannot change the taints {UNAVAILABLE} and {UNREACHABLE}" in refused
+    found["spec"]["taints"] = [*taints, {"key": "busy", "effect": "NoSelectIfNew"}]
+    agent.replace(found)
+
+    assert hub.get("mcl", C0)["spec"]["taints"][0] == taints[0]
+    hub.run("annotate", "mcl", C0, "sully.dev/unhealthy-")
+
+
+def as_agent(hub: Cluster, name: str) -> Path:
+    """Return a kubeconfig of the agent of a cluster."""
+    made = hub.home / "agent.kubeconfig"
+    who = f"system:open-cluster-management:{name}"
+    words = ("kubeconfig", "--user", f"{who}:agent", "--group", who, "-o", str(made))
+    assert main([*words, "--data-dir", str(hub.kubeconfig.parent)]) == 0
+    return made
+
+
+def test_those_who_run_there_stay_and_nobody_new_comes(hub: Cluster) -> None:
+    write(hub, ANYTHING)
+    until(hub, "anything", *ALL)
+
+    taint(hub, C1, FULL)
+    write(hub, SECURITY)
+
+    until(hub, "security", C0, C2)
+    assert decided(hub, "anything") == ALL
+
+
+def test_decisions_are_read_back(hub: Cluster) -> None:
+    write(hub, ANYTHING)
+    until(hub, "anything", *ALL)
+
+    assert hub.run("get", "placement").split() == [
+        *("NAME", "SUCCEEDED", "REASON", "SELECTEDCLUSTERS"),
+        *("anything", "True", "AllDecisionsScheduled", "3"),
+    ]
+    assert hub.run("get", "placementdecision", "-o", "name").split() == [
+        f"placementdecision.{GROUP}/anything-decision-1"
+    ]
+    hub.run("delete", "placementdecision", "anything-decision-1")
+    until(hub, "anything", *ALL)
+    hub.run("delete", "placement", "anything")
+    hub.removed("placementdecision", "anything-decision-1")
+
+
+def test_why_and_what_if(hub: Cluster) -> None:
+    write(hub, ANYTHING)
+    until(hub, "anything", *ALL)
+    page = f"/debug/placements/{hub.namespace}/anything"
+
+    taint(hub, C1, MAINTAINING)
+    until(hub, "anything", C0, C2)
+    answer = json.loads(hub.run("get", "--raw", page))
+    says = {each["cluster"]: each["says"] for each in answer["verdicts"]}
+    assert says[C1] == "taint maintaining:NoSelect is not tolerated"
+
+    changes = {"changes": [{"drop": {"cluster": C0}}]}
+    told = json.loads(hub.run("create", "--raw", page, "-f", "-", given=json.dumps(changes)))
+    mine = [each for each in told["placements"] if each["namespace"] == hub.namespace]
+    assert [(each["left"], each["after"]) for each in mine] == [([C0], [C2])]
+    assert decided(hub, "anything") == [C0, C2]

@@ -1,0 +1,41 @@
+"""Waiting for a collection to be as wanted, by watching it: nothing sleeps, nothing polls."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from e2e.raw import Raw
+
+Named = dict[str, dict[str, Any]]
+"""Objects by their names."""
+
+
+def until(admin: Raw, path: str, done: Callable[[Named], bool]) -> Named:
+    """Follow a collection until it is as wanted; return it."""
+    while True:
+        listed = admin.request("GET", path).json()
+        found: Named = {item["metadata"]["name"]: item for item in listed["items"]}
+        version = listed["metadata"]["resourceVersion"]
+        if done(found):
+            return found
+        # A watch that breaks off is begun anew; the time limit is that of a read.
+        with suppress(http.client.IncompleteRead, ConnectionError):
+            if _follow(admin, f"{path}?watch=true&resourceVersion={version}", found, done):
+                return found
+
+
+def _follow(admin: Raw, path: str, found: Named, done: Callable[[Named], bool]) -> bool:
+    with admin.open("GET", path) as watch:
+        while line := watch.readline():
+            event = json.loads(line)
+            name = event["object"]["metadata"]["name"]
+            found[name] = event["object"]
+            if event["type"] == "DELETED":
+                del found[name]
+            if done(found):
+                return True
+    return False

@@ -1,0 +1,547 @@
+"""Why placements have the clusters they have, and clusters the placements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from explaining.situation import Situation
+from explaining.worlds import NAMESPACE, Obj, at, snapshot
+from sully.client.transport import Key
+from sully.explaining.fleet import placement
+from sully.explaining.hub import Hub
+
+GROUP = "cluster.open-cluster-management.io"
+UNREACHABLE = f"{GROUP}/unreachable"
+FLEET: tuple[Obj, ...] = (
+    {"kind": "ManagedClusterSet", "metadata": {"name": "fleet"}},
+    {
+        "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": "fleet", "namespace": NAMESPACE},
+        "spec": {"clusterSet": "fleet"},
+    },
+)
+
+
+def taint(key: str = "maintenance", effect: str = "NoSelect", **more: Any) -> Obj:
+    return {"key": key, "effect": effect, "timeAdded": at(0)} | more
+
+
+def condition(kind: str, status: str, reason: str = "R", message: str = "") -> Obj:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": at(0),
+    }
+
+
+AVAILABLE = condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable")
+SILENT = condition(
+    "ManagedClusterConditionAvailable",
+    "Unknown",
+    "ManagedClusterLeaseUpdateStopped",
+    "Registration agent stopped updating its lease.",
+)
+ACCEPTED = condition("HubAcceptedManagedCluster", "True")
+
+
+def cluster(
+    name: str,
+    *taints: Obj,
+    conditions: Iterable[Obj] = (ACCEPTED, AVAILABLE),
+    labels: Mapping[str, str] | None = None,
+    member: bool = True,
+    **metadata: Any,
+) -> Obj:
+    of = {f"{GROUP}/clusterset": "fleet"} if member else {}
+    return {
+        "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": {**of, **(labels or {})}} | metadata,
+        "spec": {"hubAcceptsClient": True, "taints": list(taints)},
+        "status": {"conditions": list(conditions)},
+    }
+
+
+def wish(*, annotations: Mapping[str, str] | None = None, **spec: Any) -> Obj:
+    return {
+        "kind": "Placement",
+        "metadata": {"name": "p", "namespace": NAMESPACE, "annotations": {**(annotations or {})}},
+        "spec": spec,
+    }
+
+
+def decision(*names: str) -> Obj:
+    return {
+        "kind": "PlacementDecision",
+        "metadata": {
+            "name": "p-decision-1",
+            "namespace": NAMESPACE,
+            "labels": {f"{GROUP}/placement": "p"},
+        },
+        "status": {"decisions": [{"clusterName": name, "reason": ""} for name in names]},
+    }
+
+
+def predicate(**labels: str) -> Obj:
+    return {"requiredClusterSelector": {"labelSelector": {"matchLabels": labels}}}
+
+
+def tolerates(key: str = "maintenance", **more: Any) -> Obj:
+    return {"key": key, "operator": "Exists"} | more
+
+
+POLICY: Obj = {
+    "kind": "ClusterTaintPolicy",
+    "metadata": {"name": "disk"},
+    "spec": {
+        "clusterSelector": {},
+        "rules": [
+            {
+                "condition": {"type": "DiskFull", "status": "True"},
+                "taint": {"key": "disk-full", "effect": "NoSelect"},
+            }
+        ],
+    },
+}
+FULL = cluster(
+    "a",
+    taint("disk-full"),
+    conditions=(ACCEPTED, AVAILABLE, condition("DiskFull", "True", message="97 % used")),
+    annotations={"sully.dev/policy-taints": "disk-full:NoSelect"},
+)
+
+
+def about_placement(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="placement", name="p", objects=objects, state=state, cause=cause, **more)
+
+
+def about_cluster(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="cluster", name="a", objects=objects, state=state, cause=cause, **more)
+
+
+PLACEMENTS = {
+    "all that fit": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        cluster("b"),
+        wish(),
+        decision("a", "b"),
+        says=("Placement team/p wants all clusters that fit and gets 2 of the 2 in its sets",),
+        helps=None,
+    ),
+    "as many as it wants": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        cluster("b"),
+        wish(numberOfClusters=1),
+        decision("a"),
+        says=("1 cluster (b) is left out because others score higher",),
+    ),
+    "the decisions lag": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        wish(),
+        says=("Its decisions do not say so yet; they name none",),
+    ),
+    "no binding": about_placement(
+        "Empty",
+        "NoManagedClusterSetBindings",
+        FLEET[0],
+        cluster("a"),
+        wish(),
+        says=("no ManagedClusterSet that exists is bound to namespace team",),
+        helps="Create a ManagedClusterSetBinding in team",
+    ),
+    "a binding without its set": about_placement(
+        "Empty", "NoManagedClusterSetBindings", FLEET[1], cluster("a"), wish()
+    ),
+    "another set is bound": about_placement(
+        "Empty",
+        "NoIntersection",
+        *FLEET,
+        cluster("a"),
+        wish(clusterSets=["edge"]),
+        says=("it asks for set edge, and only fleet is bound to namespace team",),
+        helps="Bind the set to team",
+    ),
+    "the set is empty": about_placement(
+        "Empty",
+        "AllManagedClusterSetsEmpty",
+        *FLEET,
+        cluster("a", member=False),
+        wish(),
+        because=("ManagedClusterSet/fleet",),
+    ),
+    "all members are leaving": about_placement(
+        "Empty",
+        "AllManagedClusterSetsEmpty",
+        *FLEET,
+        cluster("a", deletionTimestamp=at(0), finalizers=["x/y"]),
+        wish(),
+        because=("ManagedClusterSet/fleet",),
+    ),
+    "the set is broken": about_placement(
+        "Blocked",
+        "SetBroken",
+        {
+            "kind": "ManagedClusterSet",
+            "metadata": {"name": "fleet"},
+            "spec": {"clusterSelector": {"selectorType": "Guess"}},
+        },
+        FLEET[1],
+        wish(),
+        says=("ManagedClusterSet fleet: selectorType is not right: Guess",),
+        helps="Correct the selector of the set",
+    ),
+    "no predicate matches": about_placement(
+        "Empty",
+        "PredicatesRefuse",
+        *FLEET,
+        cluster("a", labels={"env": "dev"}),
+        wish(predicates=[predicate(env="prod")]),
+        says=("1 cluster (a) is not matched: labels env=prod",),
+        helps="Widen the predicates",
+    ),
+    "no expression matches": about_placement(
+        "Empty",
+        "PredicatesRefuse",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[
+                {
+                    "requiredClusterSelector": {
+                        "celSelector": {
+                            "celExpressions": ['managedCluster.metadata.name == "b"'],
+                        }
+                    }
+                }
+            ]
+        ),
+        says=('expression managedCluster.metadata.name == "b"',),
+    ),
+    "taints keep all out": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(),
+        says=(
+            "1 cluster (a) is kept out: taint maintenance:NoSelect is not tolerated",
+            "On a: taint maintenance:NoSelect, set 2030-01-01T12:00:00Z (0s ago)",
+        ),
+        because=("ManagedCluster/a",),
+        helps="Tolerate maintenance:NoSelect, which keeps 1 cluster out",
+    ),
+    "the hub keeps it out for its health": about_placement(
+        "Short",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
+        cluster("b"),
+        wish(numberOfClusters=2),
+        decision("b"),
+        says=(
+            "by the hub because its condition ManagedClusterConditionAvailable is Unknown.",
+            "On a: ManagedClusterConditionAvailable is Unknown since 2030-01-01T12:00:00Z (0s ago):"
+            " Registration agent stopped updating its lease.",
+        ),
+        because=("ManagedCluster/a",),
+        helps=f"Tolerate {UNREACHABLE}:NoSelect",
+    ),
+    "a policy keeps it out": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        POLICY,
+        FULL,
+        wish(),
+        says=("by policy disk because its condition DiskFull is True",),
+        because=("ClusterTaintPolicy/disk",),
+    ),
+    "the toleration is over": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(tolerationSeconds=60)]),
+        after=90,
+        says=("was tolerated until 2030-01-01T12:01:00Z",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration is of another effect": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(effect="NoSelectIfNew")),
+        wish(tolerations=[tolerates(effect="NoSelect")]),
+        says=("the nearest toleration differs in its effect",),
+        because=("ManagedCluster/a",),
+    ),
+    "who had it before keeps it": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a", taint(effect="NoSelectIfNew")),
+        wish(),
+        decision("a"),
+    ),
+    "tolerated for now": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(tolerationSeconds=300)]),
+        decision("a"),
+        says=("a is tolerated until 2030-01-01T12:05:00Z (in 5m)",),
+    ),
+    "too few clusters": about_placement(
+        "Short",
+        "NotEnoughClusters",
+        *FLEET,
+        cluster("a"),
+        wish(numberOfClusters=3),
+        decision("a"),
+        says=("wants 3 clusters and gets 1 of the 1 in its sets",),
+        helps="Ask for fewer clusters",
+    ),
+    "none wanted": about_placement(
+        "Empty", "NoneWanted", *FLEET, cluster("a"), wish(numberOfClusters=0)
+    ),
+    "a toleration that makes no sense": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(tolerations=[{"operator": "Equal", "value": "x"}]),
+        says=("(TaintToleration): If the key is empty, operator must be Exists.",),
+        helps="Correct what the message names",
+    ),
+    "an expression that does not compile": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[{"requiredClusterSelector": {"celSelector": {"celExpressions": ["1 +"]}}}]
+        ),
+        decision("a"),
+        says=("compilation failed", "It has 1 cluster meanwhile"),
+    ),
+    "left alone": about_placement(
+        "Disabled",
+        "SchedulingDisabled",
+        *FLEET,
+        cluster("a"),
+        wish(annotations={f"{GROUP}/experimental-scheduling-disable": "true"}),
+        decision("a"),
+        says=("keeps 1 cluster",),
+        helps="Remove the annotation",
+    ),
+}
+
+CLUSTERS = {
+    "nothing is wrong": about_cluster(
+        "Available",
+        "NothingAgainst",
+        *FLEET,
+        cluster("a"),
+        wish(),
+        says=(
+            "Cluster a is available since 2030-01-01T12:00:00Z (0s ago), in set fleet",
+            "1 placement has it: team/p",
+        ),
+    ),
+    "a person tainted it": about_cluster(
+        "Tainted",
+        "KeptOutByTaint",
+        *FLEET,
+        cluster(
+            "a",
+            taint(),
+            managedFields=[
+                {"manager": "kubectl-edit", "fieldsV1": {"f:spec": {"f:taints": {}}}},
+            ],
+        ),
+        wish(),
+        decision("a"),
+        says=(
+            "It carries taint maintenance:NoSelect, set 2030-01-01T12:00:00Z (0s ago) by"
+            " kubectl-edit",
+            "1 placement is kept off by a taint, 1 of them had it: team/p",
+        ),
+        because=("ManagedCluster/a",),
+        helps="Lift the taint",
+    ),
+    "a policy tainted it": about_cluster(
+        "Tainted",
+        "KeptOutByTaint",
+        *FLEET,
+        POLICY,
+        FULL,
+        wish(),
+        says=(
+            "by policy disk because its condition DiskFull is True",
+            "Its DiskFull is True since 2030-01-01T12:00:00Z (0s ago): 97 % used.",
+        ),
+        because=("ClusterTaintPolicy/disk",),
+    ),
+    "a policy that is gone tainted it": about_cluster(
+        "Tainted",
+        "KeptOutByTaint",
+        *FLEET,
+        FULL,
+        wish(),
+        says=("by a policy that is gone or changed",),
+        because=("ManagedCluster/a",),
+    ),
+    "tainted and tolerated for now": about_cluster(
+        "Tainted",
+        "TaintsTolerated",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(tolerationSeconds=300)]),
+        says=("It leaves team/p at 2030-01-01T12:05:00Z (in 5m), when the toleration ends",),
+        because=("ManagedCluster/a",),
+    ),
+    "silent": about_cluster(
+        "Unreachable",
+        "ManagedClusterLeaseUpdateStopped",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
+        wish(),
+        says=(
+            "Cluster a is out of touch since 2030-01-01T12:00:00Z (0s ago): Registration agent"
+            " stopped updating its lease.",
+            "by the hub because",
+        ),
+        because=("ManagedCluster/a",),
+        helps="its agent writes its status again",
+    ),
+    "its API server is down": about_cluster(
+        "Unavailable",
+        "ManagedClusterKubeAPIServerUnavailable",
+        *FLEET,
+        cluster(
+            "a",
+            conditions=(
+                ACCEPTED,
+                condition(
+                    "ManagedClusterConditionAvailable",
+                    "False",
+                    "ManagedClusterKubeAPIServerUnavailable",
+                    "status code: 500",
+                ),
+            ),
+        ),
+        says=("is not available since 2030-01-01T12:00:00Z (0s ago): status code: 500.",),
+    ),
+    "never accepted": about_cluster(
+        "Unreachable",
+        "NotAccepted",
+        *FLEET,
+        cluster("a", conditions=()) | {"spec": {}},
+        says=("the hub has not accepted it",),
+        helps="hubAcceptsClient",
+    ),
+    "denied": about_cluster(
+        "Unreachable",
+        "Denied",
+        *FLEET,
+        cluster(
+            "a",
+            conditions=(
+                condition(
+                    "HubAcceptedManagedCluster", "False", message="Denied by hub cluster admin"
+                ),
+            ),
+        ),
+        says=("Denied by hub cluster admin.",),
+    ),
+    "never joined": about_cluster(
+        "Unreachable", "NeverAvailable", *FLEET, cluster("a", conditions=(ACCEPTED,))
+    ),
+    "in no set": about_cluster(
+        "Apart",
+        "InNoSet",
+        *FLEET,
+        cluster("a", member=False),
+        says=("in no ManagedClusterSet",),
+        helps="clusterset",
+    ),
+    "being deleted": about_cluster(
+        "Deleting", "Deleted", *FLEET, cluster("a", deletionTimestamp=at(0), finalizers=["x/y"])
+    ),
+    "its clock is off": about_cluster(
+        "Available",
+        "NothingAgainst",
+        *FLEET,
+        cluster(
+            "a",
+            conditions=(
+                ACCEPTED,
+                AVAILABLE,
+                condition("ManagedClusterConditionClockSynced", "False"),
+            ),
+        ),
+        says=("Its clock is off since",),
+    ),
+}
+
+SITUATIONS = {
+    f"{subject}: {name}": each
+    for subject, table in (("placement", PLACEMENTS), ("cluster", CLUSTERS))
+    for name, each in table.items()
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+def test_cause(situation: Situation) -> None:
+    situation.check()
+
+
+@pytest.mark.parametrize(
+    ("about", "says"),
+    [
+        ("b", "Cluster b: no predicate matches: predicate 0: labels (env=prod)."),
+        ("out", "Cluster out: the cluster is in no set that the placement may use."),
+        ("x", "Cluster x: there is no such cluster."),
+    ],
+)
+def test_one_cluster_of_a_placement(about: str, says: str) -> None:
+    objects = (
+        *FLEET,
+        cluster("a", labels={"env": "prod"}),
+        cluster("b"),
+        cluster("out", member=False),
+        wish(predicates=[predicate(env="prod")]),
+    )
+    found = placement(Hub(snapshot(objects)), Key(NAMESPACE, "p"), about)
+
+    assert found is not None
+    assert says in found.summary
+
+
+def test_a_hub_without_our_kinds_places_as_the_reference() -> None:
+    objects = (*FLEET, cluster("a"), wish(tolerations=[{"operator": "Equal", "value": "x"}]))
+    with_decision = (*objects, decision("a"))
+
+    ours = placement(Hub(snapshot(with_decision)), Key(NAMESPACE, "p"))
+    foreign = placement(
+        Hub(snapshot(with_decision, missing=["ClusterTaintPolicy"])), Key(NAMESPACE, "p")
+    )
+
+    assert ours is not None
+    assert foreign is not None
+    assert "It has 1 cluster meanwhile." in ours.summary
+    assert "It gets no cluster." in foreign.summary

@@ -1,0 +1,521 @@
+"""Why pods stay or leave, claims keep devices, and devices are free or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from explaining.situation import Situation
+from explaining.worlds import (
+    DRIVER,
+    Obj,
+    at,
+    claim,
+    class_,
+    device,
+    evicted,
+    node,
+    patch,
+    pod,
+    rule,
+    slice_,
+    snapshot,
+    taint,
+    taint_record,
+)
+from sully.explaining.devices import AmbiguousError, find
+from sully.explaining.world import World
+
+GPU = f"{DRIVER}/n1/gpu-0"
+TWO = slice_(device("gpu-0"), device("gpu-1"))
+PLAIN = (node(), class_(), TWO)
+ON_GPU = {"device": "gpu-0"}
+HOLDER = pod("q", "c", on="n1")
+
+
+def tolerates(effect: str = "NoExecute", seconds: int | None = None) -> Obj:
+    given: Obj = {"key": "example.com/fw", "operator": "Exists", "effect": effect}
+    return given | ({"tolerationSeconds": seconds} if seconds is not None else {})
+
+
+def holds(*tolerations: Obj, **more: Any) -> Obj:
+    """Return a claim `c` that has gpu-0 and is reserved for pod `q`."""
+    return claim("c", holds=("n1/gpu-0",), pods=("q",), tolerations=tolerations, **more)
+
+
+def about_pod(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="pod", name="q", objects=objects, state=state, cause=cause, **more)
+
+
+def about_claim(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="claim", name="c", objects=objects, state=state, cause=cause, **more)
+
+
+def about_device(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="device", name=GPU, objects=objects, state=state, cause=cause, **more)
+
+
+PODS = {
+    "nothing is tainted": about_pod(
+        "Running",
+        "NothingAgainst",
+        *PLAIN,
+        holds(),
+        HOLDER,
+        says=(f"is on node n1 and holds {GPU}; none of them is tainted",),
+        helps=None,
+    ),
+    "it holds nothing": about_pod(
+        "Running", "NoDevices", node(), pod("q", on="n1"), says=("holds no device",)
+    ),
+    "it tolerates for ever": about_pod(
+        "Running",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates()),
+        HOLDER,
+        says=("Nothing makes it leave", f"Device {GPU} carries taint example.com/fw:NoExecute"),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "the taint only keeps others off": about_pod(
+        "Running",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoSchedule", select=ON_GPU),
+        holds(),
+        HOLDER,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it tolerates for a while": about_pod(
+        "Running",
+        "ToleratedForNow",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=600)),
+        HOLDER,
+        after=60,
+        says=("must leave at 2030-01-01T12:10:00Z (in 9m)",),
+        because=("DeviceTaintRule/fw",),
+        helps="It stays if rule fw is deleted in time",
+    ),
+    "the rule ends before its time": about_pod(
+        "Running",
+        "TaintEndsFirst",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/expires-at": at(300)}),
+        holds(tolerates(seconds=600)),
+        HOLDER,
+        says=("ends by itself before its tolerations do", "until 2030-01-01T12:05:00Z (in 5m)"),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its time is over": about_pod(
+        "Leaving",
+        "DueNow",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=30)),
+        HOLDER,
+        after=60,
+        says=("has to leave node n1 since 2030-01-01T12:00:30Z (30s ago)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "many leave before it": about_pod(
+        "Leaving",
+        "WaitsForPace",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, evictionsPerSecond=2),
+        holds(),
+        HOLDER,
+        says=("The pace is 2 pods a second, and others are before it",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "budgets have a say": about_pod(
+        "Leaving",
+        "WaitsForBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        says=("as soon as its PodDisruptionBudgets allow",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "eviction is paused": about_pod(
+        "Running",
+        "EvictionPaused",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "vendor is asked"}),
+        holds(),
+        HOLDER,
+        says=('eviction by rule fw is paused: "vendor is asked"',),
+        because=("DeviceTaintRule/fw",),
+        helps="sully evictions resume fw",
+    ),
+    "its driver makes it leave": about_pod(
+        "Leaving",
+        "DueNow",
+        node(),
+        class_(),
+        slice_(device("gpu-0", taint("NoExecute", "gpu.example.com/dead"))),
+        holds(),
+        HOLDER,
+        says=("taint gpu.example.com/dead:NoExecute from slice slice-n1 (by driver",),
+        because=("ResourceSlice/slice-n1",),
+        helps="cleared in time by whoever set it",
+    ),
+    "a patch makes it leave": about_pod(
+        "Leaving",
+        "DueNow",
+        *PLAIN,
+        patch("hot", taints=[taint("NoExecute")]),
+        holds(),
+        HOLDER,
+        says=("from patch hot (by bob)",),
+        because=("ResourceSlicePatch/hot",),
+    ),
+    "a rule makes it leave a device that is gone": about_pod(
+        "Leaving",
+        "DueNow",
+        node(),
+        class_(),
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        HOLDER,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it is on its way": about_pod(
+        "Leaving",
+        "EvictedByTaint",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        pod("q", "c", on="n1", deleted=10),
+        evicted("q", after=10),
+        after=15,
+        says=(
+            "is being deleted since 2030-01-01T12:00:10Z (5s ago) because it was evicted",
+            f"Device {GPU} carried taint example.com/fw:NoExecute from rule fw (by alice)",
+        ),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it is on its way for another reason": about_pod(
+        "Leaving",
+        "PreemptionByScheduler",
+        *PLAIN,
+        pod(
+            "q",
+            on="n1",
+            deleted=10,
+            status={
+                "conditions": [
+                    {
+                        "type": "DisruptionTarget",
+                        "status": "True",
+                        "reason": "PreemptionByScheduler",
+                        "message": "somebody else needs the room",
+                    }
+                ]
+            },
+        ),
+        says=("somebody else needs the room.",),
+    ),
+    "somebody deleted it": about_pod(
+        "Leaving",
+        "Deleted",
+        *PLAIN,
+        pod("q", on="n1", deleted=10),
+        says=("no taint of a device is the reason",),
+    ),
+    "it was evicted": about_pod(
+        "Evicted",
+        "EvictedByTaint",
+        rule("fw", "NoExecute", description="firmware"),
+        evicted("q", after=10, owner="web"),
+        after=70,
+        says=(
+            "Pod team/q of ReplicaSet web was evicted from node n1 at 2030-01-01T12:00:10Z"
+            " (60s ago)",
+            f"Device {GPU} carried taint example.com/fw:NoExecute from rule fw (by alice)",
+            'reason "firmware"',
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="Its owner makes another pod",
+    ),
+    "it was evicted by a rule that is gone": about_pod(
+        "Evicted",
+        "EvictedByTaint",
+        taint_record("fw", lifted=60),
+        evicted("q", after=10),
+        after=120,
+        says=(
+            'from rule fw (by alice), set 2030-01-01T12:00:00Z (2m ago), reason "firmware",'
+            " lifted 2030-01-01T12:01:00Z (60s ago)",
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="Nobody manages it",
+    ),
+    "who asks may not see taints": about_pod(
+        "Running",
+        "TaintsNotVisible",
+        claim("c", holds=("n1/gpu-0",), pods=("q",)),
+        HOLDER,
+        hidden=("ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch", "Node", "DeviceClass"),
+        says=(f"holds {GPU}. Whether those are tainted", "you may not see"),
+        helps="Ask an admin",
+    ),
+    "it ran to its end": about_pod(
+        "Finished", "Succeeded", pod("q", on="n1", status={"phase": "Succeeded"})
+    ),
+    "it got its node past the scheduler": about_pod(
+        "Running",
+        "ClaimNotReserved",
+        *PLAIN,
+        claim("c"),
+        HOLDER,
+        says=("claim team/c is not reserved for it",),
+        because=("ResourceClaim/team/c",),
+        helps="without spec.nodeName",
+    ),
+}
+
+CLAIMS = {
+    "nobody uses it": about_claim(
+        "Pending", "NobodyUsesIt", *PLAIN, claim("c"), says=("because no pod uses it",)
+    ),
+    "its pod waits": about_claim(
+        "Pending",
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        claim("c"),
+        pod("p", "c"),
+        says=("chosen together with a node for pod team/p", "2 are tainted"),
+        because=("Pod/team/p", "DeviceTaintRule/fw"),
+        helps="Tolerate example.com/fw:NoSchedule",
+    ),
+    "its pod went past the scheduler": about_claim(
+        "Pending",
+        "PodPastScheduler",
+        *PLAIN,
+        claim("c"),
+        HOLDER,
+        because=("Pod/team/q",),
+        helps="without spec.nodeName",
+    ),
+    "it is in use": about_claim(
+        "Reserved",
+        "InUse",
+        *PLAIN,
+        holds(),
+        HOLDER,
+        says=(f"Claim team/c has {GPU}, reserved for q",),
+    ),
+    "its users must leave": about_claim(
+        "Reserved",
+        "UsersMustLeave",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        HOLDER,
+        says=("Its users must leave now", "from rule fw (by alice)"),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its users must leave later": about_claim(
+        "Reserved",
+        "UsersMustLeave",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        says=("Its users must leave at 2030-01-01T12:01:00Z (in 60s)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its users tolerate the taint": about_claim(
+        "Reserved",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates()),
+        HOLDER,
+        says=("nobody has to leave for it",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "who asks may not see taints": about_claim(
+        "Reserved",
+        "TaintsNotVisible",
+        holds(),
+        HOLDER,
+        hidden=("DeviceTaintRule",),
+        says=("you may not see",),
+        helps="Ask an admin",
+    ),
+    "its users are gone": about_claim(
+        "Reserved", "UsersGone", *PLAIN, holds(), because=("Pod/q",), says=("q is gone",)
+    ),
+    "its device is gone": about_claim(
+        "Reserved",
+        "DeviceUnpublished",
+        node(),
+        class_(),
+        holds(),
+        HOLDER,
+        says=(f"{GPU} is published no more",),
+        helps="driver of the device runs",
+    ),
+    "it keeps devices for nobody": about_claim(
+        "Allocated",
+        "Unused",
+        *PLAIN,
+        claim("c", holds=("n1/gpu-0",)),
+        says=("reserved for nobody",),
+    ),
+    "it is being deleted and in use": about_claim(
+        "Deleting",
+        "StillInUse",
+        *PLAIN,
+        holds(deletionTimestamp=at(0), finalizers=["x/y"]),
+        HOLDER,
+        because=("Pod/q",),
+    ),
+    "it is being deleted": about_claim(
+        "Deleting",
+        "WaitsForFinalizers",
+        claim("c", deletionTimestamp=at(0), finalizers=["x/y"]),
+        says=("it waits for x/y",),
+    ),
+}
+
+DEVICES = {
+    "free": about_device(
+        "Free", "NothingAgainst", *PLAIN, says=(f"Device {GPU} on node n1 is free",), helps=None
+    ),
+    "free, with a taint that does nothing": about_device(
+        "Free",
+        "TaintWithoutEffect",
+        *PLAIN,
+        rule("fw", "None"),
+        says=("It carries taint example.com/fw:None from rule fw (by alice)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "kept from new pods": about_device(
+        "Tainted",
+        "KeepsNewPodsOff",
+        *PLAIN,
+        rule("fw"),
+        says=("only who tolerates its taints can have it",),
+        because=("DeviceTaintRule/fw",),
+        helps="delete rule fw",
+    ),
+    "marked by a slice of taints": about_device(
+        "Tainted",
+        "KeepsNewPodsOff",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        slice_(name="marks", count=2, taints=[{"device": "gpu-0", "taint": taint()}]),
+        because=("ResourceSlice/marks",),
+        helps=f"have driver {DRIVER} clear its taint",
+    ),
+    "in use": about_device(
+        "InUse",
+        "NothingAgainst",
+        *PLAIN,
+        holds(),
+        HOLDER,
+        says=("is in use by pod team/q",),
+        because=("ResourceClaim/team/c",),
+    ),
+    "in use by who must leave": about_device(
+        "InUse",
+        "UsersMustLeave",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(),
+        HOLDER,
+        says=("1 claim must give it up now",),
+        because=("DeviceTaintRule/fw",),
+        helps="delete rule fw",
+    ),
+    "in use by who may stay": about_device(
+        "InUse",
+        "UsersMayStay",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(tolerates()),
+        HOLDER,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "in use while the rule is paused": about_device(
+        "InUse",
+        "UsersMayStay",
+        *PLAIN,
+        rule("fw", "NoExecute", annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        says=("eviction by it is paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "looked at by an admin": about_device(
+        "Free",
+        "NothingAgainst",
+        *PLAIN,
+        claim("c", holds=("n1/gpu-0",), pods=("q",), admin=True),
+        HOLDER,
+        says=("Claim team/c looks at it with admin access, which keeps nobody off",),
+    ),
+    "gone, but held": about_device(
+        "Unpublished",
+        "StillAllocated",
+        node(),
+        class_(),
+        holds(),
+        HOLDER,
+        says=(f"No driver publishes device {GPU} any more, but claim team/c still has it",),
+        because=("ResourceClaim/team/c",),
+    ),
+    "in a pool that is being written": about_device(
+        "Unusable",
+        "PoolIncomplete",
+        node(),
+        slice_(device("gpu-0"), count=3),
+        says=("pool gpu.example.com/n1 has 1 of 3 slices",),
+        helps="whole pool",
+    ),
+    "in a pool that contradicts itself": about_device(
+        "Unusable",
+        "PoolInvalid",
+        node(),
+        slice_(device("gpu-0"), name="a", count=2),
+        slice_(device("gpu-0"), name="b", count=2),
+        says=("duplicate device name gpu-0",),
+    ),
+    "with an attribute of a patch": about_device(
+        "Free",
+        "NothingAgainst",
+        *PLAIN,
+        patch("grade", attributes={f"{DRIVER}/grade": {"string": "b"}}),
+        says=(f"{DRIVER}/grade is set by patch grade (by bob), not by the driver",),
+    ),
+}
+
+SITUATIONS = {
+    f"{subject}: {name}": each
+    for subject, table in (("pod", PODS), ("claim", CLAIMS), ("device", DEVICES))
+    for name, each in table.items()
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+def test_cause(situation: Situation) -> None:
+    situation.check()
+
+
+def test_a_device_is_found_by_the_end_of_its_name() -> None:
+    world = World(snapshot([TWO, slice_(device("gpu-0"), on="n2")]))
+
+    assert str(find(world, "n1/gpu-0")) == GPU
+    assert str(find(world, "gpu-1")) == f"{DRIVER}/n1/gpu-1"
+    assert find(world, "gpu-9") is None
+    with pytest.raises(AmbiguousError, match=f"2 devices are called gpu-0: {GPU}, "):
+        find(world, "gpu-0")

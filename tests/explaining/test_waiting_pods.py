@@ -1,0 +1,613 @@
+"""Why a pod has no node: every kind of refusal, told by its true cause."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from explaining.situation import Situation
+from explaining.worlds import (
+    DRIVER,
+    NAMESPACE,
+    Obj,
+    ask,
+    at,
+    claim,
+    class_,
+    device,
+    node,
+    on_node,
+    pod,
+    request,
+    rule,
+    slice_,
+    taint,
+)
+from sully.domain.scheduling.account import CONDITION
+
+TWO = slice_(device("gpu-0"), device("gpu-1"))
+PLAIN = (node(), class_(), TWO)
+BUSY = (claim("busy", holds=("n1/gpu-0", "n1/gpu-1"), pods=("q",)), pod("q", "busy", on="n1"))
+TOLERATES_FW = {"key": "example.com/fw", "operator": "Exists", "effect": "NoSchedule"}
+ALL = {"allocationMode": "All", "count": 0}
+
+ACCOUNT = (
+    '{"nodes":3,"reached":3,"counted":3,"requests":[{"claim":"team/c","request":"gpu","wanted":1,'
+    '"refused":{"taint":2},"taints":[{"key":"k","effect":"NoSchedule","devices":2,'
+    '"origin":"DeviceTaintRule/gone"}]}]}'
+)
+
+
+def waiting(cause: str, *objects: Obj, asks: Obj | None = None, **more: Any) -> Situation:
+    """Return a pod `p` that waits with claim `c`."""
+    own = (claim("c", asks or request()), pod("p", "c"))
+    return Situation(
+        kind="pod", name="p", objects=(*objects, *own), state="Pending", cause=cause, **more
+    )
+
+
+def alone(cause: str, *objects: Obj, **more: Any) -> Situation:
+    """Return a pod `p` that is among the objects."""
+    return Situation(kind="pod", name="p", objects=objects, state="Pending", cause=cause, **more)
+
+
+ITSELF = {
+    "another scheduler": alone(
+        "OtherScheduler",
+        node(),
+        pod(schedulerName="volcano"),
+        says=("only scheduler volcano may give it one",),
+        helps="schedulerName",
+    ),
+    "a scheduling gate": alone(
+        "Gated",
+        node(),
+        pod(schedulingGates=[{"name": "example.com/quota"}]),
+        says=("1 scheduling gate: example.com/quota",),
+        helps="Whoever set the gate",
+    ),
+    "a constraint nobody here evaluates": alone(
+        "NotEvaluated",
+        node(),
+        pod(topologySpreadConstraints=[{"whenUnsatisfiable": "DoNotSchedule"}]),
+        says=("does not evaluate spec.topologySpreadConstraints[0]",),
+        helps="another scheduler",
+    ),
+}
+
+CLAIMS = {
+    "the claim does not exist": alone(
+        "ClaimMissing",
+        *PLAIN,
+        pod("p", "c"),
+        says=(f'could not find ResourceClaim "{NAMESPACE}/c"',),
+        because=(f"ResourceClaim/{NAMESPACE}/c",),
+        helps="Create claim c",
+    ),
+    "the claim is being deleted": alone(
+        "ClaimDeleting",
+        *PLAIN,
+        claim("c", deletionTimestamp=at(0), finalizers=["x/y"]),
+        pod("p", "c"),
+        says=('resourceclaim "c" is being deleted',),
+        because=(f"ResourceClaim/{NAMESPACE}/c",),
+        helps="until it is gone",
+    ),
+    "the claim of the template was not made yet": alone(
+        "ClaimNotCreated",
+        *PLAIN,
+        {
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "t", "namespace": NAMESPACE},
+            "spec": {"spec": {"devices": {"requests": [request()]}}},
+        },
+        pod("p", templates=("t",)),
+        says=("ResourceClaim not created yet",),
+        because=(f"ResourceClaimTemplate/{NAMESPACE}/t",),
+        helps="claim controller",
+    ),
+    "the template does not exist": alone(
+        "TemplateMissing",
+        *PLAIN,
+        pod("p", templates=("t",)),
+        says=("there is no ResourceClaimTemplate t in namespace team",),
+        helps="Create template t",
+    ),
+    "the claim was made for another pod": alone(
+        "ClaimOfOther",
+        *PLAIN,
+        claim("t-1"),
+        pod(
+            "p",
+            templates=("t",),
+            status={"resourceClaimStatuses": [{"name": "t", "resourceClaimName": "t-1"}]},
+        ),
+        says=("was not created for Pod team/p (Pod is not owner)",),
+        because=(f"ResourceClaim/{NAMESPACE}/t-1",),
+        helps="Delete claim t-1",
+    ),
+    "the class does not exist": waiting(
+        "ClassMissing",
+        node(),
+        TWO,
+        says=("device class gpus does not exist",),
+        helps="Create the class",
+    ),
+    "the claim has devices on another node": alone(
+        "ClaimElsewhere",
+        node("n2"),
+        class_(),
+        TWO,
+        claim("c", holds=("n1/gpu-0",), selector=on_node("n1"), pods=("q",)),
+        pod("p", "c"),
+        says=("claim team/c has its devices already, and 1 node that would take the pod",),
+        because=("ResourceClaim/team/c",),
+        helps="on the node where the devices are",
+    ),
+    "it would have to leave the shared claim at once": alone(
+        "ClaimTainted",
+        *PLAIN,
+        rule("fw", "NoExecute", select={"device": "gpu-0"}),
+        claim("c", holds=("n1/gpu-0",), selector=on_node("n1"), pods=("q",)),
+        pod("p", "c"),
+        says=(
+            "it would have to leave claim team/c at once",
+            f"Device {DRIVER}/n1/gpu-0 of the claim carries taint example.com/fw:NoExecute from"
+            " rule fw (by alice)",
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="Use another claim",
+    ),
+}
+
+NODES = {
+    "there is no node": waiting(
+        "NoNodes", class_(), TWO, says=("there is no node at all",), helps="Add a node"
+    ),
+    "the nodes are cordoned": waiting(
+        "NodesRefuse",
+        node(cordoned=True),
+        class_(),
+        TWO,
+        says=("1 node (n1): node(s) were unschedulable",),
+        because=("Node/n1",),
+        helps="kubectl uncordon",
+    ),
+    "the nodes are tainted": waiting(
+        "NodesRefuse",
+        node(taints=[{"key": "infra", "effect": "NoSchedule"}]),
+        class_(),
+        TWO,
+        says=("node(s) had untolerated taint(s)",),
+        because=("Node/n1",),
+        helps="spec.tolerations of the pod",
+    ),
+    "the pod selects other nodes": alone(
+        "NodesRefuse",
+        *PLAIN,
+        pod(nodeSelector={"zone": "a"}),
+        says=("node affinity/selector",),
+        because=("Node/n1",),
+        helps="label a node",
+    ),
+    "the nodes are full": alone(
+        "NodesRefuse",
+        *PLAIN,
+        pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "99"}}}]),
+        says=("Insufficient cpu",),
+        because=("Node/n1",),
+        helps="Ask for less",
+    ),
+}
+
+DEVICES = {
+    "a rule keeps it off": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", description="firmware update"),
+        after=300,
+        says=(
+            "waits for a node since 2030-01-01T12:00:00Z (5m ago): no node has the devices",
+            "Request gpu of claim team/c wants 1 device, and none is available: 2 are tainted",
+            "2 devices carry taint example.com/fw:NoSchedule from rule fw (by alice), set"
+            ' 2030-01-01T12:00:00Z (5m ago), reason "firmware update"',
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have it lifted."
+        " The pod would then go to node n1.",
+    ),
+    "a rule that evicts as budgets allow": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget"),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoExecuteWithPodDisruptionBudget",
+    ),
+    "a rule that ends by itself": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", annotations={"sully.dev/expires-at": at(3600)}),
+        because=("DeviceTaintRule/fw",),
+        says=("until 2030-01-01T13:00:00Z (in 60m)",),
+        helps="or wait until 2030-01-01T13:00:00Z (in 60m)",
+    ),
+    "its driver keeps it off": waiting(
+        "DevicesTainted",
+        node(),
+        class_(),
+        slice_(device("gpu-0", taint("NoExecute", "gpu.example.com/ecc", value="high"))),
+        says=(
+            "1 device carries taint gpu.example.com/ecc=high:NoExecute from slice slice-n1"
+            " (by driver gpu.example.com)",
+        ),
+        because=("ResourceSlice/slice-n1",),
+        helps="Tolerate gpu.example.com/ecc=high:NoExecute",
+    ),
+    "a patch keeps it off": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        {
+            "kind": "ResourceSlicePatch",
+            "metadata": {"name": "hot", "annotations": {"sully.dev/created-by": "bob"}},
+            "spec": {"devices": {"taints": [taint()]}},
+        },
+        says=("taint example.com/fw:NoSchedule from patch hot (by bob)",),
+        because=("ResourceSlicePatch/hot",),
+        helps="from patch hot",
+    ),
+    "two rules, and both must be tolerated": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        rule("heat", key="example.com/heat"),
+        because=("DeviceTaintRule/fw", "DeviceTaintRule/heat"),
+        helps="Tolerate example.com/fw:NoSchedule from rule fw and example.com/heat:NoSchedule from"
+        " rule heat in request gpu, or have them lifted",
+    ),
+    "two rules, and one is enough": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", select={"device": "gpu-0"}),
+        rule("heat", select={"device": "gpu-1"}, key="example.com/heat"),
+        because=("DeviceTaintRule/fw", "DeviceTaintRule/heat"),
+        helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have it lifted.",
+    ),
+    "a toleration of another effect does not help": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        asks=request(tolerations=[TOLERATES_FW]),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoExecute",
+    ),
+    "all devices are wanted, and one is tainted": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", select={"device": "gpu-1"}),
+        asks=request(**ALL),
+        says=("wants all devices that match, and 1 is available: 1 is tainted",),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoSchedule",
+    ),
+    "an extended resource cannot tolerate": alone(
+        "DevicesTainted",
+        node(),
+        class_(extendedResourceName="example.com/gpu"),
+        TWO,
+        rule("fw"),
+        pod(
+            containers=[{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}],
+        ),
+        says=("2 devices carry taint example.com/fw:NoSchedule from rule fw",),
+        because=("DeviceTaintRule/fw",),
+        helps="Extended resources cannot tolerate taints",
+    ),
+    "several holders must give way": waiting(
+        "DevicesInUse",
+        *PLAIN,
+        claim("one", holds=("n1/gpu-0",), pods=("q",)),
+        claim("two", holds=("n1/gpu-1",), pods=("r",)),
+        asks=request(count=2),
+        because=("ResourceClaim/team/one", "ResourceClaim/team/two"),
+        helps="Wait until claims team/one (1 device) and team/two (1 device) give their devices",
+    ),
+    "others use them": waiting(
+        "DevicesInUse",
+        *PLAIN,
+        *BUSY,
+        says=("none is available: 2 are in use by team/busy (2)",),
+        because=("ResourceClaim/team/busy",),
+        helps="Wait until claim team/busy (2 devices, used by pod team/q) gives its devices back."
+        " The pod would then go to node n1.",
+    ),
+    "one is in use and the other is tainted": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", select={"device": "gpu-0"}),
+        claim("busy", holds=("n1/gpu-1",), pods=("q",)),
+        pod("q", "busy", on="n1"),
+        asks=request(count=2),
+        because=("DeviceTaintRule/fw", "ResourceClaim/team/busy"),
+        helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have it lifted."
+        " Also wait until claim team/busy (1 device, used by pod team/q)",
+    ),
+    "more are wanted than any node has": waiting(
+        "NodesTooSmall",
+        *PLAIN,
+        node("n2"),
+        slice_(device("gpu-0"), on="n2"),
+        rule("fw", select={"pool": "n1"}),
+        *BUSY,
+        asks=request(count=3),
+        says=("wants 3 devices, and no node has so many: n1 has the most, 2",),
+        helps="Ask for at most 2 devices in request gpu",
+    ),
+    "taints there, but waiting is what helps": waiting(
+        "DevicesInUse",
+        *PLAIN,
+        node("n2"),
+        slice_(device("gpu-0"), on="n2"),
+        rule("fw", select={"pool": "n2"}),
+        *BUSY,
+        asks=request(count=2),
+        because=("DeviceTaintRule/fw", "ResourceClaim/team/busy"),
+        helps="Wait until claim team/busy",
+    ),
+    "there are no devices": waiting(
+        "NoDevices",
+        node(),
+        class_(),
+        says=("wants 1 device of class gpus, and no driver offers any device",),
+        helps="publishes devices of class gpus",
+    ),
+    "no device is of the class": waiting(
+        "SelectorsExclude",
+        node(),
+        class_("gpus", 'device.driver == "other.example.com"'),
+        TWO,
+        says=("2 are not of class gpus",),
+        helps='refuses most devices: `device.driver == "other.example.com"`.',
+    ),
+    "a selector of the request refuses all": waiting(
+        "SelectorsExclude",
+        *PLAIN,
+        asks=request(selectors=[{"cel": {"expression": 'device.driver == "x"'}}]),
+        says=('2 are not chosen by selector `device.driver == "x"`',),
+        helps="Change the selector",
+    ),
+    "a selector fails": waiting(
+        "AttemptFails",
+        *PLAIN,
+        asks=request(
+            selectors=[{"cel": {"expression": f'device.attributes["{DRIVER}"].size > 3'}}]
+        ),
+        says=("claim team/c",),
+        helps="Correct what the error names",
+    ),
+    "the devices are on nodes that refuse the pod": waiting(
+        "DevicesElsewhere",
+        node("n1", cordoned=True),
+        node("n2"),
+        class_(),
+        TWO,
+        says=(
+            "2 are for nodes that do not take the pod",
+            "1 node would not take the pod anyway: node(s) were unschedulable",
+        ),
+        helps="Let the pod on the nodes that have such devices",
+    ),
+    "too little capacity": waiting(
+        "CapacityTooSmall",
+        node(),
+        class_(),
+        slice_(device("gpu-0", capacity={"memory": "8Gi"})),
+        asks=request(capacity={"requests": {"memory": "80Gi"}}),
+        says=("1 is too small in capacity",),
+        helps="Ask for less capacity",
+    ),
+    "counters are used up": waiting(
+        "CountersUsedUp",
+        node(),
+        class_(),
+        slice_(
+            name="counters",
+            count=2,
+            sharedCounters=[{"name": "gpu", "counters": {"slots": {"value": "1"}}}],
+        ),
+        slice_(
+            *(
+                device(
+                    name,
+                    consumesCounters=[{"counterSet": "gpu", "counters": {"slots": {"value": "1"}}}],
+                )
+                for name in ("half-0", "half-1")
+            ),
+            count=2,
+        ),
+        claim("busy", holds=("n1/half-0",), pods=("q",)),
+        pod("q", "busy", on="n1"),
+        says=("1 is blocked because shared counters are used up",),
+        because=("ResourceClaim/team/busy",),
+        helps="team/busy",
+    ),
+    "a pool is still being written": waiting(
+        "PoolsUnusable",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        says=("Pools whose driver is still writing them are left out: gpu.example.com/n1",),
+    ),
+    "a pool contradicts itself": waiting(
+        "PoolsUnusable",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), name="a", count=2),
+        slice_(device("gpu-0"), name="b", count=2),
+        says=("Pool gpu.example.com/n1 is left out because it contradicts itself: duplicate",),
+    ),
+    "all of an incomplete pool": waiting(
+        "AttemptFails",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        asks=request(**ALL),
+        says=("asks for all devices, but resource pool gpu.example.com/n1 is currently being",),
+    ),
+    "a constraint cannot be met": alone(
+        "ConstraintUnmet",
+        node(),
+        class_(),
+        slice_(
+            device("gpu-0", attributes={"numa": "0"}), device("gpu-1", attributes={"numa": "1"})
+        ),
+        claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
+        pod("p", "c"),
+        says=(f"1 is kept apart by constraint matchAttribute {DRIVER}/numa",),
+        helps="Relax the constraint",
+    ),
+    "each request fits, but not both": alone(
+        "NotTogether",
+        *PLAIN,
+        claim("c", request("a", count=2), request("b", count=1)),
+        pod("p", "c"),
+        says=("no node has devices for all of its requests together",),
+        helps="for all of them together",
+    ),
+    "every alternative is refused": alone(
+        "DevicesTainted",
+        *PLAIN,
+        class_("big", 'device.driver == "big"'),
+        rule("fw"),
+        claim(
+            "c",
+            {
+                "name": "gpu",
+                "firstAvailable": [
+                    {"name": "big", "deviceClassName": "big", "count": 1},
+                    {"name": "any", "deviceClassName": "gpus", "count": 1},
+                ],
+            },
+        ),
+        pod("p", "c"),
+        says=("Request gpu/big of claim team/c", "Request gpu/any of claim team/c"),
+        because=("DeviceTaintRule/fw",),
+        helps="in request gpu/any",
+    ),
+}
+
+LOOKS = {
+    "nobody looked, and it would fit": waiting(
+        "NotScheduledYet",
+        *PLAIN,
+        says=("though it would fit on node n1 now",),
+        helps="see that one runs",
+    ),
+    "without the nodes, what the scheduler wrote": alone(
+        "DevicesTainted",
+        class_(),
+        pod(
+            "p",
+            status={
+                "conditions": [
+                    {
+                        "type": CONDITION,
+                        "status": "False",
+                        "message": ACCOUNT,
+                    }
+                ]
+            },
+        ),
+        missing=("Node",),
+        says=("2 devices carry taint k:NoSchedule from rule gone",),
+        because=("DeviceTaintRule/gone",),
+    ),
+    "who may not see claims of others is told what the scheduler wrote": alone(
+        "DevicesTainted",
+        node(),
+        class_(),
+        TWO,
+        claim("c"),
+        pod(
+            "p",
+            "c",
+            status={"conditions": [{"type": CONDITION, "status": "False", "message": ACCOUNT}]},
+        ),
+        hidden=("DeviceTaintRule",),
+        says=("2 devices carry taint k:NoSchedule from rule gone",),
+        because=("DeviceTaintRule/gone",),
+    ),
+    "without the nodes, what any scheduler says": alone(
+        "Unschedulable",
+        pod(
+            "p",
+            status={
+                "conditions": [
+                    {
+                        "type": "PodScheduled",
+                        "status": "False",
+                        "reason": "Unschedulable",
+                        "message": "0/3 nodes are available",
+                        "lastTransitionTime": at(60),
+                    }
+                ]
+            },
+        ),
+        after=120,
+        missing=("Node",),
+        says=(
+            "waits for a node since 2030-01-01T12:01:00Z (60s ago). The scheduler says: 0/3 nodes"
+            " are available.",
+        ),
+    ),
+    "without the nodes, and nobody looked": alone(
+        "NotScheduledYet", pod("p"), missing=("Node",), says=("no scheduler has looked at it",)
+    ),
+}
+
+SITUATIONS = ITSELF | CLAIMS | NODES | DEVICES | LOOKS
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+def test_cause(situation: Situation) -> None:
+    situation.check()
+
+
+def test_advice_of_trials_is_true() -> None:
+    tainted = (*PLAIN, rule("fw"), pod("p", "c"))
+    before = ask("pod", "p", *tainted, claim("c"))
+    then = ask("pod", "p", *tainted, claim("c", request(tolerations=[TOLERATES_FW])))
+
+    assert before.cause == "DevicesTainted"
+    assert then.cause == "NotScheduledYet"
+    assert "node n1 now" in then.summary[0]
+
+
+def test_numbers_stand_in_tables() -> None:
+    found = ask("pod", "p", *PLAIN, rule("fw"), claim("c"), pod("p", "c"))
+
+    assert [each.as_json() for each in found.details] == [
+        {
+            "title": "Requests",
+            "rows": [
+                {
+                    "claim": "team/c",
+                    "request": "gpu",
+                    "class": "gpus",
+                    "wanted": "1",
+                    "available": "0",
+                    "refused": "taint 2",
+                }
+            ],
+        },
+        {
+            "title": "Taints in the way",
+            "rows": [
+                {
+                    "taint": "example.com/fw:NoSchedule",
+                    "origin": "DeviceTaintRule/fw",
+                    "devices": "2",
+                }
+            ],
+        },
+    ]

@@ -1,0 +1,339 @@
+"""Clusters, sets, placements and decisions for tests, with what a case is not about filled in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from sully.api.cluster.placement_types import (
+    AddOnScore,
+    CelSelector,
+    ClaimSelector,
+    ClusterDecision,
+    ClusterPredicate,
+    DecisionGroup,
+    DecisionStrategy,
+    GroupClusterSelector,
+    GroupStrategy,
+    Placement,
+    PlacementDecision,
+    PlacementDecisionStatus,
+    PlacementSpec,
+    PrioritizerConfig,
+    PrioritizerPolicy,
+    RequiredClusterSelector,
+    ScoreCoordinate,
+    Toleration,
+)
+from sully.api.cluster.types import (
+    PLACEMENT_LABEL,
+    SET_LABEL,
+    AddOnPlacementScore,
+    AddOnPlacementScoreStatus,
+    ClusterClaimValue,
+    ClusterSelector,
+    LabelSelector,
+    LabelSelectorRequirement,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+    ManagedClusterSetBindingSpec,
+    ManagedClusterSetSpec,
+    ManagedClusterSpec,
+    ManagedClusterStatus,
+    Score,
+    Taint,
+)
+from sully.domain.placement.behaviour import REFERENCE, Behaviour
+from sully.domain.placement.candidates import Candidate
+from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.membership import eligible_sets, membership
+from sully.domain.placement.outcome import Reach
+from sully.domain.placement.schedule import Inputs
+from sully.machinery.meta import Condition, ObjectMeta
+from sully.testing.clock import NOON
+
+NAMESPACE = "apps"
+SET = "fleet"
+
+
+def later(seconds: float) -> datetime:
+    """Return a time relative to noon."""
+    return NOON + timedelta(seconds=seconds)
+
+
+def taint(
+    key: str = "k1", value: str = "v1", effect: str = "NoSelect", *, added: float | None = 0
+) -> Taint:
+    """Return a taint that was added so many seconds after noon; None is no time."""
+    when = later(added) if added is not None else None
+    return Taint(key=key, value=value, effect=effect, time_added=when)
+
+
+def equal(key: str = "k1", value: str = "v1", effect: str = "", seconds: int | None = None) -> Any:
+    return Toleration(
+        key=key, operator="Equal", value=value, effect=effect, toleration_seconds=seconds
+    )
+
+
+def exists(key: str = "k1", effect: str = "", seconds: int | None = None) -> Toleration:
+    return Toleration(key=key, operator="Exists", effect=effect, toleration_seconds=seconds)
+
+
+def cluster(
+    name: str,
+    *taints: Taint,
+    sets: str | None = SET,
+    labels: Mapping[str, str] | None = None,
+    claims: Mapping[str, str] | None = None,
+    amounts: Mapping[str, str | int] | None = None,
+    conditions: Mapping[str, str] | None = None,
+    leaving: bool = False,
+    **metadata: Any,
+) -> ManagedCluster:
+    own = {SET_LABEL: sets} if sets is not None else {}
+    return ManagedCluster(
+        metadata=ObjectMeta(
+            name=name,
+            uid=f"uid-{name}",
+            labels={**own, **(labels or {})},
+            deletion_timestamp=NOON if leaving else None,
+            **metadata,
+        ),
+        spec=ManagedClusterSpec(taints=taints),
+        status=ManagedClusterStatus(
+            capacity={**(amounts or {})},
+            allocatable={**(amounts or {})},
+            cluster_claims=tuple(
+                ClusterClaimValue(name=claim, value=value)
+                for claim, value in (claims or {}).items()
+            ),
+            conditions=tuple(
+                Condition(
+                    type=kind, status=status, reason="R", message="", last_transition_time=NOON
+                )
+                for kind, status in (conditions or {}).items()
+            ),
+        ),
+    )
+
+
+def cluster_set(
+    name: str = SET, selector: LabelSelector | None = None, kind: str = ""
+) -> ManagedClusterSet:
+    """Return a set by its label, or by a selector."""
+    kind = kind or ("LabelSelector" if selector is not None else "ExclusiveClusterSetLabel")
+    found = ClusterSelector(selector_type=kind, label_selector=selector)
+    return ManagedClusterSet(
+        metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
+        spec=ManagedClusterSetSpec(cluster_selector=found),
+    )
+
+
+def binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSetBinding:
+    return ManagedClusterSetBinding(
+        metadata=ObjectMeta(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}"),
+        spec=ManagedClusterSetBindingSpec(cluster_set=name),
+    )
+
+
+def labelled(**labels: str) -> LabelSelector:
+    return LabelSelector(match_labels=labels)
+
+
+def expression(key: str, operator: str, *values: str) -> LabelSelectorRequirement:
+    return LabelSelectorRequirement(key=key, operator=operator, values=values)
+
+
+def predicate(
+    *expressions: str,
+    labels: LabelSelector | None = None,
+    claims: Iterable[LabelSelectorRequirement] = (),
+) -> ClusterPredicate:
+    """Return a predicate of CEL expressions, labels and claims."""
+    return ClusterPredicate(
+        required_cluster_selector=RequiredClusterSelector(
+            label_selector=labels or LabelSelector(),
+            claim_selector=ClaimSelector(match_expressions=tuple(claims)),
+            cel_selector=CelSelector(cel_expressions=expressions),
+        )
+    )
+
+
+def scored(name: str, weight: int = 1, **more: Any) -> PrioritizerConfig:
+    """Return an entry for a built-in, or for an add-on as `resource/score`."""
+    resource, slash, score = name.partition("/")
+    if slash:
+        add_on = AddOnScore(resource_name=resource, score_name=score)
+        coordinate = ScoreCoordinate(type="AddOn", add_on=add_on)
+    else:
+        coordinate = ScoreCoordinate(type="BuiltIn", built_in=name, **more)
+    return PrioritizerConfig(score_coordinate=coordinate, weight=weight)
+
+
+def policy(*configurations: PrioritizerConfig, mode: str = "Additive") -> PrioritizerPolicy:
+    return PrioritizerPolicy(mode=mode, configurations=configurations)
+
+
+def group(
+    name: str,
+    labels: LabelSelector | None = None,
+    claims: Iterable[LabelSelectorRequirement] = (),
+) -> DecisionGroup:
+    return DecisionGroup(
+        group_name=name,
+        group_cluster_selector=GroupClusterSelector(
+            label_selector=labels or LabelSelector(),
+            claim_selector=ClaimSelector(match_expressions=tuple(claims)),
+        ),
+    )
+
+
+def groups(*named: DecisionGroup, size: int | str = "100%") -> DecisionStrategy:
+    return DecisionStrategy(
+        group_strategy=GroupStrategy(decision_groups=named, clusters_per_decision_group=size)
+    )
+
+
+def placement(
+    name: str = "p",
+    *tolerations: Toleration,
+    want: int | None = None,
+    namespace: str = NAMESPACE,
+    annotations: Mapping[str, str] | None = None,
+    **spec: Any,
+) -> Placement:
+    return Placement(
+        metadata=ObjectMeta(
+            namespace=namespace,
+            name=name,
+            uid=f"uid-{namespace}-{name}",
+            annotations={**(annotations or {})},
+        ),
+        spec=PlacementSpec(number_of_clusters=want, tolerations=tolerations, **spec),
+    )
+
+
+def decision(
+    owner: str, *clusters: str, namespace: str = NAMESPACE, number: int = 1
+) -> PlacementDecision:
+    return PlacementDecision(
+        metadata=ObjectMeta(
+            namespace=namespace,
+            name=f"{owner}-decision-{number}",
+            uid=f"uid-{namespace}-{owner}-{number}",
+            labels={PLACEMENT_LABEL: owner},
+        ),
+        status=PlacementDecisionStatus(
+            decisions=tuple(ClusterDecision(cluster_name=name, reason="") for name in clusters)
+        ),
+    )
+
+
+def score(
+    of: str, name: str, *, valid_until: float | None = None, **values: int
+) -> AddOnPlacementScore:
+    """Return scores of a cluster, valid until so many seconds after noon."""
+    return AddOnPlacementScore(
+        metadata=ObjectMeta(namespace=of, name=name, uid=f"uid-{of}-{name}"),
+        status=AddOnPlacementScoreStatus(
+            scores=tuple(Score(name=key, value=value) for key, value in values.items()),
+            valid_until=later(valid_until) if valid_until is not None else None,
+        ),
+    )
+
+
+def inputs_of(
+    objects: Iterable[Any],
+    wish: Placement,
+    *,
+    at: float = 0,
+    behaviour: Behaviour = REFERENCE,
+    granted: Iterable[str] = (),
+) -> Inputs:
+    """Collect what a pass depends on from objects, plainly: what the fleet is compared with."""
+    found = list(objects)
+    scores: dict[str, dict[str, AddOnPlacementScore]] = {}
+    for one in found:
+        if isinstance(one, AddOnPlacementScore):
+            scores.setdefault(one.metadata.namespace, {})[one.metadata.name] = one
+    known = {
+        one.metadata.name: Candidate(one, scores.get(one.metadata.name, {}))
+        for one in found
+        if isinstance(one, ManagedCluster)
+    }
+    rules = {
+        one.metadata.name: membership(one) for one in found if isinstance(one, ManagedClusterSet)
+    }
+    namespace = wish.metadata.namespace
+    bound = {
+        one.metadata.name
+        for one in found
+        if isinstance(one, ManagedClusterSetBinding) and one.metadata.namespace == namespace
+    } & rules.keys()
+    sets = eligible_sets(bound, wish.spec.cluster_sets)
+    candidates = [
+        one
+        for one in known.values()
+        if not one.leaving and any(rules[name].has(one.labels) for name in sets)
+    ]
+    own: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for one in found:
+        if isinstance(one, PlacementDecision):
+            mine = (one.metadata.namespace, one.metadata.labels.get(PLACEMENT_LABEL)) == (
+                namespace,
+                wish.metadata.name,
+            )
+            counts = own if mine else others
+            for each in one.status.decisions:
+                counts[each.cluster_name] = counts.get(each.cluster_name, 0) + 1
+    return Inputs(
+        placement=wish,
+        reach=Reach(len(bound), sets, len(candidates)),
+        candidates=candidates,
+        known=known,
+        decided=own,
+        counts=others,
+        now=later(at),
+        behaviour=behaviour,
+        granted=frozenset(granted),
+    )
+
+
+def put(fleet: Fleet, one: Any) -> Touched:
+    """Take an object as it is now."""
+    match one:
+        case ManagedCluster():
+            return fleet.put_cluster(one)
+        case ManagedClusterSet():
+            return fleet.put_set(one)
+        case ManagedClusterSetBinding():
+            return fleet.put_binding(one)
+        case Placement():
+            return fleet.put_placement(one)
+        case PlacementDecision():
+            return fleet.put_decision(one)
+        case AddOnPlacementScore():
+            return fleet.put_score(one)
+    raise TypeError(type(one))
+
+
+def remove(fleet: Fleet, one: Any) -> Touched:
+    """Forget an object."""
+    namespace, name = one.metadata.namespace, one.metadata.name
+    match one:
+        case ManagedCluster():
+            return fleet.remove_cluster(name)
+        case ManagedClusterSet():
+            return fleet.remove_set(name)
+        case ManagedClusterSetBinding():
+            return fleet.remove_binding(namespace, name)
+        case Placement():
+            return fleet.remove_placement((namespace, name))
+        case PlacementDecision():
+            return fleet.remove_decision((namespace, name))
+        case AddOnPlacementScore():
+            return fleet.remove_score(namespace, name)
+    raise TypeError(type(one))

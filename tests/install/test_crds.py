@@ -1,0 +1,157 @@
+"""Our kinds as custom resources: schemas that a server takes, and that take our objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import jsonschema_rs
+import pytest
+
+from sully.api import build_scheme
+from sully.client.discovery import of_scheme
+from sully.domain.capabilities.offers import OWN_KINDS
+from sully.install.crds import COLUMNS, definitions
+
+Obj = dict[str, Any]
+DEFINITIONS = {each["spec"]["names"]["kind"]: each for each in definitions()}
+_TAINT = {"key": "example.com/broken", "effect": "NoExecute", "timeAdded": "2026-01-01T00:00:00Z"}
+OBJECTS: dict[str, Obj] = {
+    "ResourceSlicePatch": {
+        "spec": {
+            "devices": {
+                "priority": 3,
+                "filter": {"driver": "d", "selectors": [{"cel": {"expression": "true"}}]},
+                "attributes": {"a.example.com/x": {"null": {}}, "a.example.com/y": {"int": 1}},
+                "capacity": {"a.example.com/memory": {"value": "1Gi"}},
+                "taints": [{**_TAINT, "evictionsPerSecond": 3, "data": {"any": ["thing"]}}],
+            }
+        },
+    },
+    "EvictionRecord": {
+        "spec": {
+            "pod": {"name": "p", "namespace": "n", "uid": "u", "node": "n1"},
+            "evictedTime": "2026-01-01T00:00:00.000000Z",
+            "causes": [
+                {
+                    "device": "d/p/x",
+                    "effect": "NoExecute",
+                    "key": "k",
+                    "kind": "DeviceTaintRule",
+                    "name": "r",
+                }
+            ],
+        }
+    },
+    "TaintRecord": {
+        "spec": {
+            "addedTime": "2026-01-01T00:00:00.000000Z",
+            "rule": {"name": "r", "uid": "u"},
+            "taint": _TAINT,
+            "deviceSelector": {"driver": "d"},
+        },
+        "status": {"evicted": 3, "changes": [{"time": "2026-01-01T00:00:00Z", "what": "w"}]},
+    },
+    "ClusterTaintPolicy": {
+        "spec": {
+            "rules": [
+                {
+                    "condition": {"type": "Ready", "status": "False"},
+                    "taint": {"key": "k", "effect": "NoSelect"},
+                }
+            ]
+        }
+    },
+}
+
+
+def schema(kind: str) -> Any:
+    return DEFINITIONS[kind]["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+
+
+def nodes(found: Obj, at: str = "") -> Iterator[tuple[str, Obj]]:
+    """Yield every schema in a schema."""
+    yield at, found
+    for name, each in found.get("properties", {}).items():
+        yield from nodes(each, f"{at}.{name}")
+    for name in ("items", "additionalProperties"):
+        if name in found:
+            yield from nodes(found[name], f"{at}[]")
+
+
+def test_all_of_them() -> None:
+    assert DEFINITIONS.keys() == set(OWN_KINDS.values()) == OBJECTS.keys() == COLUMNS.keys()
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_names_scope_and_status_are_those_of_our_server(kind: str) -> None:
+    ours = next(each for each in build_scheme().resources() if each.kind == kind)
+    served = next(each for each in of_scheme(build_scheme()) if each.kind == kind)
+    spec = DEFINITIONS[kind]["spec"]
+
+    assert DEFINITIONS[kind]["metadata"]["name"] == f"{served.plural}.sully.dev"
+    assert spec["scope"] == ("Namespaced" if served.namespaced else "Cluster")
+    assert ("subresources" in spec["versions"][0]) == (ours.status is not None)
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_every_value_has_a_type_and_keys_of_lists_are_required(kind: str) -> None:
+    for at, found in nodes(schema(kind)):
+        assert "type" in found or found.get("x-kubernetes-int-or-string"), at
+        assert "$ref" not in found, at
+        for key in found.get("x-kubernetes-list-map-keys", ()):
+            assert key in found["items"]["required"], at
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_what_every_object_carries_is_left_to_the_server(kind: str) -> None:
+    assert schema(kind)["properties"]["metadata"] == {"type": "object"}
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_our_objects_fit(kind: str) -> None:
+    jsonschema_rs.validate(schema(kind), OBJECTS[kind])
+
+
+@pytest.mark.parametrize("kind", DEFINITIONS)
+def test_every_field_of_them_is_known(kind: str) -> None:
+    """What a schema does not name, a server drops."""
+    assert list(_unknown(schema(kind), OBJECTS[kind])) == []
+
+
+def _unknown(found: Obj, value: Any) -> Iterator[str]:
+    if isinstance(value, list):
+        for item in value:
+            yield from _unknown(found["items"], item)
+    if not isinstance(value, dict) or found.get("x-kubernetes-preserve-unknown-fields"):
+        return
+    for name, item in value.items():
+        inner = found.get("properties", {}).get(name) or found.get("additionalProperties")
+        if inner is None:
+            yield name
+        else:
+            yield from _unknown(inner, item)
+
+
+WRONG = {
+    "an effect of clusters": ("ClusterTaintPolicy", ("rules", 0, "taint", "effect"), "NoExecute"),
+    "no causes": ("EvictionRecord", ("causes",), None),
+    "a number for a name": ("EvictionRecord", ("pod", "name"), 3),
+    "too many taints": ("ResourceSlicePatch", ("devices", "taints"), [_TAINT] * 17),
+}
+
+
+@pytest.mark.parametrize(("kind", "path", "value"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_does_not_fit(kind: str, path: tuple[Any, ...], value: Any) -> None:
+    spec = _with(OBJECTS[kind]["spec"], path, value)
+
+    assert not jsonschema_rs.is_valid(schema(kind), {"spec": spec})
+
+
+def _with(found: Any, path: tuple[Any, ...], value: Any) -> Any:
+    head, *rest = path
+    inner = _with(found[head], tuple(rest), value) if rest else value
+    if isinstance(found, list):
+        return [inner if at == head else each for at, each in enumerate(found)]
+    changed = {**found, head: inner}
+    return {name: each for name, each in changed.items() if each is not None}

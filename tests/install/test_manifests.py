@@ -1,0 +1,217 @@
+"""What `sully install` brings: rights that suffice and no more, pods that may do nothing else."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from e2e.kubectls import Kubectl, find
+from sully.cli.main import main
+from sully.controlling import CONTROLLERS
+from sully.install.folders import files
+from sully.install.manifests import manifests
+from sully.install.rights import AGENTS, rules_of
+from sully.install.workload import DEFAULT, Settings
+from sully.server.authorization.policy.programs import CONTROLLERS as AGENT_RULES
+from sully.server.authorization.policy.programs import ROLES
+
+Obj = dict[str, Any]
+DEPLOY = Path(__file__).parents[2] / "deploy"
+NEW_ENOUGH = 27
+"""The first kubectl whose kustomize knows components as ours are written."""
+
+
+def objects(settings: Settings) -> list[Obj]:
+    return [each for found in manifests(settings).values() for each in found]
+
+
+def by_name(found: list[Obj]) -> dict[tuple[str, str], Obj]:
+    return {(each["kind"], each["metadata"]["name"]): each for each in found}
+
+
+def rights(rules: list[Obj]) -> set[tuple[str, str, str]]:
+    return {
+        (group, resource, verb)
+        for rule in rules
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+
+
+def test_every_controller_can_be_installed() -> None:
+    assert AGENTS.keys() == CONTROLLERS.keys()
+    known = {name for names in AGENTS.values() for name in names}
+    # The machines and members of `sully up` are not for real clusters.
+    assert AGENT_RULES.keys() - known == {"hollow-nodes", "hollow-clusters"}
+
+
+def test_our_scheduler_needs_less_than_that_of_kubernetes() -> None:
+    theirs = next(each for each in ROLES if each["metadata"]["name"] == "system:kube-scheduler")
+    more = rights(rules_of("scheduling")) - rights(theirs["rules"])
+
+    assert {resource for _, resource, _ in more} == {"resourceslicepatches"}
+    assert {verb for _, _, verb in more} == {"get", "list", "watch"}
+
+
+@pytest.mark.parametrize("name", DEFAULT)
+def test_nothing_installed_may_touch_everything(name: str) -> None:
+    found = rights(rules_of(name))
+
+    assert "*" not in {part for each in found for part in each}
+    assert not {resource for _, resource, _ in found} & {"secrets", "configmaps", "clusterroles"}
+
+
+@dataclass(frozen=True)
+class Case:
+    settings: Settings
+    roles: set[str]
+    arguments: set[str]
+
+
+CASES = {
+    "as it comes": Case(
+        Settings(),
+        {"capabilities", "history", "expiry", "patchstatus", "scheduling"},
+        {"--evictor=server", "--lease=sully-system/sully-controllers"},
+    ),
+    "as the evictor": Case(
+        Settings(evictor="sully"), {"capabilities", *DEFAULT}, {"--evictor=sully"}
+    ),
+    "chosen by name": Case(
+        Settings(controllers=("placement",), named=True, namespace="hub"),
+        {"capabilities", "placement"},
+        {"--only=placement", "--lease=hub/sully-controllers"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_rights_follow_what_runs(case: Case) -> None:
+    found = by_name(objects(case.settings))
+
+    roles = {name for kind, name in found if kind == "ClusterRole"}
+    bound = {name for kind, name in found if kind == "ClusterRoleBinding"}
+    assert roles == bound == {f"sully:{each}" for each in case.roles}
+    (container,) = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+    assert case.arguments <= set(container["args"])
+
+
+def test_who_is_bound_is_who_runs() -> None:
+    found = by_name(objects(Settings(namespace="elsewhere")))
+    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    bindings = [each for (kind, _), each in found.items() if kind.endswith("Binding")]
+
+    account = {
+        "kind": "ServiceAccount",
+        "name": pod["serviceAccountName"],
+        "namespace": "elsewhere",
+    }
+    assert [each["subjects"] for each in bindings] == [[account]] * len(bindings)
+
+
+def test_pods_may_do_nothing_on_their_node() -> None:
+    found = by_name(objects(Settings()))
+    pod = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+        "readOnlyRootFilesystem": True,
+    }
+    labels = found["Namespace", "sully-system"]["metadata"]["labels"]
+    assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_the_program_takes_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    deployment = by_name(objects(Settings()))["Deployment", "sully-controllers"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+
+    assert main([*container["args"], "--kubeconfig", "absent"]) == 1
+    assert "absent" in capsys.readouterr().err
+
+
+def test_the_folders_are_written_as_they_should_be() -> None:
+    on_disk = {str(path.relative_to(DEPLOY)): path.read_text() for path in DEPLOY.rglob("*.yaml")}
+
+    assert on_disk == files()
+
+
+def kustomized(kubectl: Kubectl, folder: Path) -> list[Obj]:
+    done = subprocess.run(
+        [kubectl.path, "kustomize", folder], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return list(yaml.safe_load_all(done.stdout))
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("kubectl", find(), ids=str)
+def test_the_base_is_what_install_does(kubectl: Kubectl) -> None:
+    want = by_name(objects(Settings()))
+    del want["ServiceMonitor", "sully-controllers"]
+
+    assert by_name(kustomized(kubectl, DEPLOY / "base")) == want
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("kubectl", [each for each in find() if each.minor >= NEW_ENOUGH], ids=str)
+def test_the_components_are_what_install_does(kubectl: Kubectl, tmp_path: Path) -> None:
+    for path, text in files().items():
+        (tmp_path / "deploy" / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "deploy" / path).write_text(text)
+    overlay = tmp_path / "overlay"
+    overlay.mkdir()
+    parts = {
+        "resources": ["../deploy"],
+        "components": ["../deploy/evictor", "../deploy/monitoring"],
+    }
+    (overlay / "kustomization.yaml").write_text(json.dumps(parts))
+
+    assert by_name(kustomized(kubectl, overlay)) == by_name(objects(Settings(evictor="sully")))
+
+
+REFUSED = {
+    "neither": ([], "one of the arguments --dry-run --apply is required"),
+    "both": (["--dry-run", "--apply"], "not allowed with argument"),
+}
+
+
+@pytest.mark.parametrize(("flags", "text"), REFUSED.values(), ids=REFUSED.keys())
+def test_refused_flags(flags: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["install", *flags])
+
+    assert ended.value.code == 2
+    assert text in capsys.readouterr().err
+
+
+OFFLINE = {
+    "no such controller": (["--only", "nobody"], "there is no controller nobody"),
+    "a second evictor": (["--only", "eviction"], "--only eviction: the server evicts itself"),
+    "no replica": (["--replicas", "0"], "--replicas must be 1 or more"),
+}
+
+
+@pytest.mark.parametrize(("flags", "text"), OFFLINE.values(), ids=OFFLINE.keys())
+def test_refused_values(flags: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["install", "--dry-run", "--evictor", "server", *flags]) == 2
+    assert text in capsys.readouterr().err
+
+
+def test_a_dry_run_needs_no_server(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--image", "r/s:1", "-n", "mine", "--replicas", "3"]
+
+    assert main(["install", "--dry-run", "--evictor", "server", *flags]) == 0
+    found = by_name(list(yaml.safe_load_all(capsys.readouterr().out)))
+    assert list(found.values()) == objects(Settings(image="r/s:1", namespace="mine", replicas=3))

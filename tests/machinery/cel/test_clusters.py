@@ -1,0 +1,97 @@
+"""Predicates over clusters: what they see, and what comes with them."""
+
+from typing import Any
+
+import pytest
+
+from sully.machinery.cel.clusters import cluster_environment, cluster_input
+from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
+
+CLUSTER: dict[str, Any] = {
+    "metadata": {
+        "name": "c1",
+        "labels": {"env": "prod", "tier": "2"},
+        "annotations": {"j": '{"a": {"b": [1, 2]}}', "bad": "{", "deep": "[" * 100_000},
+    },
+    "spec": {"taints": [{"key": "k", "effect": "NoSelect"}]},
+    "status": {
+        "allocatable": {"cpu": "8", "memory": 1024},
+        "version": {"kubernetes": "v1.30.2"},
+        "clusterClaims": [{"name": "region", "value": "eu"}],
+    },
+}
+SCORES = {"demo": [{"name": "cpu", "value": 60}, {"name": "gpu", "value": -5}], "empty": []}
+INPUT = cluster_input(CLUSTER, SCORES.get)
+
+TRUE = (
+    'managedCluster.metadata.labels["env"] == "prod"',
+    'managedCluster.metadata.name.matches("^c[0-9]$")',
+    'int(managedCluster.metadata.labels["tier"]) > 1',
+    'managedCluster.status.clusterClaims.exists(c, c.name == "region" && c.value == "eu")',
+    'semver(managedCluster.status.version.kubernetes.substring(1)).isGreaterThan(semver("1.29.0"))',
+    'quantity(managedCluster.status.allocatable.cpu).isGreaterThan(quantity("4"))',
+    'managedCluster.metadata.annotations["j"].parseJSON().a.b[1] == 2',
+    'managedCluster.scores("demo").filter(s, s.name == "cpu").all(e, e.value > 50)',
+    'managedCluster.scores("demo").exists(s, s.value < 0)',
+    'size(managedCluster.scores("empty")) == 0',
+    # What the reference's own types always write.
+    "managedCluster.spec.hubAcceptsClient == false",
+    "managedCluster.spec.taints[0].timeAdded == null",
+    "managedCluster.status.conditions == null",
+    'managedCluster.metadata.?labels["nothing"].orValue("none") == "none"',
+)
+
+
+@pytest.mark.parametrize("expression", TRUE)
+def test_true(expression: str) -> None:
+    program = cluster_environment().compile(expression)
+
+    assert program.evaluate(INPUT) is True
+    assert program.evaluate_counted(INPUT, 1_000_000)[0] is True
+
+
+FAILING = {
+    'managedCluster.metadata.labels["x"] == "y"': "no such key: x",
+    'managedCluster.scores("none").size() > 0': '"none" not found',
+    'managedCluster.metadata.annotations["bad"].parseJSON().a == 1': "failed to parse JSON",
+    'managedCluster.metadata.annotations["deep"].parseJSON().a == 1': "failed to parse JSON",
+    'managedCluster.metadata.scores("demo").size() > 0': "no such overload",
+}
+
+
+@pytest.mark.parametrize(("expression", "want"), FAILING.items(), ids=FAILING.keys())
+def test_failing(expression: str, want: str) -> None:
+    program = cluster_environment().compile(expression)
+
+    with pytest.raises(EvaluationError, match=want):
+        program.evaluate(INPUT)
+
+
+def test_a_cluster_without_scores_has_none_by_any_name() -> None:
+    program = cluster_environment().compile('managedCluster.scores("demo").size() == 0')
+
+    with pytest.raises(EvaluationError, match="not found"):
+        program.evaluate(cluster_input(CLUSTER))
+
+
+def test_any_type_compiles_and_is_what_it_is() -> None:
+    assert cluster_environment().compile("'text'").evaluate(INPUT) == "text"
+
+
+@pytest.mark.parametrize("expression", ["1 +", "cluster.metadata", "device.driver == ''", ""])
+def test_not_an_expression(expression: str) -> None:
+    with pytest.raises(CompileError) as caught:
+        cluster_environment().compile(expression)
+
+    assert caught.value.detail.startswith("compilation failed: ERROR: <input>:1:")
+
+
+def test_a_budget_can_be_overrun() -> None:
+    program = cluster_environment().compile(TRUE[4])
+
+    with pytest.raises(CostLimitError):
+        program.evaluate_counted(INPUT, 5)
+
+
+def test_the_object_is_not_changed() -> None:
+    assert "hubAcceptsClient" not in CLUSTER["spec"]

@@ -1,0 +1,21 @@
+"""A memory with an end."""
+
+from __future__ import annotations
+
+from sully.machinery.memo import Memo
+
+
+def test_what_is_kept_is_found() -> None:
+    memo: Memo[str, int] = Memo(2)
+
+    assert memo.keep("a", 1) == 1
+    assert memo.get("a") == 1
+    assert memo.get("b") is None
+
+
+def test_a_full_one_starts_anew() -> None:
+    memo: Memo[int, int] = Memo(3)
+    for number in range(4):
+        memo.keep(number, number)
+
+    assert memo == {3: 3}

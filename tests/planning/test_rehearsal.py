@@ -1,0 +1,355 @@
+"""What a rehearsal predicts, case by case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from planning.building import (
+    CLASS,
+    DRIVER,
+    KEY,
+    Obj,
+    machines,
+    meta,
+    planned,
+    put,
+    rule,
+    running,
+    slice_,
+    toleration,
+    waiting,
+)
+from sully.client.transport import Key
+from sully.domain.planning.report import Plan
+from sully.machinery.timestamps import format_time
+from sully.planning.changes import Remove
+from sully.planning.settings import Settings
+from sully.testing.clock import NOON
+from sully.views.kinds import PATCHES, RULES, SLICES
+
+WEB = "ReplicaSet/web"
+REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
+BUDGET_EFFECT = "NoExecuteWithPodDisruptionBudget"
+
+
+def patch(name: str = "patch") -> Obj:
+    taint = {"key": KEY, "effect": "NoExecute", "timeAdded": format_time(NOON)}
+    devices = {"filter": {"driver": DRIVER, "pool": "n1"}, "taints": [taint]}
+    return {"kind": "ResourceSlicePatch", "metadata": meta(name), "spec": {"devices": devices}}
+
+
+def driver_tainted() -> Obj:
+    taint = {"key": KEY, "effect": "NoExecute", "timeAdded": format_time(NOON)}
+    return slice_("n1", first={"taints": [taint]})
+
+
+def budget(allowed: int) -> Obj:
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1}
+    status = {"disruptionsAllowed": allowed}
+    kind = "PodDisruptionBudget"
+    return {"kind": kind, "metadata": meta("pdb", "a"), "spec": spec, "status": status}
+
+
+def without_template(objects: list[Obj]) -> list[Obj]:
+    return [each for each in objects if each["kind"] != "ResourceClaimTemplate"]
+
+
+ONE = running("p1", "n1", "gpu-0", owned_by=WEB)
+BARE = running("p1", "n1", "gpu-0")
+TWO_NODES = machines("n1", "n2")
+
+
+@dataclass(frozen=True)
+class Case:
+    objects: list[Obj]
+    changes: tuple[Any, ...] = (put(rule(pool="n1")),)
+    want: tuple[str, ...] = ()
+    """Each departure: name, seconds, fate, node or why."""
+    stays: tuple[str, ...] = ()
+    arrivals: tuple[str, ...] = ()
+    without_place: int = 0
+    settings: Settings = field(default_factory=lambda: Settings(stop_seconds=1))
+
+
+CASES = {
+    "lands elsewhere": Case([*TWO_NODES, *ONE], want=("p1 0 Lands n2",)),
+    "lands on the other device of its node": Case(
+        [*machines("n1", devices=2), *ONE],
+        (put(rule(pool="n1", device="gpu-0")),),
+        want=("p1 0 Lands n1",),
+    ),
+    "no device is left": Case(
+        [*TWO_NODES, *ONE, *running("p2", "n2", "gpu-0", owned_by=WEB)],
+        want=(f"p1 0 Pending {REFUSED}",),
+        without_place=1,
+    ),
+    "the node that has a device is full": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, cpu="9")],
+        want=("p1 0 Pending 0/2 nodes are available: 2 Insufficient cpu.",),
+        without_place=1,
+    ),
+    "nobody manages it": Case(
+        [*TWO_NODES, *BARE],
+        want=("p1 0 NotReplaced nobody manages it, so nobody makes another",),
+        without_place=1,
+    ),
+    "a pod of a node's own is not made by anyone else": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by="Node/n1")],
+        want=("p1 0 NotReplaced nobody manages it, so nobody makes another",),
+        without_place=1,
+    ),
+    "only what is selected is hit": Case(
+        [*TWO_NODES, *ONE, *running("p2", "n2", "gpu-0", owned_by=WEB)],
+        (put(rule(pool="n3")),),
+    ),
+    "NoSchedule makes nobody leave": Case(
+        [*TWO_NODES, *ONE], (put(rule(effect="NoSchedule", pool="n1")),)
+    ),
+    "tolerated for a while": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(300)])],
+        want=("p1 300 Lands n2",),
+    ),
+    "tolerated for ever": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration()])]
+    ),
+    "tolerated for a while, and nowhere else to go": Case(
+        [*machines("n1"), *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(9)])],
+        want=(
+            "p1 9 Returns it tolerates the taints there only for a time,"
+            " and has to leave again at once",
+        ),
+        without_place=1,
+    ),
+    "the rule ends before the time is over": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(300)])],
+        (
+            put(
+                rule(
+                    pool="n1",
+                    annotations={
+                        "sully.dev/expires-at": format_time(NOON + timedelta(seconds=200))
+                    },
+                )
+            ),
+        ),
+    ),
+    "the rule is paused": Case(
+        [*TWO_NODES, *ONE],
+        (put(rule(pool="n1", annotations={"sully.dev/paused": "lunch"})),),
+        stays=("p1 paused: DeviceTaintRule/rule",),
+    ),
+    "it leaves without the change as well": Case(
+        [*TWO_NODES, *ONE, rule("old", pool="n1")],
+        (put(rule("new", pool="n2")),),
+        want=(f"p1 0 Pending {REFUSED} anyway",),
+    ),
+    "the change makes it leave sooner": Case(
+        [
+            *TWO_NODES,
+            *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(60, "old")]),
+            {
+                **rule("old", pool="n1"),
+                "spec": {
+                    **rule(pool="n1")["spec"],
+                    "taint": {"key": "old", "effect": "NoExecute", "timeAdded": format_time(NOON)},
+                },
+            },
+        ],
+        (put(rule("new", pool="n1")),),
+        want=("p1 0 Lands n2",),
+    ),
+    "its template is gone": Case(
+        [*TWO_NODES, *without_template(ONE)],
+        want=("p1 0 Pending ResourceClaimTemplate a/p1-template does not exist",),
+        without_place=1,
+    ),
+    "a stateful set waits until the old pod is gone": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by="StatefulSet/db")],
+        want=("p1 0 Lands n2 after 1",),
+    ),
+    "it needs two devices and only one is well": Case(
+        [*machines("n1", devices=2), *running("p1", "n1", "gpu-0", "gpu-1", owned_by=WEB)],
+        (put(rule(pool="n1", device="gpu-0")),),
+        want=("p1 0 Pending 0/1 nodes are available: 1 cannot allocate all claims.",),
+        without_place=1,
+    ),
+    "another scheduler's pod": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, schedulerName="theirs")],
+        want=("p1 0 Pending what the scheduler theirs does is not known",),
+        without_place=1,
+    ),
+    "a patch": Case([*TWO_NODES, *ONE], (put(patch(), PATCHES),), want=("p1 0 Lands n2",)),
+    "a slice": Case([*TWO_NODES, *ONE], (put(driver_tainted(), SLICES),), want=("p1 0 Lands n2",)),
+    "a rule goes, and a pod that waited gets its device": Case(
+        [*machines("n1"), *waiting("p1"), rule(effect="NoSchedule", pool="n1")],
+        (Remove(RULES, Key("", "rule")),),
+        arrivals=("p1 n1",),
+    ),
+    "a budget allows one": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(1)],
+        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
+        want=("p1 0 Lands n2",),
+    ),
+    "a budget allows none": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
+        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
+        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
+    ),
+    "a budget has nothing to say about NoExecute": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
+        want=("p1 0 Lands n2",),
+    ),
+}
+
+
+def told(plan: Plan) -> tuple[str, ...]:
+    return tuple(
+        " ".join(
+            [
+                f"{each.name} {each.after:g} {each.landing.fate.value}",
+                (each.landing.why.partition(" preemption:")[0] or each.landing.node),
+                *(["anyway"] if each.anyway else []),
+                *(_late(each)),
+            ]
+        )
+        for each in plan.departures
+    )
+
+
+def _late(each: Any) -> list[str]:
+    late = (each.landing.at - each.at).total_seconds() if each.landing.at is not None else 0
+    return [f"after {late:g}"] if late and each.landing.fate.value == "Lands" else []
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_rehearsal(case: Case) -> None:
+    plan = planned(case.objects, *case.changes, settings=case.settings)
+
+    assert told(plan) == case.want
+    assert tuple(f"{each.name} {each.why}" for each in plan.stays) == case.stays
+    assert tuple(f"{each.name} {each.node}" for each in plan.arrivals) == case.arrivals
+    assert plan.homeless == case.without_place
+
+
+def crowd(number: int, *, rate: int | None = None, settings: Settings | None = None) -> list[float]:
+    objects = machines("n1", devices=number)
+    for index in range(number):
+        objects += running(f"p{index:02}", "n1", f"gpu-{index}")
+    given = {"rate": rate} if rate else {}
+    plan = planned(objects, put(rule(pool="n1", **given)), settings=settings or Settings())
+    return [each.after for each in plan.departures]
+
+
+def test_without_a_rate_all_leave_at_once() -> None:
+    assert crowd(15) == [0.0] * 15
+
+
+def test_a_rate_lets_ten_go_and_then_one_by_one() -> None:
+    assert crowd(14, rate=2) == [0.0] * 10 + [0.5, 1.0, 1.5, 2.0]
+
+
+def test_the_rate_for_taints_that_name_none() -> None:
+    settings = Settings(default_per_second=1)
+
+    assert crowd(12, settings=settings) == [0.0] * 10 + [1.0, 2.0]
+
+
+def test_the_cap_over_all() -> None:
+    settings = Settings(max_per_minute=5)
+
+    assert crowd(12, settings=settings) == [0.0] * 5 + [60.0] * 5 + [120.0] * 2
+
+
+def test_devices_claims_and_classes_are_told() -> None:
+    plan = planned([*TWO_NODES, *ONE], put(rule(pool="n1")))
+
+    (device,) = plan.devices
+    assert device.device == f"{DRIVER}/n1/gpu-0"
+    assert device.gains == (f"{KEY}:NoExecute (DeviceTaintRule/rule)",)
+    assert device.claims == plan.claims == ("a/p1-claim",)
+    (found,) = plan.classes
+    assert (found.name, found.devices) == (CLASS, 2)
+    assert (found.free_before, found.free_after) == (1, 0)
+    assert (found.tainted_before, found.tainted_after) == (0, 1)
+    assert plan.changes == ("DeviceTaintRule/rule created",)
+
+
+def test_a_device_whose_slice_is_gone_is_told_too() -> None:
+    objects = [each for each in TWO_NODES if each["metadata"]["name"] != "s-n1"]
+    plan = planned([*objects, *ONE], put(rule(pool="n1")))
+
+    assert [each.device for each in plan.devices] == [f"{DRIVER}/n1/gpu-0"]
+    assert plan.devices[0].claims == ("a/p1-claim",)
+    assert told(plan) == ("p1 0 Lands n2",)
+
+
+def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
+    pod = running("p1", "n1", "gpu-0", owned_by="StatefulSet/db", terminationGracePeriodSeconds=60)
+    plan = planned([*TWO_NODES, *pod], put(rule(pool="n1")), settings=Settings())
+
+    assert told(plan) == ("p1 0 Lands n2 after 60",)
+
+
+def test_the_refusal_comes_with_an_account() -> None:
+    plan = planned([*machines("n1"), *ONE], put(rule(pool="n1")))
+
+    account = plan.departures[0].landing.account
+    assert account is not None
+    assert account.requests[0].taints[0].origin == "DeviceTaintRule/rule"
+
+
+def test_pods_that_share_a_claim_come_together_again() -> None:
+    first = running("p1", "n1", "gpu-0", owned_by=WEB)
+    shared = next(each for each in first if each["kind"] == "ResourceClaim")
+    shared["metadata"].pop("ownerReferences")
+    shared["status"]["reservedFor"].append({"resource": "pods", "name": "p2", "uid": "uid-p2"})
+    pods = [next(each for each in first if each["kind"] == "Pod")]
+    pods += [each for each in running("p2", "n1", owned_by=WEB) if each["kind"] == "Pod"]
+    for pod in pods:
+        pod["spec"]["resourceClaims"] = [{"name": "gpu", "resourceClaimName": "p1-claim"}]
+        pod["status"].pop("resourceClaimStatuses")
+    plan = planned([*TWO_NODES, shared, *pods], put(rule(pool="n1")))
+
+    # The claim gets another device only when both have left the first.
+    assert told(plan) == ("p1 0 Lands n2 after 1", "p2 0 Lands n2 after 1")
+
+
+def test_a_budget_lets_the_next_go_when_another_pod_has_a_place() -> None:
+    objects = [*machines("n1", "n2", devices=2), budget(1)]
+    for index in range(2):
+        objects += running(f"p{index}", "n1", f"gpu-{index}", owned_by=WEB, labels={"app": "web"})
+    plan = planned(objects, put(rule(effect=BUDGET_EFFECT, pool="n1")))
+
+    assert told(plan) == ("p0 0 Lands n2", "p1 1 Lands n2")
+
+
+def test_a_pod_that_got_its_node_just_before_leaves_as_others_do() -> None:
+    objects = [*machines("n1"), *waiting("p1")]
+    plan = planned(objects, put(rule(pool="n1")))
+
+    assert [each.name for each in plan.departures] == ["p1"]
+    assert not plan.arrivals
+
+
+def test_equal_pods_wait_behind_one_another_and_step_forward_in_order() -> None:
+    objects = machines("n1", "n2", devices=3)
+    for index in range(3):
+        objects += running(f"p{index}", "n1", f"gpu-{index}", owned_by=WEB)
+        objects += running(f"q{index}", "n2", f"gpu-{index}", owned_by="ReplicaSet/other")
+    for each in objects:
+        if each["kind"] == "Pod" and each["metadata"]["name"].startswith("p"):
+            each["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "p0-template"
+    first = put(rule("first", pool="n1", rate=1))
+    ending = {"sully.dev/expires-at": format_time(NOON + timedelta(seconds=60))}
+    short = put(rule("short", pool="n1", annotations=ending))
+    plan = planned(objects, short)
+
+    # Nobody has a place until the rule ends, and then all have one.
+    assert [each.landing.fate.value for each in plan.departures] == ["Lands"] * 3
+    assert {each.landing.node for each in plan.departures} == {"n1"}
+    assert {(each.landing.at - NOON).total_seconds() for each in plan.departures} == {60.0}
+    assert planned(objects, first).homeless == 3

@@ -1,0 +1,77 @@
+"""The values behind the metrics: what they count, and what the page says of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from sully.runtime.metrics import Metrics
+from sully.runtime.series import Counter, Histogram
+
+
+def page(metrics: Metrics) -> list[str]:
+    """Return the lines of the page, without those that explain and those of every page."""
+    lines = metrics.render().decode().splitlines()
+    return [line for line in lines if not line.startswith(("#", "apiserver_"))]
+
+
+def test_a_histogram_counts_a_value_in_every_bucket_that_holds_it() -> None:
+    metrics = Metrics()
+    seen = metrics.histogram("seen_seconds", "Seen.", buckets=(0.1, 1.0))
+    for value in (0.05, 0.1, 0.5, 7.0):
+        seen.observe(value)
+
+    assert page(metrics) == [
+        'seen_seconds_bucket{le="0.1"} 2.0',
+        'seen_seconds_bucket{le="1.0"} 3.0',
+        'seen_seconds_bucket{le="+Inf"} 4.0',
+        "seen_seconds_count 4.0",
+        "seen_seconds_sum 7.65",
+    ]
+
+
+def test_children_of_a_family_are_kept_apart_and_found_again() -> None:
+    metrics = Metrics()
+    doors = metrics.gauge("doors", "Doors.", ("floor", "side"))
+    doors.labels("1", "left").inc(3)
+    doors.labels(side="left", floor="1").dec()
+    doors.labels("2", "left").set_function(lambda: 9)
+
+    assert page(metrics) == [
+        'doors{floor="1",side="left"} 2.0',
+        'doors{floor="2",side="left"} 9.0',
+    ]
+
+
+def test_a_family_without_children_says_nothing() -> None:
+    metrics = Metrics()
+    metrics.counter("steps_total", "Steps.", ("who",))
+    metrics.histogram("waits_seconds", "Waits.", ("who",), buckets=(1.0,))
+
+    assert page(metrics) == []
+    assert b"# TYPE steps_total counter" in metrics.render()
+
+
+@pytest.mark.parametrize("values", [(), ("a",), ("a", "b", "c")])
+def test_labels_that_are_not_those_of_the_family_are_refused(values: tuple[str, ...]) -> None:
+    with pytest.raises(ValueError, match="the labels are"):
+        Counter(("one", "two")).labels(*values)
+
+
+def test_a_label_by_another_name_is_refused() -> None:
+    with pytest.raises(ValueError, match="the labels are"):
+        Counter(("one",)).labels(two="a")
+
+
+def test_a_child_of_a_histogram_has_its_buckets() -> None:
+    family = Histogram(("name",), buckets=(1.0, 2.0))
+    family.labels("a").observe(1.5)
+
+    assert [value for _, _, value in family.labels("a").samples()] == [0, 1, 1, 1, 1.5]
+
+
+def test_a_name_can_be_taken_once_and_who_asks_again_goes_on() -> None:
+    metrics = Metrics()
+    metrics.counter("steps_total", "Steps.").inc()
+    metrics.counter("steps_total", "Steps.").inc()
+
+    assert page(metrics) == ["steps_total 2.0"]

@@ -1,0 +1,131 @@
+"""POST to `/debug/placements` with changes: what would become of all decisions."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from placements import GROUP, PAGE, SHUNNED, Obj, config, furnish, grant, respec
+from serving import Http, connected
+from sully.api.cluster.types import SET_LABEL, UNREACHABLE
+from sully.app import ControlPlane, running
+
+
+@pytest.fixture
+async def plane(tmp_path: Path) -> AsyncIterator[ControlPlane]:
+    async with running(config(tmp_path)) as plane:
+        yield plane
+
+
+@pytest.fixture
+async def admin(plane: ControlPlane) -> AsyncIterator[Http]:
+    async with connected(plane) as http:
+        await furnish(http)
+        yield http
+
+
+CHANGES: dict[str, tuple[list[Obj], dict[str, list[str]], list[str]]] = {
+    "a taint": (
+        [{"taint": {"cluster": "c0", **SHUNNED}}],
+        {"one": ["c1", "c2"], "two": ["c1", "c2"]},
+        ["c0"],
+    ),
+    "a region falls silent": (
+        [{"silence": {"selector": "region=eu"}}],
+        {"one": ["c2"], "two": ["c2"]},
+        ["c0", "c1"],
+    ),
+    "the same as an object": (
+        [{"silence": {"selector": {"matchLabels": {"region": "eu"}}}}],
+        {"one": ["c2"], "two": ["c2"]},
+        ["c0", "c1"],
+    ),
+    "a cluster is dropped": (
+        [{"drop": {"cluster": "c1"}}],
+        {"one": ["c0", "c2"], "two": ["c0", "c2"]},
+        ["c1"],
+    ),
+    "a cluster leaves its set": (
+        [{"label": {"cluster": "c1", "label": SET_LABEL, "value": "other"}}],
+        {"one": ["c0", "c2"], "two": ["c0", "c2"]},
+        ["c1"],
+    ),
+    "a taint comes and goes": (
+        [
+            {"taint": {"cluster": "c2", **SHUNNED}},
+            {"advance": {"seconds": 60}},
+            {"untaint": {"cluster": "c2", "key": "maintenance"}},
+        ],
+        {},
+        [],
+    ),
+}
+
+
+async def rest(http: Http) -> None:
+    """Let the placements not look at each other, so that they want what they have."""
+    for team in ("one", "two"):
+        await respec(http, {"prioritizerPolicy": {"mode": "Exact"}}, team)
+
+
+@pytest.mark.parametrize(("changes", "after", "left"), CHANGES.values(), ids=CHANGES)
+async def test_what_if(
+    admin: Http, changes: list[Obj], after: dict[str, list[str]], left: list[str]
+) -> None:
+    await rest(admin)
+    answer = (await admin.post(f"{PAGE}/one/web", {"changes": changes})).ok(200)
+    assert {each["namespace"]: each["after"] for each in answer["placements"]} == after
+    assert all(each["before"] == ["c0", "c1"] for each in answer["placements"])
+    assert all(each["left"] == left for each in answer["placements"])
+
+
+async def test_what_if_time_passes(admin: Http) -> None:
+    await rest(admin)
+    toleration = {"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 90}
+    await respec(admin, {"tolerations": [toleration]})
+    silence = {"silence": {"selector": "region=eu"}}
+    soon = (await admin.post(f"{PAGE}/one/web", {"changes": [silence]})).ok(200)
+    assert [each["namespace"] for each in soon["placements"]] == ["two"]
+    assert "nextLook" in soon
+    later = [silence, {"advance": {"seconds": 90}}]
+    answer = (await admin.post(f"{PAGE}/one/web", {"changes": later})).ok(200)
+    assert {each["namespace"]: each["after"] for each in answer["placements"]} == {
+        "one": ["c2"],
+        "two": ["c2"],
+    }
+    first, last = answer["moves"][0], answer["moves"][-1]
+    assert (first["namespace"], last["namespace"]) == ("two", "one")
+    assert first["at"] < last["at"]
+
+
+async def test_what_if_a_placement_were_there(admin: Http) -> None:
+    placement = {"metadata": {"name": "extra", "namespace": "one"}, "spec": {"numberOfClusters": 1}}
+    body = {"placement": placement, "changes": []}
+    answer = (await admin.post(f"{PAGE}/", body)).ok(200)
+    assert answer["placements"] == [
+        {
+            "namespace": "one",
+            "name": "extra",
+            "before": [],
+            "after": ["c2"],
+            "left": [],
+            "joined": ["c2"],
+            "conditions": answer["placements"][0]["conditions"],
+        }
+    ]
+    conditions = {each["type"]: each["status"] for each in answer["placements"][0]["conditions"]}
+    assert conditions == {"PlacementMisconfigured": "False", "PlacementSatisfied": "True"}
+
+
+async def test_what_if_shows_only_what_one_may_read(plane: ControlPlane, admin: Http) -> None:
+    await grant(admin, "planner", "one", "get", "create")
+    body = {"changes": [{"drop": {"cluster": "c0"}}]}
+    async with connected(plane, "planner", ()) as planner:
+        answer = (await planner.post(f"{PAGE}/one/", body)).ok(200)
+    assert {each["namespace"] for each in answer["placements"]} == {"one"}
+    assert {each["namespace"] for each in answer["moves"]} == {"one"}
+    # And nothing was written.
+    decisions = f"{GROUP}/v1beta1/namespaces/one/placementdecisions/web-decision-1"
+    stored = (await admin.get(decisions)).json["status"]["decisions"]
+    assert json.dumps(stored).count("c0") == 1

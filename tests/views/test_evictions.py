@@ -1,0 +1,180 @@
+"""How far a rule has come: who is pending, and when the last one leaves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from devices import DRIVER, claim, device, exists, pod, rule, select, slice_, taint
+from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
+from sully.api.resource.types import DeviceTaintRule
+from sully.api.sully.types import (
+    EvictedPod,
+    EvictionCause,
+    EvictionRecord,
+    EvictionRecordSpec,
+    TaintRecord,
+    TaintRecordRule,
+    TaintRecordSpec,
+    TaintRecordStatus,
+)
+from sully.client.transport import Key
+from sully.domain.pools import DeviceId
+from sully.machinery.meta import Condition, ObjectMeta
+from sully.testing.clock import NOON
+from sully.views.evictions import Progress, finish, only_in, progress_of
+from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
+from sully.views.snapshot import Objects, Snapshot
+from sully.views.snapshotkinds import TAINT_RECORDS
+
+LATER = NOON + timedelta(seconds=100)
+
+
+def after(seconds: float) -> datetime:
+    return LATER + timedelta(seconds=seconds)
+
+
+def progress(one: DeviceTaintRule, *, tolerated: int | None = None, recorded: int = 0) -> Progress:
+    """Return how a rule stands whose devices two pods hold, in two namespaces."""
+    tolerations = (exists(seconds=tolerated),) if tolerated is not None else ()
+    found = Snapshot(
+        [
+            Objects(SLICES, [slice_("s", device("a"), device("b"), device("c"))]),
+            Objects(RULES, [one]),
+            Objects(CLAIMS, [_claim(each, tolerations) for each in ("a", "b")]),
+            Objects(PODS, [pod(each, each, namespace=f"ns-{each}") for each in ("a", "b")]),
+            Objects(TAINT_RECORDS, [record(one, recorded)] if recorded else []),
+        ],
+        taken=LATER,
+    )
+    (only,) = progress_of([one], found.exposures, found.of(TAINT_RECORDS), LATER)
+    return only
+
+
+def _claim(name: str, tolerations: tuple[DeviceToleration, ...]) -> ResourceClaim:
+    held = (DeviceId(DRIVER, "pool-1", name), tolerations)
+    return claim(name, held, pods=(name,), namespace=f"ns-{name}")
+
+
+def record(one: DeviceTaintRule, evicted: int) -> TaintRecord:
+    return TaintRecord(
+        metadata=ObjectMeta(name="r"),
+        spec=TaintRecordSpec(
+            rule=TaintRecordRule(name=one.metadata.name, uid=one.metadata.uid),
+            taint=one.spec.taint,
+            added_time=NOON,
+        ),
+        status=TaintRecordStatus(evicted=evicted),
+    )
+
+
+def told(one: DeviceTaintRule, message: str) -> DeviceTaintRule:
+    condition = Condition(
+        type="sully.dev/Evicted", status="True", reason="PodsEvicted", message=message
+    )
+    status = msgspec.structs.replace(one.status, conditions=(condition,))
+    return msgspec.structs.replace(one, status=status)
+
+
+ALL = rule("r", select())
+PAUSED = rule("r", select(), annotations={"sully.dev/paused": "wait"})
+
+
+@dataclass(frozen=True)
+class Case:
+    rule: DeviceTaintRule
+    state: str
+    pending: int = 2
+    evicted: int = 0
+    tolerated: int | None = None
+    recorded: int = 0
+    finish: datetime | None = LATER
+
+
+CASES = {
+    "all at once": Case(ALL, "evicting"),
+    "later": Case(ALL, "waiting", tolerated=300, finish=after(200)),
+    "never": Case(rule("r", select(device="c")), "done", 0, finish=None),
+    "paused": Case(PAUSED, "paused", finish=None),
+    "counted by its record": Case(ALL, "evicting", evicted=7, recorded=7),
+    "counted by its status": Case(told(ALL, "9 pods evicted."), "evicting", evicted=9),
+    "the larger counts": Case(told(ALL, "9 pods evicted."), "evicting", evicted=9, recorded=7),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_progress(case: Case) -> None:
+    found = progress(case.rule, tolerated=case.tolerated, recorded=case.recorded)
+
+    assert found.state == case.state
+    assert len(found.pending) == case.pending
+    assert found.evicted == case.evicted
+    assert found.finish == case.finish
+
+
+def test_rules_that_evict_nobody_are_left_out() -> None:
+    found = Snapshot([], taken=LATER)
+    rules = [rule("a", select(), taint("NoSchedule")), rule("b", select(), taint("None"))]
+
+    assert not list(progress_of(rules, found.exposures, found.of(TAINT_RECORDS), LATER))
+
+
+def rated(rate: int | None) -> DeviceTaintRule:
+    return rule("r", select(), msgspec.structs.replace(taint(), evictions_per_second=rate))
+
+
+FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
+    "nobody": ([], 1, 0, None),
+    "nobody, at any pace": ([], None, 0, None),
+    "overdue": ([-50, -5], None, 0, 0),
+    "the last one": ([-5, 30, 10], None, 0, 30),
+    "ten go at once": ([0] * 10, 1, 0, 0),
+    "and then one by one": ([0] * 13, 1, 0, 3),
+    "twice as fast": ([0] * 14, 2, 0, 2),
+    "the first ones have gone": ([0] * 3, 1, 20, 3),
+    "a late one after the pace": ([0] * 12 + [60], 1, 0, 60),
+}
+
+
+@pytest.mark.parametrize(("dues", "rate", "begun", "want"), FINISHES.values(), ids=FINISHES)
+def test_finish(dues: list[float], rate: int | None, begun: int, want: float | None) -> None:
+    found = finish([after(each) for each in dues], rated(rate), LATER, begun=begun)
+
+    assert found == (after(want) if want is not None else None)
+
+
+def left(namespace: str, uid: str) -> EvictionRecord:
+    cause = EvictionCause(
+        kind="DeviceTaintRule", name="r", uid=uid, key="k", effect="NoExecute", device="d"
+    )
+    gone = EvictedPod(namespace=namespace, name="p", uid="u")
+    return EvictionRecord(
+        metadata=ObjectMeta(name="u", namespace=namespace),
+        spec=EvictionRecordSpec(pod=gone, causes=(cause,), evicted_time=NOON),
+    )
+
+
+NAMESPACES: dict[str, tuple[Any, str, int, int, str]] = {
+    "one with a pod": (ALL, "ns-a", 1, 2, "evicting"),
+    "one without": (ALL, "ns-c", 0, 0, "done"),
+    "paused": (PAUSED, "ns-a", 1, 2, "paused"),
+}
+
+
+@pytest.mark.parametrize(
+    ("one", "namespace", "pending", "evicted", "state"), NAMESPACES.values(), ids=NAMESPACES
+)
+def test_one_namespace(
+    one: DeviceTaintRule, namespace: str, pending: int, evicted: int, state: str
+) -> None:
+    uid = one.metadata.uid
+    records = [left("ns-a", uid), left("ns-a", uid), left("ns-a", "other"), left("ns-b", uid)]
+
+    found = only_in(namespace, progress(one), records, LATER)
+
+    assert (len(found.pending), found.evicted, found.state) == (pending, evicted, state)
+    assert all(key == Key("ns-a", "a") for key in found.pending)

@@ -1,0 +1,223 @@
+"""What Kubernetes' devices do not have: patches and slices of taints, joined with all the rest."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from devices import (
+    DRIVER,
+    GPU,
+    cel,
+    claim,
+    class_,
+    device,
+    patch,
+    rule,
+    select,
+    set_to,
+    slice_,
+    taint,
+    text,
+)
+from sully.api.resource.types import DeviceTaintSelector
+from sully.domain.pools import DeviceId, PoolId, Standing, standing
+from sully.domain.rules import ALLOCATED_ATTRIBUTES, record
+from sully.domain.selectors import Content
+from sully.views.changes import Features
+from views.feeds import Scene, Step, orders
+
+MODEL = f'device.attributes["{DRIVER}"].model'
+A100 = slice_("one", device("gpu-0", model=text("A100")), device("gpu-1"))
+POOL = PoolId(DRIVER, "pool-1")
+
+
+def put(feed: str, *objects: object) -> Step:
+    def step(scene: Scene) -> None:
+        getattr(scene, feed).put(*objects)
+
+    return step
+
+
+def attributes(scene: Scene, name: str = "gpu-0") -> dict[str, str | None]:
+    found = scene.inventory.device(DeviceId(DRIVER, "pool-1", name))
+    assert found is not None
+    return {key: value.string_value for key, value in found.attributes.items()}
+
+
+@pytest.mark.parametrize(
+    "order",
+    orders(
+        put("slices", A100),
+        put("patches", patch("rename", attributes={f"{DRIVER}/model": set_to("H100")})),
+        put(
+            "patches",
+            patch(
+                "zone",
+                filter_=select(selectors=cel(f'has({MODEL}) && {MODEL} == "A100"')),
+                attributes={"acme/zone": set_to("z")},
+            ),
+        ),
+    ),
+)
+def test_filters_see_devices_without_patches(order: tuple[Step, ...]) -> None:
+    scene = Scene()
+    for step in order:
+        step(scene)
+        scene.taints()
+
+    assert attributes(scene) == {f"{DRIVER}/model": "H100", "acme/zone": "z"}
+    assert attributes(scene, "gpu-1") == {f"{DRIVER}/model": "H100"}
+
+
+def test_a_patch_that_goes_leaves_the_drivers_view() -> None:
+    scene = Scene()
+    scene.slices.put(A100)
+    given = patch("p", attributes={f"{DRIVER}/model": set_to("H100")}, taints=(taint(key="p"),))
+    scene.patches.put(given)
+    assert attributes(scene) == {f"{DRIVER}/model": "H100"}
+    scene.patches.remove(given)
+
+    assert attributes(scene) == {"model": "A100"}
+    assert scene.taints() == {str(GPU): [], f"{DRIVER}/pool-1/gpu-1": []}
+
+
+FILTERS: dict[str, tuple[DeviceTaintSelector | None, list[str]]] = {
+    "absent": (None, ["gpu-0", "gpu-1"]),
+    "a device": (select(device="gpu-1"), ["gpu-1"]),
+    "an expression that fails on one": (select(selectors=cel(f'{MODEL} == "A100"')), ["gpu-0"]),
+    "another driver": (select(driver="x"), []),
+}
+
+
+@pytest.mark.parametrize(("filter_", "want"), FILTERS.values(), ids=FILTERS.keys())
+def test_who_is_patched(filter_: DeviceTaintSelector | None, want: list[str]) -> None:
+    scene = Scene()
+    scene.slices.put(A100)
+    given = patch("p", filter_=filter_, attributes={"acme/zone": set_to("z")})
+    scene.patches.put(given)
+
+    patched = [name for name in ("gpu-0", "gpu-1") if "acme/zone" in attributes(scene, name)]
+    chosen = [id_.device for id_, choice in scene.inventory.patch_choices(given) if choice.selected]
+
+    assert patched == chosen == want
+
+
+def test_patches_near_a_change_are_found() -> None:
+    scene = Scene()
+    scene.slices.put(A100)
+    scene.patches.put(
+        patch("all"),
+        patch("one", filter_=select(device="gpu-1")),
+        patch("no", filter_=select(pool="x")),
+    )
+
+    def near(devices: frozenset[str] | None) -> list[str]:
+        found = scene.inventory.patches_near({POOL: devices})
+        return sorted({each.metadata.name for each in found})
+
+    assert near(None) == ["all", "one"]
+    assert near(frozenset({"gpu-0"})) == ["all"]
+    assert near(frozenset({"gone"})) == ["all"]
+    assert near(frozenset()) == []
+
+
+def test_what_a_taint_says_about_itself_is_in_the_view() -> None:
+    scene = Scene()
+    said = msgspec.structs.replace(taint(), description="hot", data={"celsius": 95})
+    scene.slices.put(slice_("one", device("gpu-0", said)))
+    scene.rules.put(rule("r", select(), marks=said))
+    scene.patches.put(patch("p", taints=(msgspec.structs.replace(said, key="p"),)))
+
+    found = scene.inventory.device(GPU)
+
+    assert found is not None
+    assert [(each.taint.description, each.taint.data) for each in found.taints] == [
+        ("hot", {"celsius": 95})
+    ] * 3
+
+
+DEVICES = slice_("devices", device("gpu-0"), count=2)
+MARKS = slice_("marks", marks=(("gpu-0", taint(key="slice")), ("ghost", taint())), count=2)
+
+
+def test_a_slice_of_taints_counts_as_a_slice() -> None:
+    scene = Scene()
+    scene.slices.put(DEVICES)
+    pool = scene.inventory.pool(POOL)
+    assert pool is not None
+    assert standing(pool.current(), pool.current()) is Standing.INCOMPLETE
+
+    scene.slices.put(MARKS)
+
+    assert standing(pool.current(), pool.current()) is Standing.COMPLETE
+
+
+def test_a_slice_of_taints_changes_within_its_generation() -> None:
+    scene = Scene()
+    scene.slices.put(DEVICES, MARKS)
+    assert scene.taints() == {str(GPU): ["ResourceSlice/marks slice"]}
+
+    scene.slices.put(slice_("marks", marks=(("gpu-0", taint(key="new")),), count=2))
+    changed = scene.taints()
+    scene.slices.put(slice_("marks", count=2))
+
+    assert changed == {str(GPU): ["ResourceSlice/marks new"]}
+    assert scene.taints() == {str(GPU): []}
+
+
+def test_taints_of_an_old_generation_are_history() -> None:
+    scene = Scene()
+    scene.slices.put(DEVICES, MARKS)
+    scene.slices.put(slice_("devices", device("gpu-0"), generation=2))
+
+    assert scene.taints() == {str(GPU): []}
+
+
+ABSENT = {
+    "as documented": (Features(), []),
+    "as the scheduler of Kubernetes 1.37": (
+        Features(absent_selects_all=True),
+        [f"DeviceTaintRule/r {taint().key}"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("features", "want"), ABSENT.values(), ids=ABSENT.keys())
+def test_a_rule_without_a_selector(features: Features, want: list[str]) -> None:
+    for order in (("rules", "slices"), ("slices", "rules")):
+        scene = Scene(features)
+        for feed in order:
+            put(feed, rule("r") if feed == "rules" else DEVICES)(scene)
+            scene.taints()
+
+        assert scene.taints() == {str(GPU): want}
+        # What is not published is judged as documented in any case.
+        assert scene.inventory.rules_for(GPU) == []
+        scene.rules.remove(rule("r"))
+        assert scene.taints() == {str(GPU): []}
+
+
+GONE = DeviceId(DRIVER, "pool-1", "gpu-9")
+PLAIN = Content(DRIVER, {}, {})
+
+
+def test_a_rule_whose_class_is_missing_says_so_for_every_device_it_names() -> None:
+    scene = Scene()
+    scene.slices.put(A100)
+    scene.claims.put(claim("c", GONE, annotations={ALLOCATED_ATTRIBUTES: record([(GONE, PLAIN)])}))
+    chosen = rule("r", select(device_class_name="c"))
+    scene.rules.put(chosen)
+
+    problems = [
+        (each.device.device, each.choice.problem) for each in scene.exposures.problems(chosen)
+    ]
+
+    assert problems == [(name, "there is no class c") for name in ("gpu-0", "gpu-1", "gpu-9")]
+    scene.classes.put(class_("c", "true"))
+    assert list(scene.exposures.problems(chosen)) == []
+    assert marked(scene) == ["gpu-0", "gpu-1"]
+
+
+def marked(scene: Scene) -> list[str]:
+    return [name.rpartition("/")[2] for name, taints in scene.taints().items() if taints]

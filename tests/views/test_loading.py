@@ -1,0 +1,156 @@
+"""Snapshots of a running server: all that is asked for, and gaps that say why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from aiohttp import web
+
+from client.foreign import connected
+from devices import DRIVER, GPU
+from sully.client.direct import DirectTransport
+from sully.client.transport import Key, UnreachableError
+from sully.machinery.errors import InternalError
+from sully.testing.clock import NOON
+from sully.testing.cluster import in_process
+from sully.views import loading
+from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
+from sully.views.loading import load
+from sully.views.snapshot import Gap
+from sully.views.snapshotkinds import DEVICES, SCHEDULABLE_PODS, TAINT_RECORDS
+
+
+def slice_(number: int) -> dict[str, Any]:
+    return {
+        "metadata": {"name": f"slice-{number}"},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": "node-1",
+            "pool": {"name": f"pool-{number}", "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu-0"}],
+        },
+    }
+
+
+async def test_everything_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "PAGE_SIZE", 2)
+    async with in_process() as plane:
+        transport = DirectTransport(plane.direct())
+        for number in range(1, 6):
+            await transport.create(SLICES, slice_(number))
+
+        found = await load(transport, DEVICES, now=NOON)
+
+    assert found.taken == NOON
+    assert found.gaps == ()
+    assert len(found.of(SLICES)) == 5
+    assert found.inventory.device(GPU) is not None
+
+
+async def test_what_the_reference_does_not_have_is_a_gap() -> None:
+    async with in_process(strict_compat=True) as plane:
+        found = await load(DirectTransport(plane.direct()), (SLICES, TAINT_RECORDS), now=NOON)
+
+    assert found.gaps == (
+        Gap(TAINT_RECORDS, "not served", "the server has no taintrecords.sully.dev"),
+    )
+
+
+async def test_a_resource_as_two_types_is_listed_once() -> None:
+    asked = []
+    obj = {"metadata": {"name": "p", "namespace": "n", "uid": "u"}, "spec": {"nodeName": "x"}}
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.path)
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [obj]})
+
+    async with connected(answer) as transport:
+        found = await load(transport, (PODS, SCHEDULABLE_PODS), now=NOON)
+
+    assert asked == ["/api/v1/pods"]
+    for kind in (PODS, SCHEDULABLE_PODS):
+        pod: Any = found.get(kind, Key("n", "p"))
+        assert pod.spec.node_name == "x"
+
+
+async def test_an_older_server_is_read_in_its_version() -> None:
+    old = {
+        "apiVersion": "resource.k8s.io/v1beta1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "n"},
+        "spec": {"devices": {"requests": [{"name": "r", "deviceClassName": "gpu"}]}},
+    }
+
+    async def answer(request: web.Request) -> web.Response:
+        if "/v1beta1/" not in request.path:
+            return web.Response(status=404, text="404 page not found")
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [old]})
+
+    async with connected(answer) as transport:
+        found = (await load(transport, (CLAIMS,), now=NOON)).get(CLAIMS, Key("n", "c"))
+
+    assert found is not None
+    (request,) = found.spec.devices.requests
+    assert request.exactly is not None
+    assert request.exactly.device_class_name == "gpu"
+
+
+def refusal(code: int, reason: str) -> web.Response:
+    status = {
+        "kind": "Status",
+        "status": "Failure",
+        "message": "no",
+        "reason": reason,
+        "code": code,
+    }
+    return web.json_response(status, status=code)
+
+
+async def test_what_may_not_be_seen_is_a_gap_and_nothing_else() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        if "pods" in request.path:
+            return refusal(403, "Forbidden")
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": None})
+
+    async with connected(answer) as transport:
+        found = await load(transport, (PODS, RULES, PATCHES), now=NOON)
+
+    assert found.gaps == (Gap(PODS, "not allowed", "no"),)
+
+
+async def test_pages_that_expire_are_listed_anew() -> None:
+    asked = []
+
+    async def answer(request: web.Request) -> web.Response:
+        asked.append(request.query.get("continue") or request.query.get("limit", "all"))
+        if "continue" in request.query:
+            return refusal(410, "Expired")
+        more = "token" if "limit" in request.query else ""
+        metadata = {"resourceVersion": "1", "continue": more}
+        return web.json_response({"metadata": metadata, "items": [slice_(1), slice_(2)]})
+
+    async with connected(answer) as transport:
+        found = await load(transport, (SLICES,), now=NOON)
+
+    assert asked == [str(loading.PAGE_SIZE), "token", "all"]
+    assert len(found.of(SLICES)) == 2
+
+
+async def test_another_failure_is_that_of_the_whole() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        return refusal(500, "InternalError")
+
+    async with connected(answer) as transport:
+        with pytest.raises(InternalError):
+            await load(transport, DEVICES, now=NOON)
+
+
+async def test_a_server_that_is_away() -> None:
+    async def answer(request: web.Request) -> web.Response:
+        raise AssertionError("nobody is there")
+
+    async with connected(answer) as transport:
+        await transport.close()
+        with pytest.raises(UnreachableError):
+            await load(transport, DEVICES, now=NOON)

@@ -1,0 +1,221 @@
+"""What is known of one device: place, taints with their end, holders and what they tolerate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from devices import (
+    DRIVER,
+    GPU,
+    claim,
+    class_,
+    device,
+    exists,
+    patch,
+    pod,
+    rule,
+    select,
+    slice_,
+    taint,
+    text,
+)
+from sully.api.resource.types import NodeSelector
+from sully.client.transport import Key
+from sully.domain.pools import DeviceId
+from sully.testing.clock import NOON
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.sights import Holder, Mark, Sight, Sights, natural
+from sully.views.snapshot import Objects, Snapshot
+
+LATER = NOON + timedelta(minutes=10)
+END = NOON + timedelta(hours=1)
+ENDS = {"annotations": {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}}
+PAUSED = {"annotations": {"sully.dev/paused": "wait"}}
+
+
+def sights(**objects: list[Any]) -> Sights:
+    kinds = {
+        "slices": SLICES,
+        "classes": CLASSES,
+        "rules": RULES,
+        "patches": PATCHES,
+        "claims": CLAIMS,
+        "pods": PODS,
+    }
+    found = Snapshot([Objects(kinds[each], objects[each]) for each in objects], taken=LATER)
+    return Sights(found.inventory, found.usage, found.of(PATCHES))
+
+
+def look(**objects: list[Any]) -> Sight:
+    """Return the one device there is."""
+    objects.setdefault("slices", [slice_("s", device())])
+    (only,) = sights(**objects).all(LATER)
+    return only
+
+
+def _said(mark: Mark) -> str:
+    ends = " ends" if mark.ends == END else ""
+    paused = " paused" if mark.paused == "wait" else ""
+    return f"{mark.sourced.origin}{ends}{paused}"
+
+
+def holder(**more: Any) -> Holder:
+    return Holder(Key("default", "claim"), (Key("default", "pod"),), **more)
+
+
+@dataclass(frozen=True)
+class Case:
+    objects: dict[str, list[Any]] = field(default_factory=dict)
+    marks: tuple[str, ...] = ()
+    holders: tuple[Holder, ...] = ()
+    free: bool = False
+
+
+HELD = {"claims": [claim("claim", GPU)], "pods": [pod("pod", "claim")]}
+RULED = {"rules": [rule("r", select())]}
+CASES = {
+    "nothing": Case(free=True),
+    "in use": Case(HELD, holders=(holder(),)),
+    "a claim without a pod": Case(
+        {"claims": [claim("claim", GPU, pods=())]}, holders=(Holder(Key("default", "claim"), ()),)
+    ),
+    "a rule makes it leave": Case(
+        {**HELD, **RULED}, ("DeviceTaintRule/r",), (holder(leaves=NOON),)
+    ),
+    "later, because it is tolerated for a time": Case(
+        {**HELD, **RULED, "claims": [claim("claim", (GPU, (exists(seconds=900),)))]},
+        ("DeviceTaintRule/r",),
+        (holder(tolerations=(exists(seconds=900),), leaves=NOON + timedelta(minutes=15)),),
+    ),
+    "never, because it is tolerated": Case(
+        {**HELD, **RULED, "claims": [claim("claim", (GPU, (exists(), exists(key="other"))))]},
+        ("DeviceTaintRule/r",),
+        (holder(tolerations=(exists(),)),),
+    ),
+    "not while the rule is paused": Case(
+        {**HELD, "rules": [rule("r", select(), **PAUSED)]},
+        ("DeviceTaintRule/r paused",),
+        (holder(),),
+    ),
+    "not when the pod is finished": Case(
+        {**HELD, **RULED, "pods": [pod("pod", "claim", status={"phase": "Succeeded"})]},
+        ("DeviceTaintRule/r",),
+        (holder(),),
+    ),
+    "a rule that ends": Case(
+        {"rules": [rule("r", select(), **ENDS)]}, ("DeviceTaintRule/r ends",), free=True
+    ),
+    "the driver first, then patches, then rules": Case(
+        {
+            "slices": [slice_("s", device("gpu-0", taint("NoSchedule", key="a")))],
+            "patches": [patch("p", taints=(taint("NoSchedule", key="b"),))],
+            **RULED,
+        },
+        ("ResourceSlice/s", "ResourceSlicePatch/p", "DeviceTaintRule/r"),
+        free=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_sight(case: Case) -> None:
+    found = look(**case.objects)
+
+    assert tuple(_said(each) for each in found.marks) == case.marks
+    assert found.holders == case.holders
+    assert found.free is case.free
+
+
+def test_a_device_that_is_gone_is_shown_while_it_is_held() -> None:
+    found = look(slices=[], **HELD, rules=[rule("r", select(pool="pool-1"))])
+
+    assert (found.id, found.device, found.node, found.free) == (GPU, None, "", False)
+    assert [each.sourced.origin.name for each in found.marks] == ["r"]
+    assert found.holders[0].leaves == NOON
+
+
+def test_who_only_looks_does_not_use_it() -> None:
+    looking = claim("claim", GPU)
+    allocation = looking.status.allocation
+    assert allocation is not None
+    (result,) = allocation.devices.results
+    seen = msgspec.structs.replace(result, admin_access=True)
+    devices = msgspec.structs.replace(allocation.devices, results=(seen,))
+    allocated = msgspec.structs.replace(allocation, devices=devices)
+    status = msgspec.structs.replace(looking.status, allocation=allocated)
+
+    found = look(claims=[msgspec.structs.replace(looking, status=status)])
+
+    assert found.free
+    assert found.holders[0].admin
+
+
+PLACES = {
+    "a node": (slice_("s", device()), "node-1"),
+    "all nodes": (slice_("s", device(), node=None), "*"),
+    "a selector": (
+        msgspec.structs.replace(
+            slice_("s", device()),
+            spec=msgspec.structs.replace(
+                slice_("s", device()).spec, node_name=None, node_selector=NodeSelector()
+            ),
+        ),
+        "(selector)",
+    ),
+    "each device its own": (
+        msgspec.structs.replace(
+            slice_("s", device()),
+            spec=msgspec.structs.replace(
+                slice_("s", device()).spec,
+                node_name=None,
+                per_device_node_selection=True,
+                devices=(msgspec.structs.replace(device(), node_name="node-9"),),
+            ),
+        ),
+        "node-9",
+    ),
+}
+
+
+@pytest.mark.parametrize(("slice_", "want"), PLACES.values(), ids=PLACES)
+def test_node(slice_: Any, want: str) -> None:
+    assert look(slices=[slice_]).node == want
+
+
+def test_order_and_class() -> None:
+    names = ("gpu-10", "gpu-2", "gpu-1")
+    shown = sights(
+        slices=[
+            slice_("s", *(device(each, model=text(each)) for each in names)),
+            slice_("t", device("x"), pool="pool-10"),
+            slice_("u", device("x"), pool="pool-9"),
+        ],
+        classes=[
+            class_("two", f'device.attributes["{DRIVER}"].model == "gpu-2"'),
+            class_("all", "true"),
+        ],
+    )
+
+    found = list(shown.all(LATER))
+
+    assert [str(each.id).removeprefix(f"{DRIVER}/") for each in found] == [
+        "pool-1/gpu-1",
+        "pool-1/gpu-2",
+        "pool-1/gpu-10",
+        "pool-9/x",
+        "pool-10/x",
+    ]
+    assert [each.id.device for each in found if shown.in_class(each, "two")] == ["gpu-2"]
+    assert all(shown.in_class(each, "all") for each in found)
+    assert not shown.in_class(Sight(DeviceId("d", "p", "x"), None, ""), "all")
+
+
+def test_natural() -> None:
+    assert sorted(["a10", "a9b", "a9", "b", "10", "9", ""], key=natural) == [
+        "", "9", "10", "a9", "a9b", "a10", "b",
+    ]  # fmt: skip

@@ -1,0 +1,114 @@
+"""A snapshot: kinds as any type, views over them, and trials that leave it alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from devices import GPU, claim, class_, device, pod, rule, select, slice_
+from sully.client.transport import Key, Kind, UnreadableError
+from sully.domain.scheduling.objects import Pod as SchedulablePod
+from sully.testing.clock import NOON
+from sully.views.kinds import CLAIMS, CLASSES, PODS, RULES, SLICES, Pod
+from sully.views.snapshot import Gap, Objects, Snapshot, StoppedClock
+from sully.views.snapshotkinds import SCHEDULABLE_PODS
+
+WHOLE = rule("all", select())
+
+
+def snapshot(*more: Objects) -> Snapshot:
+    return Snapshot(
+        [
+            Objects(SLICES, [slice_("s", device("gpu-0"), device("gpu-1"))]),
+            Objects(CLASSES, [class_("c", "true")]),
+            Objects(RULES, [WHOLE]),
+            Objects(CLAIMS, [claim("claim", GPU)]),
+            Objects(PODS, [pod("pod", "claim")]),
+            *more,
+        ],
+        taken=NOON,
+    )
+
+
+def test_views_are_those_of_controllers() -> None:
+    found = snapshot()
+
+    on_gpu = found.inventory.device(GPU)
+    assert on_gpu is not None
+    assert [str(each.origin) for each in on_gpu.taints] == ["DeviceTaintRule/all"]
+    assert [each.metadata.name for each in found.usage.holders(claim("claim", GPU))] == ["pod"]
+    assert found.exposures.due(WHOLE) == {Key("default", "pod"): NOON}
+
+
+def test_a_kind_that_is_not_there_is_empty() -> None:
+    found = Snapshot([], taken=NOON, gaps=[Gap(RULES, "not served", "no such thing")])
+
+    assert not list(found.of(RULES).values())
+    assert found.gap(RULES) == Gap(RULES, "not served", "no such thing")
+    assert found.gap(PODS) is None
+    assert list(found.inventory.pools()) == []
+
+
+POD = {
+    "metadata": {"name": "p", "namespace": "n", "uid": "u", "ownerReferences": []},
+    "spec": {"nodeName": "node-1", "resourceClaims": [{"name": "c", "resourceClaimName": "d"}]},
+    "status": {"phase": "Running"},
+}
+UNTYPED: Kind[dict[str, Any]] = PODS.read_as(dict[str, Any])
+LOADED = {
+    "as it is asked for": Objects(PODS, [msgspec.convert(POD, Pod)]),
+    "as dicts": Objects(UNTYPED, [POD]),
+    "as a type that knows more": Objects(SCHEDULABLE_PODS, [msgspec.convert(POD, SchedulablePod)]),
+}
+
+
+@pytest.mark.parametrize("loaded", LOADED.values(), ids=LOADED)
+def test_a_kind_can_be_read_as_another_type(loaded: Objects) -> None:
+    found = Snapshot([loaded], taken=NOON).get(PODS, Key("n", "p"))
+
+    assert found == msgspec.convert(POD, Pod)
+
+
+def test_what_does_not_fit_its_type_is_named() -> None:
+    found = Snapshot([Objects(UNTYPED, [POD | {"spec": {"nodeName": 7}}])], taken=NOON)
+
+    with pytest.raises(UnreadableError, match=r"pods n/p .*spec\.nodeName"):
+        found.of(PODS)
+
+
+def test_a_trial_leaves_the_snapshot_alone() -> None:
+    before = snapshot()
+    other = rule("only", select(device="gpu-1"))
+
+    after = before.with_objects(RULES, other).without(RULES, Key("", "all"))
+
+    assert [each.metadata.name for each in before.of(RULES).values()] == ["all"]
+    assert [each.metadata.name for each in after.of(RULES).values()] == ["only"]
+    on_gpu = after.inventory.device(GPU)
+    assert on_gpu is not None
+    assert on_gpu.taints == ()
+    assert after.usage.pod(Key("default", "pod")) is not None
+
+
+def test_an_object_takes_the_place_of_that_of_its_name() -> None:
+    changed = rule("all", select(device="gpu-1"))
+
+    after = snapshot().with_objects(RULES, changed)
+
+    assert list(after.of(RULES).values()) == [changed]
+
+
+def test_a_gap_that_a_trial_fills_is_none() -> None:
+    empty = Snapshot([], taken=NOON, gaps=[Gap(RULES, "not served")])
+
+    assert empty.with_objects(RULES, WHOLE).gap(RULES) is None
+
+
+async def test_nobody_can_wait_for_a_stopped_clock() -> None:
+    clock = StoppedClock(NOON)
+
+    assert clock.now() == NOON
+    with pytest.raises(RuntimeError, match="cannot wait"):
+        await clock.sleep(1)

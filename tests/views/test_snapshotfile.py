@@ -1,0 +1,131 @@
+"""Snapshots in files: every form that kubectl prints, and what is no snapshot."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from devices import DRIVER, GPU
+from sully.client.transport import Key
+from sully.testing.clock import NOON
+from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
+from sully.views.snapshot import Objects, Snapshot
+from sully.views.snapshotfile import SnapshotError, read_snapshot, write_snapshot
+from sully.views.snapshotkinds import EVERYTHING
+
+Obj = dict[str, Any]
+
+SLICE: Obj = {
+    "apiVersion": "resource.k8s.io/v1",
+    "kind": "ResourceSlice",
+    "metadata": {"name": "s", "uid": "u", "creationTimestamp": "2026-01-01T00:00:00Z"},
+    "spec": {
+        "driver": DRIVER,
+        "nodeName": "node-1",
+        "pool": {"name": "pool-1", "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": "gpu-0"}],
+    },
+}
+POD: Obj = {"metadata": {"name": "p", "namespace": "n", "uid": "v"}, "spec": {"nodeName": "node-1"}}
+WHOLE_POD = {"apiVersion": "v1", "kind": "Pod", **POD}
+LIST: Obj = {"apiVersion": "v1", "kind": "List", "items": [SLICE, WHOLE_POD]}
+POD_LIST: Obj = {"apiVersion": "v1", "kind": "PodList", "items": [POD]}
+UNKNOWN: Obj = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x"}}
+
+
+def text(*documents: Any) -> bytes:
+    return yaml.safe_dump_all(documents).encode()
+
+
+FILES = {
+    "a list": text(LIST),
+    "documents": text(SLICE, WHOLE_POD),
+    "lists as documents": text(POD_LIST, {**LIST, "items": [SLICE]}),
+    "a list in a list": text({**LIST, "items": [SLICE, POD_LIST]}),
+    "json": json.dumps(LIST).encode(),
+    "json with spaces before it": b"\n  " + json.dumps(LIST, indent=2).encode(),
+    "what does not count beside it": text(LIST, UNKNOWN, None),
+    "several documents of json": json.dumps(SLICE).encode()
+    + b"\n---\n"
+    + json.dumps(WHOLE_POD).encode(),
+}
+
+
+@pytest.mark.parametrize("data", FILES.values(), ids=FILES)
+def test_forms(data: bytes) -> None:
+    found = read_snapshot(data, now=NOON)
+
+    assert found.taken == NOON
+    assert found.inventory.device(GPU) is not None
+    pod = found.get(PODS, Key("n", "p"))
+    assert pod is not None
+    assert pod.spec.node_name == "node-1"
+    gap = found.gap(RULES)
+    assert gap is not None
+    assert gap.why == "not in the file"
+
+
+def test_times_without_quotes_are_texts() -> None:
+    plain = text(LIST).replace(b"'2026-01-01T00:00:00Z'", b"2026-01-01T00:00:00Z")
+
+    (found,) = read_snapshot(plain, now=NOON).of(SLICES).values()
+
+    assert found.metadata.creation_timestamp is not None
+
+
+def test_an_older_version_is_converted() -> None:
+    old = {
+        "apiVersion": "resource.k8s.io/v1beta1",
+        "kind": "ResourceClaim",
+        "metadata": {"name": "c", "namespace": "n"},
+        "spec": {"devices": {"requests": [{"name": "r", "deviceClassName": "gpu"}]}},
+    }
+
+    found = read_snapshot(text(old), now=NOON).get(CLAIMS, Key("n", "c"))
+
+    assert found is not None
+    (request,) = found.spec.devices.requests
+    assert request.exactly is not None
+    assert request.exactly.device_class_name == "gpu"
+
+
+BAD = {
+    "nothing": (b"", "no object of a kind that counts"),
+    "only what does not count": (text(UNKNOWN), "no object of a kind that counts"),
+    "a text": (b"hello", "it has no kind"),
+    "no yaml": (b"{a: [}", "it is no YAML"),
+    "no name": (text({**SLICE, "metadata": {}}), "a ResourceSlice in it has no metadata.name"),
+    "a version from the future": (
+        text({**SLICE, "apiVersion": "resource.k8s.io/v9"}),
+        "ResourceSlice s is of version v9",
+    ),
+    "no time": (text({**LIST, "takenTime": "noon"}), "takenTime"),
+}
+
+
+@pytest.mark.parametrize(("data", "complaint"), BAD.values(), ids=BAD)
+def test_what_is_no_snapshot(data: bytes, complaint: str) -> None:
+    with pytest.raises(SnapshotError, match=complaint):
+        read_snapshot(data, now=NOON)
+
+
+@pytest.mark.parametrize("as_json", [True, False], ids=["json", "yaml"])
+def test_what_is_written_is_read_again(as_json: bool) -> None:
+    kinds = {each.kind: each for each in EVERYTHING}
+    managed = {"managedFields": [{"manager": "x"}]}
+    shown = {**SLICE, "metadata": SLICE["metadata"] | managed}
+    whole = Snapshot(
+        [Objects(kinds["ResourceSlice"], [shown]), Objects(kinds["Pod"], [POD])], taken=NOON
+    )
+
+    data = write_snapshot(whole, as_json=as_json)
+
+    again = read_snapshot(data, now=NOON.replace(year=1999))
+    assert b"managedFields" not in data
+    assert again.taken == NOON
+    assert again.of(SLICES).keys() == {Key("", "s")}
+    assert again.of(PODS).keys() == {Key("n", "p")}
+    assert not again.of(PATCHES)

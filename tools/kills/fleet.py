@@ -1,0 +1,97 @@
+"""A fleet of nodes with devices, pods that want one each, and rules that send most of them away."""
+
+from typing import Any
+
+from sully.client.transport import Kind
+
+Obj = dict[str, Any]
+
+DRIVER = "gpu.example.com"
+CLASS = "gpu"
+ROOM = "work"
+PER_NODE = 8
+SPARED = 5
+"""Every so manieth node keeps its pods."""
+
+NODES: Kind[Obj] = Kind("", "v1", "nodes", "Node", dict, namespaced=False)
+NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
+PODS: Kind[Obj] = Kind("", "v1", "pods", "Pod", dict)
+CLAIMS: Kind[Obj] = Kind("resource.k8s.io", "v1", "resourceclaims", "ResourceClaim", dict)
+CLASSES: Kind[Obj] = Kind(
+    "resource.k8s.io", "v1", "deviceclasses", "DeviceClass", dict, namespaced=False
+)
+SLICES: Kind[Obj] = Kind(
+    "resource.k8s.io", "v1", "resourceslices", "ResourceSlice", dict, namespaced=False
+)
+TEMPLATES: Kind[Obj] = Kind(
+    "resource.k8s.io", "v1", "resourceclaimtemplates", "ResourceClaimTemplate", dict
+)
+TAINT_RULES: Kind[Obj] = Kind(
+    "resource.k8s.io", "v1", "devicetaintrules", "DeviceTaintRule", dict, namespaced=False
+)
+RECORDS: Kind[Obj] = Kind("sully.dev", "v1alpha1", "evictionrecords", "EvictionRecord", dict)
+LEASES: Kind[Obj] = Kind("coordination.k8s.io", "v1", "leases", "Lease", dict)
+
+
+def node_name(number: int) -> str:
+    """Name a node; its pool has the same name."""
+    return f"node-{number:04}"
+
+
+def spared(pool: str) -> bool:
+    """Say whether no rule taints a pool."""
+    return int(pool.rpartition("-")[2]) % SPARED == 0
+
+
+def node(number: int) -> Obj:
+    """Return a node that has room for anything."""
+    room = {"cpu": "64", "memory": "256Gi", "pods": "110"}
+    return {
+        "metadata": {"name": node_name(number)},
+        "status": {"allocatable": room, "capacity": room},
+    }
+
+
+def slice_of(number: int) -> Obj:
+    """Return the devices of a node."""
+    name = node_name(number)
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"gpu-{each}"} for each in range(PER_NODE)]
+    spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": devices}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def device_class() -> Obj:
+    """Return the class of all devices."""
+    expression = f'device.driver == "{DRIVER}"'
+    selectors = [{"cel": {"expression": expression}}]
+    return {"metadata": {"name": CLASS}, "spec": {"selectors": selectors}}
+
+
+def template() -> Obj:
+    """Return what every pod claims: one device."""
+    request = {"name": "gpu", "exactly": {"deviceClassName": CLASS}}
+    return {
+        "metadata": {"namespace": ROOM, "name": "one"},
+        "spec": {"spec": {"devices": {"requests": [request]}}},
+    }
+
+
+def pod(number: int) -> Obj:
+    """Return a pod that wants a device."""
+    container = {"name": "c", "image": "i:1", "resources": {"claims": [{"name": "gpu"}]}}
+    claim = {"name": "gpu", "resourceClaimTemplateName": "one"}
+    return {
+        "metadata": {"namespace": ROOM, "name": f"pod-{number:05}"},
+        "spec": {"containers": [container], "resourceClaims": [claim]},
+    }
+
+
+def rule(pool: str) -> Obj:
+    """Return the rule that sends the pods of a pool away; it is called as the pool is."""
+    taint = {"key": "example.com/broken", "value": "yes", "effect": "NoExecute"}
+    selector = {"driver": DRIVER, "pool": pool}
+    return {
+        "metadata": {"name": pool},
+        "spec": {"deviceSelector": selector, "taint": taint},
+    }
