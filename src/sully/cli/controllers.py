@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from sully.cli.durations import seconds
 from sully.cli.evictionflags import add_eviction_flags, eviction_settings
 from sully.cli.historyflags import add_history_flags, history_kept
+from sully.cli.logflags import add_log_flags
 from sully.cli.placementflags import add_placement_flags, placement_settings
 from sully.machinery.gates import GateError, Gates, parse_gates
 
@@ -119,18 +120,7 @@ def _add_telling_flags(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="serve /metrics, /healthz and /readyz there, without TLS (default: nowhere)",
     )
-    parser.add_argument(
-        "--log-format",
-        default="console",
-        choices=("console", "json"),
-        help="logs for people or for programs (default: console)",
-    )
-    parser.add_argument(
-        "--log-level",
-        default="info",
-        choices=("debug", "info", "warning", "error"),
-        help="how much to log (default: info)",
-    )
+    add_log_flags(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ from sully.cli.hollowclusterflags import (
     check_hollow_clusters,
     hollow_clusters,
 )
+from sully.cli.logflags import add_log_flags
 from sully.cli.placementflags import add_placement_flags, placement_settings
 from sully.machinery.gates import GateError, Gates, parse_gates
 from sully.store.etcd.address import SCHEME
@@ -86,18 +87,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     hollow.add_flags(parser)
     add_hollow_cluster_flags(parser)
     _add_access_flags(parser)
-    parser.add_argument(
-        "--log-format",
-        default="console",
-        choices=("console", "json"),
-        help="logs for people or for programs (default: console)",
-    )
-    parser.add_argument(
-        "--log-level",
-        default="info",
-        choices=("debug", "info", "warning", "error"),
-        help="how much to log (default: info)",
-    )
+    add_log_flags(parser)
 
 
 def _add_controller_flags(parser: argparse.ArgumentParser) -> None:

@@ -39,6 +39,22 @@ class Source(Protocol[T_co]):
         ...
 
 
+class Once:
+    """Keys that are to be looked at once, at the start: a source like an informer."""
+
+    def __init__(self, keys: Iterable[Key]) -> None:
+        self._keys = tuple(keys)
+
+    def enqueue(
+        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
+    ) -> Callable[[], None]:
+        """Add all keys; there will be no more."""
+        for key in self._keys:
+            for wanted in to_keys(key):
+                add(wanted)
+        return lambda: None
+
+
 @dataclass(frozen=True, slots=True)
 class Watch(Generic[T]):
     """What wakes a controller, and which keys a changed object means."""

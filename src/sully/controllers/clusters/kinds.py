@@ -5,14 +5,13 @@ Leases stand in controllers/kinds.py, because hollow clusters read them too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.api.sully.policy_types import POLICY_KIND, ClusterTaintPolicy
 from sully.api.sully.types import GROUP, VERSION
 from sully.client.reflector import Selection
-from sully.client.transport import Key, Kind
+from sully.client.transport import Kind
 from sully.controllers.kinds import NAMESPACES
 from sully.domain.clusterrights import RBAC
 
@@ -35,19 +34,3 @@ OF_CLUSTERS = Selection(label_selector=CLUSTER_NAME_LABEL)
 POLICIES: Kind[ClusterTaintPolicy] = Kind(
     GROUP, VERSION, "clustertaintpolicies", POLICY_KIND, ClusterTaintPolicy, namespaced=False
 )
-
-
-class Once:
-    """Keys that are to be looked at once, at the start: a source like an informer."""
-
-    def __init__(self, keys: Iterable[Key]) -> None:
-        self._keys = tuple(keys)
-
-    def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add all keys; there will be no more."""
-        for key in self._keys:
-            for wanted in to_keys(key):
-                add(wanted)
-        return lambda: None

@@ -13,10 +13,10 @@ from sully.client.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.clusters.kinds import COUNTING, Once
+from sully.controllers.clusters.kinds import COUNTING
 from sully.controllers.clusters.members import Members
 from sully.controllers.conditions import say
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, Once, Result, Watch
 from sully.domain.clusterhub import BOUND, BUILT_IN_SETS, UNBOUND, is_astray, set_finding
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock

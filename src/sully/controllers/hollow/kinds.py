@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import msgspec
 
 from sully.client.reflector import Selection
-from sully.client.transport import Key, Kind
+from sully.client.transport import Kind
 from sully.controllers.kinds import Metadata
 from sully.domain.hollow.fleet import HOLLOW
 from sully.domain.hollow.pods import Pod
@@ -42,19 +41,3 @@ BOUND = Selection(field_selector="spec.nodeName!=")
 LEASES: Kind[dict[str, Any]] = Kind("coordination.k8s.io", "v1", "leases", "Lease", dict)
 WHOLE_SLICES: Kind[dict[str, Any]] = kinds.SLICES.read_as(dict)
 CLASSES: Kind[dict[str, Any]] = kinds.CLASSES.read_as(dict)
-
-
-class Given:
-    """Keys that are to be looked at once, at the start: a source like an informer."""
-
-    def __init__(self, keys: Iterable[Key]) -> None:
-        self._keys = tuple(keys)
-
-    def enqueue(
-        self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
-    ) -> Callable[[], None]:
-        """Add all keys; there will be no more."""
-        for key in self._keys:
-            for wanted in to_keys(key):
-                add(wanted)
-        return lambda: None

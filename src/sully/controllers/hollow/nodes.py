@@ -14,14 +14,13 @@ from sully.api.resource.types import ResourceSlice
 from sully.client.informer import Informer, own_key
 from sully.client.options import DeleteOptions, WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.framework import DONE, Once, Result, Watch
 from sully.controllers.hollow.kinds import (
     AGENT,
     CLASSES,
     LEASES,
     NODES,
     WHOLE_SLICES,
-    Given,
     Node,
 )
 from sully.controllers.hollow.leases import interval
@@ -75,7 +74,7 @@ class HollowNodes:
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for the class and each machine of the fleet once, and for nodes beyond it."""
         wanted = (Key("", name_of(number)) for number in range(self._fleet.nodes))
-        yield Watch(Given((Key("", DRIVER), *wanted)), lambda key: (key,))
+        yield Watch(Once((Key("", DRIVER), *wanted)), lambda key: (key,))
         yield Watch(self._nodes, own_key)
 
     async def reconcile(self, key: Key) -> Result:
