@@ -51,7 +51,7 @@ def configure(
     """Set up logging for the process, also for libraries that use the standard library's."""
     import structlog
 
-    out = stream or sys.stderr
+    out = stream or cast("TextIO", _StandardError())
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=_processors(form, colors=out.isatty()),
@@ -60,6 +60,19 @@ def configure(
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(handlers=[_Forward()], level=max(number, logging.WARNING), force=True)
+
+
+class _StandardError:
+    """Whatever is the standard error when a line is written; it may be another one by then."""
+
+    def write(self, text: str) -> int:
+        return sys.stderr.write(text)
+
+    def flush(self) -> None:
+        sys.stderr.flush()
+
+    def isatty(self) -> bool:
+        return sys.stderr.isatty()
 
 
 def _processors(form: Format, *, colors: bool) -> list[Processor]:
