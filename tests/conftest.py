@@ -5,15 +5,29 @@ plane's controllers work there too: a test of kinds they care for takes `calm`, 
 another store, clock or identity makes its own server (serving.py).
 """
 
-from collections.abc import AsyncIterator
+import logging
+from collections.abc import AsyncIterator, Iterator
 
+import pytest
 import pytest_asyncio
+import structlog
 
 from serving import Asgi, Http, Obj, connected, fresh, local
 from sully.app import ControlPlane
 from sully.testing.cluster import in_process
 
 pytest_plugins = ["house_plugin"]
+
+
+@pytest.fixture(autouse=True)
+def logging_as_before() -> Iterator[None]:
+    """Undo what a command that ran in this process did to logs: it is kept in globals."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield
+    if structlog.is_configured():
+        structlog.reset_defaults()
+        root.handlers[:], root.level = handlers, level
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

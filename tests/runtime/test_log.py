@@ -2,23 +2,10 @@ from __future__ import annotations
 
 import io
 import logging
-from collections.abc import Iterator
 
 import msgspec
-import pytest
-import structlog
 
 from sully.runtime.log import configure, get_logger
-
-
-@pytest.fixture(autouse=True)
-def restore() -> Iterator[None]:
-    """Leave the process as it was: both libraries keep their set-up in globals."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    structlog.reset_defaults()
-    root.handlers[:], root.level = handlers, level
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:

@@ -27,22 +27,22 @@ def get_logger(room: str, **fields: object) -> FilteringBoundLogger:
 class _Lazy:
     """Stands for a logger until the first line, because structlog takes long to import."""
 
-    __slots__ = ("_bound", "_fields")
+    __slots__ = ("_bound", "_fields", "_setup")
 
     def __init__(self, room: str, fields: dict[str, object]) -> None:
         self._fields = {"room": room, **fields}
         self._bound: FilteringBoundLogger | None = None
+        self._setup: object = None
 
     def __getattr__(self, name: str) -> Any:
         import structlog
 
-        if self._bound is not None:
-            return getattr(self._bound, name)
-        bound = structlog.get_logger().bind(**self._fields)
-        if structlog.is_configured():
-            # Earlier it would stay with the defaults for ever.
-            self._bound = bound
-        return getattr(bound, name)
+        setup = structlog.get_config()["processors"]
+        if self._bound is None or self._setup is not setup:
+            # What was bound before a change of the set-up would keep to the old one for ever.
+            self._bound = structlog.get_logger().bind(**self._fields)
+            self._setup = setup
+        return getattr(self._bound, name)
 
 
 def configure(
