@@ -4,9 +4,13 @@ A line that begins with `$ ` is a command; the lines below it are what it prints
 may stand for several with `...`, and `...` inside a line stands for anything. Spaces count as one.
 """
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 ANYTHING = "..."
@@ -53,3 +57,27 @@ def _line_pattern(line: str) -> str:
     if parts == ["", ""]:
         return ".*"
     return "[^\n]*".join(re.escape(part) for part in parts)
+
+
+def run_all(page: str, *, where: Path, kubeconfig: Path, kubectl: Path, scratch: Path) -> int:
+    """Run every command of a page and hold it to what the page shows; return how many there are."""
+    programs = scratch / "bin"
+    programs.mkdir()
+    (programs / "kubectl").symlink_to(kubectl)
+    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    environment = os.environ | {"KUBECONFIG": str(kubeconfig), "PATH": path}
+    ran = 0
+    for command in commands(page):
+        done = subprocess.run(
+            ["bash", "-c", command.text],
+            cwd=where,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        ran += 1
+        assert done.returncode == 0, f"$ {command.text}\n{done.stdout}{done.stderr}"
+        assert matches(command.output, done.stdout), f"$ {command.text}\n{done.stdout}"
+    return ran

@@ -4,15 +4,12 @@ A guide is a page in docs/guides; its commands run one after the other against a
 its own, in a copy of the examples.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from docs.console import commands, matches
+from docs.console import run_all
 from house.project import ROOT
 from sully.testing.cluster import process
 
@@ -31,25 +28,9 @@ GUIDES = {
 @pytest.mark.e2e
 @pytest.mark.parametrize("guide", GUIDES)
 def test_the_commands_of_a_guide_run(guide: str, any_kubectl: Path, tmp_path: Path) -> None:
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    (programs / "kubectl").symlink_to(any_kubectl)
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    path = f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}"
-    ran = 0
+    page = (ROOT / f"docs/guides/{guide}.md").read_text()
     with process(*QUICK, *GUIDES[guide]) as plane:
-        environment = os.environ | {"KUBECONFIG": str(plane.kubeconfig), "PATH": path}
-        for command in commands((ROOT / f"docs/guides/{guide}.md").read_text()):
-            done = subprocess.run(
-                ["bash", "-c", command.text],
-                cwd=tmp_path,
-                env=environment,
-                capture_output=True,
-                text=True,
-                timeout=60,
-                check=False,
-            )
-            ran += 1
-            assert done.returncode == 0, f"$ {command.text}\n{done.stdout}{done.stderr}"
-            assert matches(command.output, done.stdout), f"$ {command.text}\n{done.stdout}"
+        where = {"where": tmp_path, "scratch": tmp_path}
+        ran = run_all(page, kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **where)
     assert ran >= 3

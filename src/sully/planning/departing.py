@@ -26,7 +26,7 @@ from sully.planning.world import World
 class _NothingBefore:
     """A pacer's memory that is empty: a plan begins with full buckets."""
 
-    def times(self, source: Source | None = None) -> Iterable[datetime]:  # noqa: ARG002 - Past asks
+    def times(self, source: Source | None = None) -> Iterable[datetime]:  # noqa: ARG002 - the pacer asks any past so
         return ()
 
 

@@ -7,17 +7,21 @@ through as well, and left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import ManagedCluster
 from sully.client.transport import Key
 from sully.domain.placement.behaviour import Behaviour, improved
-from sully.domain.placement.changes import AT_ONCE, Change, DropCluster, PutPlacement
+from sully.domain.placement.changes import (
+    Change,
+    DropCluster,
+    DropPlacement,
+    PutCluster,
+    PutPlacement,
+)
 from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.domain.planning.report import ClusterMove, PlacementTold, Plan
@@ -29,32 +33,6 @@ from sully.views.snapshot import Snapshot, StoppedClock
 HORIZON = timedelta(days=7)
 """What happens later is not looked at: some score always runs out."""
 _SATISFIED = "PlacementSatisfied"
-
-
-@dataclass(frozen=True, slots=True)
-class PutCluster:
-    """Add a cluster, or give one another form."""
-
-    cluster: ManagedCluster
-    after: timedelta = AT_ONCE
-
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
-        """Take the cluster."""
-        _ = now
-        return fleet.put_cluster(self.cluster)
-
-
-@dataclass(frozen=True, slots=True)
-class DropPlacement:
-    """Take a placement away."""
-
-    key: Key
-    after: timedelta = AT_ONCE
-
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
-        """Remove the placement."""
-        _ = now
-        return fleet.remove_placement(self.key)
 
 
 def is_about_fleet(change: Put | Remove) -> bool:

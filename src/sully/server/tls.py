@@ -115,7 +115,7 @@ class Authority:
             x509.AuthorityKeyIdentifier.from_issuer_public_key(self._certificate.public_key()),  # type: ignore[arg-type]  # our own key is elliptic
             critical=False,
         )
-        signed = builder.sign(self._key, hashes.SHA256())  # type: ignore[arg-type]  # as above
+        signed = builder.sign(self._key, hashes.SHA256())  # type: ignore[arg-type]  # our own key is elliptic
         return Pair(signed.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
 
 

@@ -36,7 +36,7 @@ class ReadSide(Store):
         """Return nothing: what is in memory can always be read."""
         return ""
 
-    async def agree(self, name: str, value: bytes) -> bytes:  # noqa: ARG002 - others need it
+    async def agree(self, name: str, value: bytes) -> bytes:  # noqa: ARG002 - stores on a disk take it
         """Return the value: one process agrees with itself."""
         return value
 

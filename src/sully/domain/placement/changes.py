@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from sully.api.cluster.placement_types import Placement
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.domain.clusterhealth import health_taints
+from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet, Touched
 from sully.machinery.labels import Selector
 
@@ -122,6 +123,32 @@ class PutPlacement:
         """Take the placement."""
         _ = now
         return fleet.put_placement(self.placement)
+
+
+@dataclass(frozen=True, slots=True)
+class PutCluster:
+    """Add a cluster, or give one another form."""
+
+    cluster: ManagedCluster
+    after: timedelta = AT_ONCE
+
+    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+        """Take the cluster."""
+        _ = now
+        return fleet.put_cluster(self.cluster)
+
+
+@dataclass(frozen=True, slots=True)
+class DropPlacement:
+    """Take a placement away."""
+
+    key: PlacementKey
+    after: timedelta = AT_ONCE
+
+    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+        """Remove the placement."""
+        _ = now
+        return fleet.remove_placement(self.key)
 
 
 class NoSuchClusterError(LookupError):

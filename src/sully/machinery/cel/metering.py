@@ -81,7 +81,7 @@ class _MeteredPlanner(Planner):
             case _:
                 return 0
 
-    def _path(self, node: Node) -> tuple[str, ...] | None:  # noqa: ARG002 - no short cuts here
+    def _path(self, node: Node) -> tuple[str, ...] | None:  # noqa: ARG002 - the planner gives it; what is metered takes no short cut
         return None
 
     def _function(self, node: Call) -> Plan:

@@ -40,7 +40,7 @@ def _making() -> Iterator[Row]:
 
 
 def _arithmetic() -> Iterator[Row]:
-    later: Implementation = lambda a, b: checked_timestamp(a.nanos + b.nanos)  # noqa: E731 - used twice below
+    later: Implementation = lambda a, b: checked_timestamp(a.nanos + b.nanos)  # noqa: E731 - a name for one expression, used twice below
     yield "add_timestamp_duration", "_+_(timestamp, duration) -> timestamp", later
     yield "add_duration_timestamp", "_+_(duration, timestamp) -> timestamp", later
     yield (
