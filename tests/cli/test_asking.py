@@ -8,8 +8,8 @@ import pytest
 
 from devices import meta, rule, select
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
-from sully.cli.asking import number_to_type
-from sully.cli.progress import State, state_of
+from sully.cli.acting.asking import number_to_type
+from sully.cli.acting.progress import State, state_of
 from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
 from sully.machinery.meta import Condition
 from sully.testing.clock import NOON

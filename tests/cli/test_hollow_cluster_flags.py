@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from sully.cli.hollowclusterflags import (
+from sully.cli.running.hollowclusterflags import (
     add_hollow_cluster_flags,
     check_hollow_clusters,
     hollow_clusters,

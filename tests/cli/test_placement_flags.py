@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from sully.cli.placementflags import add_placement_flags, placement_settings
+from sully.cli.running.placementflags import add_placement_flags, placement_settings
 from sully.controllers.placement.settings import PlacementSettings, behaviour
 from sully.domain.placement.behaviour import REFERENCE, improved
 

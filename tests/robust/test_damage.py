@@ -107,7 +107,7 @@ def reachable() -> Iterator[Path]:
 
 UNPRIVILEGED = """
 import os, sys
-import uvloop, sully.app, sully.cli.up  # while they may still be read
+import uvloop, sully.app, sully.cli.running.up  # while they may still be read
 if os.geteuid() == 0:
     os.setgid(65534)
     os.setuid(65534)

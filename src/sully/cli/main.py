@@ -11,23 +11,35 @@ from sully import __version__
 
 # name → (module, one line for the overview)
 COMMANDS = {
-    "backup": ("sully.cli.backup", "save everything into one file, also while it runs"),
-    "capabilities": ("sully.cli.capabilities", "show what a server offers, and what runs there"),
+    "backup": ("sully.cli.keeping.backup", "save everything into one file, also while it runs"),
+    "capabilities": (
+        "sully.cli.running.capabilities",
+        "show what a server offers, and what runs there",
+    ),
     "completion": ("sully.cli.completion", "print what lets a shell complete commands and flags"),
-    "controllers": ("sully.cli.controllers", "run controllers beside an API server"),
-    "devices": ("sully.cli.devices", "show devices, their taints and their users"),
-    "evictions": ("sully.cli.evictions", "follow, pause and resume evictions by taint rules"),
-    "explain": ("sully.cli.explain", "say why something is as it is, and what would help"),
-    "history": ("sully.cli.history", "tell what was tainted, by whom, and what left"),
-    "install": ("sully.cli.install", "bring kinds, rights and controllers to a Kubernetes cluster"),
-    "kubeconfig": ("sully.cli.kubeconfig", "let a user in: issue a client certificate"),
-    "migrate": ("sully.cli.migrate", "copy everything from one kind of store into another"),
-    "plan": ("sully.cli.plan", "show what a change would do, before it happens"),
-    "restore": ("sully.cli.restore", "bring a data directory back from a backup"),
-    "snapshot": ("sully.cli.snapshot", "save what other commands need into a file"),
-    "taint": ("sully.cli.taint", "mark devices or clusters, after showing what that would do"),
-    "untaint": ("sully.cli.untaint", "take taints off devices or clusters"),
-    "up": ("sully.cli.up", "run a control plane in this process"),
+    "controllers": ("sully.cli.running.controllers", "run controllers beside an API server"),
+    "devices": ("sully.cli.seeing.devices", "show devices, their taints and their users"),
+    "evictions": (
+        "sully.cli.seeing.evictions",
+        "follow, pause and resume evictions by taint rules",
+    ),
+    "explain": ("sully.cli.seeing.explain", "say why something is as it is, and what would help"),
+    "history": ("sully.cli.seeing.history", "tell what was tainted, by whom, and what left"),
+    "install": (
+        "sully.cli.running.install",
+        "bring kinds, rights and controllers to a Kubernetes cluster",
+    ),
+    "kubeconfig": ("sully.cli.running.kubeconfig", "let a user in: issue a client certificate"),
+    "migrate": ("sully.cli.keeping.migrate", "copy everything from one kind of store into another"),
+    "plan": ("sully.cli.acting.plan", "show what a change would do, before it happens"),
+    "restore": ("sully.cli.keeping.restore", "bring a data directory back from a backup"),
+    "snapshot": ("sully.cli.seeing.snapshot", "save what other commands need into a file"),
+    "taint": (
+        "sully.cli.acting.taint",
+        "mark devices or clusters, after showing what that would do",
+    ),
+    "untaint": ("sully.cli.acting.untaint", "take taints off devices or clusters"),
+    "up": ("sully.cli.running.up", "run a control plane in this process"),
     "version": ("sully.cli.version", "show the versions of this program and of a server"),
 }
 _EPILOG = """\

@@ -2,7 +2,7 @@
 
 import argparse
 
-from sully.cli.durations import seconds
+from sully.cli.client.durations import seconds
 
 RATE = 10
 """Evictions per second, unless somebody says otherwise."""

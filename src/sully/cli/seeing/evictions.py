@@ -66,7 +66,7 @@ async def _show(session: Session) -> int:
     from sully.cli.client.documents import show_document
     from sully.cli.client.flags import TABLES
     from sully.cli.client.tables import Table
-    from sully.cli.evictionrows import columns, document, row
+    from sully.cli.seeing.evictionrows import columns, document, row
     from sully.views.kinds import RULES
 
     found = await take(session, kinds_for(session), needed=(RULES,))
@@ -110,7 +110,7 @@ def progress_in(
 
 
 async def _watch(session: Session) -> int:
-    from sully.cli.evictionwatch import watch
+    from sully.cli.seeing.evictionwatch import watch
 
     return await watch(session)
 

@@ -10,17 +10,17 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli import hollow
-from sully.cli.etcdflags import add_etcd_flags, check_etcd, etcd_tls
-from sully.cli.evictionflags import add_eviction_flags, eviction_settings
-from sully.cli.historyflags import add_history_flags, history_kept
-from sully.cli.hollowclusterflags import (
+from sully.cli.keeping.etcdflags import add_etcd_flags, check_etcd, etcd_tls
+from sully.cli.running import hollow
+from sully.cli.running.evictionflags import add_eviction_flags, eviction_settings
+from sully.cli.running.historyflags import add_history_flags, history_kept
+from sully.cli.running.hollowclusterflags import (
     add_hollow_cluster_flags,
     check_hollow_clusters,
     hollow_clusters,
 )
-from sully.cli.logflags import add_log_flags
-from sully.cli.placementflags import add_placement_flags, placement_settings
+from sully.cli.running.logflags import add_log_flags
+from sully.cli.running.placementflags import add_placement_flags, placement_settings
 from sully.machinery.gates import GateError, Gates, parse_gates
 from sully.store.etcd.address import SCHEME
 

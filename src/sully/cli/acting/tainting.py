@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.acting.taintflags import RATE
 from sully.cli.client.calling import CommandError, Session, take
-from sully.cli.taintflags import RATE
 
 if TYPE_CHECKING:
     from sully.api.cluster.types import ManagedCluster, Taint
@@ -87,7 +87,7 @@ def _checked(found: Words) -> Words:
 
 async def proposals(session: Session, words: Sequence[str]) -> "tuple[Snapshot, list[Change]]":
     """Return the changes that a taint stands for, and what they would happen to."""
-    from sully.cli.proposals import proposed
+    from sully.cli.acting.proposals import proposed
 
     found = read_words(words)
     if found.what == CLUSTER:
@@ -95,7 +95,7 @@ async def proposals(session: Session, words: Sequence[str]) -> "tuple[Snapshot, 
         return snapshot, cluster_changes(session, snapshot, found)
     snapshot = await take_devices(session)
     if found.removes:
-        from sully.cli.lifting import removals
+        from sully.cli.acting.lifting import removals
 
         return snapshot, removals(snapshot, found)
     bodies = rule_bodies(session, snapshot, found)

@@ -177,7 +177,7 @@ def _show(session: Session, found: "Explanation") -> None:
     if session.options.output != "table":
         show_document(found.as_json(), session.options.output)
         return
-    from sully.cli.explaintext import lines
+    from sully.cli.seeing.explaintext import lines
 
     sys.stdout.writelines(f"{line}\n" for line in lines(found))
     sys.stdout.flush()

@@ -14,8 +14,8 @@ from sully.cli.client.documents import show_line
 from sully.cli.client.flags import TABLES
 from sully.cli.client.following import Caches, News, following
 from sully.cli.client.tables import Table
-from sully.cli.devicerows import columns, document, row
-from sully.cli.devices import Choice
+from sully.cli.seeing.devicerows import columns, document, row
+from sully.cli.seeing.devices import Choice
 from sully.domain.pools import DeviceId, PoolId
 from sully.views.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, Pod

@@ -6,7 +6,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli.etcdflags import add_etcd_flags, check_etcd, etcd_tls
+from sully.cli.keeping.etcdflags import add_etcd_flags, check_etcd, etcd_tls
 from sully.store.etcd.address import SCHEME, Tls, parse_address
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from sully.cli.client.documents import show_line
 from sully.cli.client.flags import TABLES
 from sully.cli.client.following import Caches, News, following
 from sully.cli.client.tables import Table
-from sully.cli.evictionrows import columns, document, row
-from sully.cli.evictions import kinds_for, progress_in
+from sully.cli.seeing.evictionrows import columns, document, row
+from sully.cli.seeing.evictions import kinds_for, progress_in
 from sully.client.transport import Kind
 from sully.views.evictions import Progress
 from sully.views.exposures import Exposures

@@ -2,8 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.acting.tainting import Words
 from sully.cli.client.calling import CommandError
-from sully.cli.tainting import Words
 
 if TYPE_CHECKING:
     from sully.planning.changes import Change

@@ -78,7 +78,7 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
     from sully.cli.client.documents import show_document
     from sully.cli.client.flags import TABLES
     from sully.cli.client.tables import Table
-    from sully.cli.devicerows import columns, document, row
+    from sully.cli.seeing.devicerows import columns, document, row
 
     output = session.options.output
     if output not in TABLES:
@@ -93,7 +93,7 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
 
 
 async def _watch(session: Session) -> int:
-    from sully.cli.devicewatch import watch
+    from sully.cli.seeing.devicewatch import watch
 
     return await watch(session)
 

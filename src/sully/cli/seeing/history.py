@@ -6,8 +6,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.durations import seconds
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
-from sully.cli.durations import seconds
 
 if TYPE_CHECKING:
     from sully.cli.client.patterns import Pattern
@@ -60,7 +60,7 @@ async def _show(session: Session) -> int:
     from sully.cli.client.documents import show_document
     from sully.cli.client.flags import TABLES
     from sully.cli.client.tables import Table
-    from sully.cli.historyrows import columns, document, row
+    from sully.cli.seeing.historyrows import columns, document, row
 
     matches = _subject(session)
     found = [each for each in await _happenings(session) if matches(each)]

@@ -4,11 +4,9 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import add_client_flags
-from sully.cli.plan import NO_PLACE, make_plan, show
-from sully.cli.taintflags import add_taint_flags
-from sully.cli.tainting import (
+from sully.cli.acting.plan import NO_PLACE, make_plan, show
+from sully.cli.acting.taintflags import add_taint_flags
+from sully.cli.acting.tainting import (
     CLUSTER,
     Words,
     cluster_changes,
@@ -18,6 +16,8 @@ from sully.cli.tainting import (
     take_devices,
     take_fleet,
 )
+from sully.cli.client.calling import CommandError, Session, call
+from sully.cli.client.flags import add_client_flags
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -81,7 +81,7 @@ async def act(session: Session, words: Words) -> int:
 
 async def _go_on(session: Session, plan: "Plan", *, ask: bool) -> int | None:
     """Show a plan and ask, where that is due; return the exit code if that was all."""
-    from sully.cli.asking import confirm
+    from sully.cli.acting.asking import confirm
 
     options = session.options
     if ask or options.dry_run:
@@ -98,8 +98,8 @@ async def _go_on(session: Session, plan: "Plan", *, ask: bool) -> int | None:
 
 
 async def _devices(session: Session, words: Words) -> int:
-    from sully.cli.progress import follow
-    from sully.cli.proposals import proposed
+    from sully.cli.acting.progress import follow
+    from sully.cli.acting.proposals import proposed
     from sully.domain.eviction import EVICTING_WITH_BUDGETS
     from sully.domain.planning.report import Fate
 
@@ -174,7 +174,7 @@ async def _write(session: Session, snapshot: Any, body: Obj) -> str:
 
 
 async def _lift(session: Session, words: Words) -> int:
-    from sully.cli.lifting import removals
+    from sully.cli.acting.lifting import removals
     from sully.views.kinds import RULES
 
     snapshot = await take_devices(session)

@@ -3,7 +3,7 @@
 import argparse
 from datetime import timedelta
 
-from sully.cli.durations import seconds
+from sully.cli.client.durations import seconds
 
 _LONGEST = timedelta(days=100 * 365)
 

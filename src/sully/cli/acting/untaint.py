@@ -2,10 +2,10 @@
 
 import argparse
 
+from sully.cli.acting.taint import act
+from sully.cli.acting.tainting import read_words
 from sully.cli.client.calling import Session, call
 from sully.cli.client.flags import add_client_flags
-from sully.cli.taint import act
-from sully.cli.tainting import read_words
 
 _EPILOG = """\
 examples:

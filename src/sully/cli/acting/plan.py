@@ -4,10 +4,10 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from sully.cli.acting.taintflags import add_taint_flags
 from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.durations import seconds
 from sully.cli.client.flags import TABLES, add_client_flags, add_snapshot_flag
-from sully.cli.durations import seconds
-from sully.cli.taintflags import add_taint_flags
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -92,13 +92,13 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(session: Session) -> int:
-    from sully.cli.proposals import proposed, read_bodies
+    from sully.cli.acting.proposals import proposed, read_bodies
 
     options = session.options
     if bool(options.filename) == bool(options.words):
         raise CommandError("say what to try: -f FILE, or a taint as 'sully taint' takes it", code=2)
     if options.words:
-        from sully.cli.tainting import proposals
+        from sully.cli.acting.tainting import proposals
 
         snapshot, changes = await proposals(session, options.words)
     else:
@@ -155,7 +155,7 @@ def settings_of(session: Session) -> "Settings":
 def show(plan: "Plan", output: str) -> None:
     """Print a plan in the form that was asked for."""
     if output in TABLES:
-        from sully.cli.plantext import show_plan
+        from sully.cli.acting.plantext import show_plan
 
         show_plan(plan, wide=output == "wide")
         return

@@ -8,11 +8,11 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sully.cli.durations import seconds
-from sully.cli.evictionflags import add_eviction_flags, eviction_settings
-from sully.cli.historyflags import add_history_flags, history_kept
-from sully.cli.logflags import add_log_flags
-from sully.cli.placementflags import add_placement_flags, placement_settings
+from sully.cli.client.durations import seconds
+from sully.cli.running.evictionflags import add_eviction_flags, eviction_settings
+from sully.cli.running.historyflags import add_history_flags, history_kept
+from sully.cli.running.logflags import add_log_flags
+from sully.cli.running.placementflags import add_placement_flags, placement_settings
 from sully.machinery.gates import GateError, Gates, parse_gates
 
 if TYPE_CHECKING:
@@ -222,7 +222,7 @@ async def _first_look(found: "Remote") -> None:
 
 
 def _show(offer: "Offer", evictor: "Evictor") -> None:
-    from sully.cli.capabilities import show
+    from sully.cli.running.capabilities import show
 
     # Our own server leaves everything to us: there is nothing to tell.
     if not offer.own:
