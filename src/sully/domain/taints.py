@@ -1,6 +1,6 @@
-"""Does a toleration cover a taint: the one question everything else here is built on.
+"""Taints of devices: which of them keep new pods off, which make running ones leave.
 
-The scheduler asks it through `untolerated`, eviction through `tolerates_eviction`. Who put a taint
+The scheduler asks through `untolerated`, eviction through `tolerates_eviction`. Who put a taint
 on a device travels with it as `Origin`; rules.py and patches.py lay taints over what drivers
 publish.
 """
@@ -13,6 +13,7 @@ from typing import Literal
 
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
+from sully.domain.covering import difference
 
 NONE = "None"
 NO_SCHEDULE = "NoSchedule"
@@ -52,21 +53,8 @@ class SourcedTaint:
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Say whether one toleration covers one taint.
-
-    An empty key or effect on the toleration matches every key or effect.
-    """
-    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    match toleration.operator:
-        case "Exists":
-            return True
-        case "Equal" | "":
-            # Objects stored before defaulting may lack the operator.
-            return toleration.value == taint.value
-        case _:
-            # An operator from a newer API: tolerating too little is the safe error.
-            return False
+    """Say whether one toleration covers one taint."""
+    return difference(toleration, taint) is None
 
 
 def tolerates_eviction(

@@ -4,6 +4,7 @@ Claims and templates are in claim_strategy.py. Everything here changes `obj` in 
 `old` alone; the checks themselves are in validation_*.py.
 """
 
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -75,7 +76,24 @@ def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iter
 
 
 @dataclass(frozen=True, slots=True)
-class SliceStrategy(Strategy):
+class _Comparing(Strategy):
+    """Checks a new object and a changed one by the same rules; the old one excuses some."""
+
+    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
+        """Check a new object."""
+        return self.check(obj, None, ctx)
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
+        """Check a changed object."""
+        return self.check(obj, old, ctx)
+
+    @abstractmethod
+    def check(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+        """Yield what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class SliceStrategy(_Comparing):
     """Slices belong to drivers: only their generation is ours."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -92,15 +110,8 @@ class SliceStrategy(Strategy):
         next_generation(obj, old)
         drop_disabled(SLICE_FEATURES, obj, old, ctx.gates)
 
-    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new slice."""
-        return self._checked(obj, None, ctx)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
-        """Check a changed slice."""
-        return self._checked(obj, old, ctx)
-
-    def _checked(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+    def check(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+        """Check the spec against what it was."""
         spec = msgspec.convert(obj["spec"], ResourceSliceSpec)
         before = msgspec.convert(old["spec"], ResourceSliceSpec) if old is not None else None
         errors = validate_slice_spec(spec, before, SPEC, options(ctx))
@@ -152,7 +163,7 @@ class ClassStrategy(Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleStrategy(Strategy):
+class RuleStrategy(_Comparing):
     """Rules: a changed effect starts the clock of tolerations anew."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
@@ -179,15 +190,8 @@ class RuleStrategy(Strategy):
             taint["timeAdded"] = format_time(ctx.now)
         next_generation(obj, old)
 
-    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new rule."""
-        return self._checked(obj, None, ctx)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
-        """Check a changed rule."""
-        return self._checked(obj, old, ctx)
-
-    def _checked(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+    def check(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+        """Check the spec against what it was."""
         spec = msgspec.convert(obj["spec"], DeviceTaintRuleSpec)
         before = msgspec.convert(old["spec"], DeviceTaintRuleSpec) if old is not None else None
         yield from validate_annotations(obj, old, options(ctx))
@@ -199,7 +203,7 @@ class RuleStrategy(Strategy):
 
 
 @dataclass(frozen=True, slots=True)
-class PatchStrategy(Strategy):
+class PatchStrategy(_Comparing):
     """Patches: like rules, but with a list of taints."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
@@ -223,15 +227,8 @@ class PatchStrategy(Strategy):
         _restamp(_patch_taints(obj), _patch_taints(old), format_time(ctx.now))
         next_generation(obj, old)
 
-    def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
-        """Check a new patch."""
-        return self._checked(obj, None, ctx)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
-        """Check a changed patch."""
-        return self._checked(obj, old, ctx)
-
-    def _checked(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+    def check(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Errors:
+        """Check the spec against what it was."""
         spec = msgspec.convert(obj["spec"], ResourceSlicePatchSpec)
         before = msgspec.convert(old["spec"], ResourceSlicePatchSpec) if old is not None else None
         yield from validate_annotations(obj, old, options(ctx))

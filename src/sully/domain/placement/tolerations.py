@@ -2,7 +2,7 @@
 
 `judge` answers for all taints of a cluster at once, and for both kinds of cluster: one that would
 be new to the placement and one that it already has, because `NoSelectIfNew` tells them apart.
-`explain` answers for people. Devices have rules of their own, in `domain/taints.py`.
+`explain` answers for people. What a toleration covers is in `domain/covering.py`.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from sully.api.cluster.types import (
     PREFER_NO_SELECT,
     Taint,
 )
+from sully.domain.covering import Difference, difference
 from sully.domain.placement.behaviour import Behaviour
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 _NANO = 10**9
 _WORD = 2**64
 
-Failure = Literal["expired", "value", "operator", "effect", "key"]
+Failure = Difference | Literal["expired"]
 
 
 def problem(tolerations: Iterable[Toleration]) -> str | None:
@@ -57,21 +58,6 @@ def effective(tolerations: Sequence[Toleration], behaviour: Behaviour) -> tuple[
 
 def _speaks_of(toleration: Toleration, key: str) -> bool:
     return toleration.key in ("", key) and toleration.effect in ("", NO_SELECT)
-
-
-def mismatch(toleration: Toleration, taint: Taint) -> Failure | None:
-    """Return in what a toleration differs from a taint, if it does."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return "effect"
-    if toleration.key and toleration.key != taint.key:
-        return "key"
-    match toleration.operator:
-        case "Exists":
-            return None
-        case "Equal" | "":
-            return None if toleration.value == taint.value else "value"
-        case _:
-            return "operator"
 
 
 def expiry(toleration: Toleration, taint: Taint, *, exact: bool = False) -> datetime | None:
@@ -161,7 +147,7 @@ def _tolerated(
 ) -> tuple[bool, datetime | None]:
     """Find the first toleration that covers a taint now; one that lasts longer may follow it."""
     for toleration in tolerations:
-        if mismatch(toleration, taint) is None:
+        if difference(toleration, taint) is None:
             end = expiry(toleration, taint, exact=exact)
             if end is None or now < end:
                 return True, end
@@ -191,7 +177,7 @@ def explain(
     """Say by what a taint is tolerated, or which toleration comes nearest and what it lacks."""
     nearest = TaintFinding(taint, tolerated=False)
     for toleration in tolerations:
-        failure = mismatch(toleration, taint)
+        failure = difference(toleration, taint)
         end = expiry(toleration, taint, exact=exact) if failure is None else None
         if failure is None and (end is None or now < end):
             return TaintFinding(taint, tolerated=True, toleration=toleration, until=end)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from sully.domain.allocation.nodes import Node as Place
 from sully.domain.allocation.nodes import selects_node
+from sully.domain.covering import difference
 from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, Room, may_be_backed, shortages
 
@@ -88,20 +89,7 @@ def chooses(pod: Pod, place: Place) -> bool:
 
 
 def _tolerated(taint: NodeTaint, tolerations: Iterable[Toleration]) -> bool:
-    return any(_tolerates(each, taint) for each in tolerations)
-
-
-def _tolerates(toleration: Toleration, taint: NodeTaint) -> bool:
-    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
-        return False
-    match toleration.operator:
-        case "Exists":
-            return True
-        case "Equal" | "":
-            return toleration.value == taint.value
-        case _:
-            # Comparing numbers is behind a gate that is off: tolerating too little is safe.
-            return False
+    return any(difference(each, taint) is None for each in tolerations)
 
 
 def not_evaluated(pod: Pod) -> str:

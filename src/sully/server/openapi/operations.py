@@ -5,6 +5,7 @@ v3.py and v2.py turn these values into documents.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from sully.machinery.schema import Field, ListOf, ObjectType, Scalar, TableError, Tables
 from sully.machinery.scheme import Scheme
@@ -44,6 +45,14 @@ class Operation:
     consumes: tuple[str, ...] = BODIES
     codes: tuple[int, ...] = (200,)
     streams: bool = False
+
+    def extensions(self) -> Iterator[tuple[str, Any]]:
+        """Yield what Kubernetes adds to OpenAPI: the verb, and the kind it is about."""
+        if self.action:
+            yield "x-kubernetes-action", self.action
+        if self.kind is not None:
+            named = dict(zip(("group", "version", "kind"), self.kind, strict=True))
+            yield "x-kubernetes-group-version-kind", named
 
 
 @dataclass(frozen=True, slots=True)

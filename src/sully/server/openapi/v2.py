@@ -120,15 +120,7 @@ class _Writer:
         if one.parameters or one.body is not None:
             written["parameters"] = [*self._body(one), *map(_parameter, one.parameters)]
         written["responses"] = self._responses(one)
-        if one.action:
-            written["x-kubernetes-action"] = one.action
-        if one.kind is not None:
-            group, version, kind = one.kind
-            written["x-kubernetes-group-version-kind"] = {
-                "group": group,
-                "kind": kind,
-                "version": version,
-            }
+        written.update(one.extensions())
         return written
 
     def _forms(self, one: Operation) -> list[str]:

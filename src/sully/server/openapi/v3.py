@@ -105,15 +105,7 @@ class _Writer:
         if one.body is not None:
             written["requestBody"] = self._body(one, one.body)
         written["responses"] = self._responses(one)
-        if one.action:
-            written["x-kubernetes-action"] = one.action
-        if one.kind is not None:
-            group, version, kind = one.kind
-            written["x-kubernetes-group-version-kind"] = {
-                "group": group,
-                "version": version,
-                "kind": kind,
-            }
+        written.update(one.extensions())
         return written
 
     def _body(self, one: Operation, kind: ObjectType) -> Obj:
