@@ -76,6 +76,14 @@ CASES = {
         "the server could not find the requested resource",
         {},
     ),
+    "no logs where no containers run": Case(
+        "GET",
+        "/api/v1/namespaces/default/pods/x/log",
+        404,
+        "NotFound",
+        "pods/log is not served: no containers run here, so there is nothing to reach",
+        {},
+    ),
     "no such version": Case(
         "GET",
         "/apis/resource.k8s.io/v9/devicetaintrules",

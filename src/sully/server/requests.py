@@ -10,11 +10,17 @@ from urllib.parse import unquote
 
 import msgspec
 
-from sully.machinery.errors import BadRequest, route_not_found
+from sully.machinery.errors import BadRequest, NotFound, route_not_found
 from sully.machinery.gotext import quote
 from sully.machinery.names import path_segment_problems
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
+
+_OF_CONTAINERS = {
+    "pods": ("attach", "exec", "log", "portforward", "proxy"),
+    "nodes": ("proxy",),
+}
+"""Ways to a process in a container, for which kubectl asks by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +134,17 @@ def _target(
         raise route_not_found()
     subresource = rest[2] if len(rest) > 2 else ""
     if subresource and not has_subresource(resource, subresource):
-        raise route_not_found()
+        raise _not_served(resource, subresource)
     return Target(resource, place[1], namespace, name, subresource, watch)
+
+
+def _not_served(resource: ResourceType, subresource: str) -> NotFound:
+    if subresource not in _OF_CONTAINERS.get(resource.plural, ()):
+        return route_not_found()
+    what = f"{resource.plural}/{subresource}"
+    return NotFound(
+        f"{what} is not served: no containers run here, so there is nothing to reach", details={}
+    )
 
 
 def has_subresource(resource: ResourceType, name: str) -> bool:
