@@ -3,76 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sully.api import build_scheme
-from sully.client.direct import DirectTransport
-from sully.client.transport import Key, Kind
+from allocating import CLAIMS, Plane
+from sully.client.transport import Key
 from sully.domain.allocation.exclusion import IN_USE
-from sully.machinery.errors import Conflict, Invalid
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
+from sully.machinery.errors import Conflict, Invalid, ServiceUnavailable
+from sully.server.device_guard import PULL_SECONDS, TURNS
+from sully.store.base import Page
+from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
-from sully.views import kinds
 
-Obj = dict[str, Any]
-NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
-CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
-SCHEME = build_scheme()
-SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
 SHARE = "6ba7b810-9dad-11d1-80b4-00c04fd430c8"
-
-
-class Plane:
-    """A server on a store that outlives it."""
-
-    def __init__(self, store: MemoryStore, *, strict: bool = False) -> None:
-        chance = random.Random(1)
-        self.api = Api(
-            scheme=SCHEME,
-            store=store,
-            chance=Chance(FakeClock(), Ids(chance), chance),
-            strict_compat=strict,
-        )
-        self.access = DirectTransport(InProcess(self.api, User("x", ("system:masters",))))
-
-    async def prepare(self, *claims: str) -> None:
-        label = {"resource.kubernetes.io/admin-access": "true"}
-        await self.access.create(NAMESPACES, {"metadata": {"name": "a", "labels": label}})
-        for name in claims:
-            metadata = {"name": name, "namespace": "a"}
-            await self.access.create(CLAIMS, {"metadata": metadata, "spec": SPEC})
-
-    async def allocate(self, claim: str, *devices: str, **more: Any) -> None:
-        results = [
-            {"request": "r", "driver": "d.example.com", "pool": "p", "device": each, **more}
-            for each in devices
-        ]
-        status = {"allocation": {"devices": {"results": results}}}
-        await self.access.patch(CLAIMS, Key("a", claim), {"status": status}, subresource="status")
-
-    async def release(self, claim: str) -> None:
-        status = {"allocation": None}
-        await self.access.patch(CLAIMS, Key("a", claim), {"status": status}, subresource="status")
-
-    async def held(self) -> list[str]:
-        """Return all devices that claims hold."""
-        page = await self.access.list(CLAIMS, "a")
-        return sorted(
-            result["device"]
-            for claim in page.items
-            for result in ((claim.get("status") or {}).get("allocation") or {"devices": {}})[
-                "devices"
-            ].get("results", ())
-        )
 
 
 async def test_the_second_is_told_who_has_the_device() -> None:
@@ -134,6 +81,50 @@ async def test_another_process_on_the_same_store() -> None:
     await one.release("first")
     await other.allocate("second", "gpu-0")
     assert await one.held() == ["gpu-0"]
+
+
+class AwayStore(MemoryStore):
+    """A store that can be out of reach."""
+
+    away = False
+
+    async def list(self, *where: Any, **how: Any) -> Page:
+        if self.away:
+            raise UnavailableError("no member answers")
+        return await super().list(*where, **how)
+
+
+async def test_nothing_is_allocated_while_it_is_not_known_who_holds_what() -> None:
+    store, clock = AwayStore(), FakeClock()
+    one, other = Plane(store), Plane(store)
+    await one.prepare("first", "second")
+    await other.api.devices.start()
+    await one.allocate("first", "gpu-0")
+    # The other has not looked yet, and what happened is no longer told.
+    await store.compact(store.revision)
+    store.away = True
+    keeping = asyncio.ensure_future(other.api.devices.keep(clock))
+    await clock.sleepers()
+    with pytest.raises(ServiceUnavailable, match="try again"):
+        await other.allocate("second", "gpu-0")
+    store.away = False
+    clock.advance(PULL_SECONDS)
+    await clock.sleepers()
+
+    with pytest.raises(Conflict):
+        await other.allocate("second", "gpu-0")
+    await other.allocate("second", "gpu-1")
+    assert await one.held() == ["gpu-0", "gpu-1"]
+    keeping.cancel()
+
+
+async def test_a_store_of_one_process_has_no_turns() -> None:
+    store = MemoryStore()
+    plane = Plane(store)
+    await plane.prepare("first")
+    await plane.allocate("first", "gpu-0")
+
+    assert TURNS not in store.resources()
 
 
 async def test_a_write_that_is_refused_for_something_else_takes_nothing() -> None:

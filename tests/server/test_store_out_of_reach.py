@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from manifests import TWO, secret
 from serving import MERGE, Asgi, local
+from sully.server import watching
 from sully.store.base import Commit, Key, Op, Page, Record
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.memory import MemoryStore
@@ -45,6 +46,22 @@ async def server() -> AsyncIterator[Asgi]:
     async with local(FarStore()) as made:
         (await made.post(SECRETS, secret("a"))).ok(201)
         yield made
+
+
+async def test_a_replica_that_is_cut_off_promises_nothing(
+    server: Asgi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.01)
+    how = {"allowWatchBookmarks": "true", "timeoutSeconds": "1"}
+    version = (await server.get(SECRETS)).ok()["metadata"]["resourceVersion"]
+    async with server.watch(SECRETS, resourceVersion=version, **how) as answer:
+        before = await answer.until(lambda seen: b'"BOOKMARK"' in b"".join(seen.chunks))
+        monkeypatch.setattr(FarStore, "lost", True)
+        after = await answer.until(lambda seen: seen.ended)
+
+    assert {event["type"] for event in before} == {"BOOKMARK"}
+    # A hundred more would have been due; one may have been under way.
+    assert len(after) <= len(before) + 1
 
 
 CALLS: dict[str, tuple[str, str, Any, str]] = {

@@ -11,6 +11,7 @@ import pytest
 from cuts import Wire, wire_to
 from etcds import Etcd
 from sully.runtime.clock import SystemClock
+from sully.runtime.deadlines import within
 from sully.store.base import Delete, Key, Put
 from sully.store.errors import (
     CompactedError,
@@ -19,8 +20,9 @@ from sully.store.errors import (
     UnavailableError,
     UncertainError,
 )
-from sully.store.etcd.address import Address
+from sully.store.etcd.address import Address, Keys
 from sully.store.etcd.client import Client
+from sully.store.etcd.follower import Follower
 from sully.store.etcd.store import EtcdStore, begin_at
 
 pytestmark = pytest.mark.slow
@@ -314,3 +316,72 @@ async def test_nobody_answers() -> None:
     await client.close()
 
     assert clock.monotonic() - before < 5
+
+
+async def test_other_users_do_not_make_a_quiet_store_fall_out_of_its_history() -> None:
+    flags = ("--experimental-watch-progress-notify-interval", "50ms")
+    clock = SystemClock()
+    with Etcd(flags=flags) as etcd:
+        client = Client(etcd.address, clock)
+        follower = Follower(client, Keys("/quiet"), clock)
+        renewed: list[int] = []
+        follower.renewed = renewed.append
+        await follower.load()
+        following = asyncio.ensure_future(follower.run())
+        async with await EtcdStore.open(replace(etcd.address, prefix="/busy")) as busy:
+            for n in range(20):
+                await busy.commit([Put(pod(str(n)), b"")])
+            # Told by nothing but etcd's word that there was nothing for us.
+            while follower.resume <= busy.revision:  # noqa: ASYNC110 - etcd says so to nobody else
+                await asyncio.sleep(0.01)
+            await busy.compact(busy.revision)
+        following.cancel()
+        await asyncio.wait([following])
+        following = asyncio.ensure_future(follower.run())
+        async with await EtcdStore.open(replace(etcd.address, prefix="/quiet")) as quiet:
+            done = await quiet.commit([Put(A, b"1")])
+        await follower.reached(done.revision)
+        following.cancel()
+        await asyncio.wait([following])
+        await client.close()
+
+    assert renewed == []
+    assert follower.state.get(A) is not None
+
+
+async def test_a_write_is_not_begun_when_its_time_is_over(
+    pair: tuple[EtcdStore, EtcdStore],
+) -> None:
+    one, two = pair
+    with within(0), pytest.raises(UnavailableError, match="its time is over"):
+        await one.commit([Put(A, b"late", expect=0)])
+
+    assert await two.get(A) is None
+    await one.commit([Put(A, b"in time", expect=0)])
+    assert [record and record.value for record in (await one.get(A), await two.get(A))] == [
+        b"in time"
+    ] * 2
+
+
+async def test_a_read_is_everybodys_and_has_no_end_of_its_own(
+    pair: tuple[EtcdStore, EtcdStore],
+) -> None:
+    one, two = pair
+    await two.commit([Put(A, b"there", expect=0)])
+    with within(0):
+        found = await one.get(A)
+
+    assert found is not None
+
+
+async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_tells_of_it(
+    address: Address,
+) -> None:
+    async with await EtcdStore.open(address, patience=0.2) as store:
+        store._following.cancel()
+        with pytest.raises(UncertainError):
+            await store.commit([Put(A, b"there", expect=0)])
+    async with await EtcdStore.open(address) as other:
+        found = await other.get(A)
+
+    assert found is not None

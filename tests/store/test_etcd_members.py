@@ -12,7 +12,7 @@ import pytest
 from etcds import Etcd, Files, Member
 from sully.server.tls import Authority
 from sully.store.base import Key, Put
-from sully.store.errors import UnavailableError
+from sully.store.errors import UnavailableError, UncertainError
 from sully.store.etcd.address import Address
 from sully.store.etcd.store import EtcdStore
 
@@ -67,6 +67,44 @@ async def test_what_was_acknowledged_survives_any_member(
     for page in found:
         assert [record.key for record in page.records] == [thing(n) for n in range(40)]
     assert sorted(told) == [thing(n) for n in range(40)]
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+async def test_a_member_that_dies_in_the_middle_of_writes(cluster: Etcd, victim: int) -> None:
+    member = cluster.members[victim]
+    address = Address(cluster.address.endpoints, f"/mid-write-{victim}")
+    turned = Address((*address.endpoints[victim:], *address.endpoints[:victim]), address.prefix)
+    async with await EtcdStore.open(address) as one, await EtcdStore.open(turned) as two:
+        watch = one.watch("pods", after=one.revision)
+        some = asyncio.Event()
+        acknowledged: dict[Key, int] = {}
+
+        async def write(n: int) -> None:
+            done = await (one, two)[n % 2].commit([Put(thing(n), b"", expect=0)])
+            acknowledged[thing(n)] = done.revision
+            if len(acknowledged) == 20:
+                some.set()
+
+        writing = asyncio.gather(*(write(n) for n in range(300)), return_exceptions=True)
+        await some.wait()
+        cluster.kill(member)
+        try:
+            outcomes = await writing
+            page = await two.list("pods")
+            await one.catch_up()
+            told = [(event.record.key, event.revision) for event in watch.take()]
+        finally:
+            cluster.start(member)
+            cluster.await_healthy(member)
+
+    found = {record.key: record.revision for record in page.records}
+    failed = [each for each in outcomes if each is not None]
+    # A lost answer may leave doubt, but never a conflict with oneself.
+    assert all(isinstance(each, UncertainError) for each in failed), failed
+    assert acknowledged.items() <= found.items()
+    assert len(found) <= len(acknowledged) + len(failed)
+    assert dict(told) == found
+    assert len(told) == len(found)
 
 
 async def test_without_a_majority_nothing_is_acknowledged(cluster: Etcd) -> None:

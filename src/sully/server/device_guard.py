@@ -3,21 +3,30 @@
 A write of a claim is compared with the other claims that hold the same devices. Who they are is in
 an index of hints: it may name claims that have let go, and every name is checked against the newest
 state before it counts. What was accepted is in the index before the next write is looked at, so
-there is no moment in which two writers can both be first. Kubernetes has no such check; with
-`strict` there is none.
+there is no moment in which two writers can both be first.
+
+In a store that other processes write to as well, that is not enough: one of them may be giving away
+the same device now. So an allocation there also takes its pool's turn: it writes a key that stands
+for the pool, and expects it as it was when the claims were looked at. Of two that looked at the
+same moment one finds it changed, and is judged again by what the other did. Writes that allocate
+nothing new take no turn.
+
+Kubernetes has no such check; with `strict` there is none.
 """
 
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
+from zlib import crc32
 
 from sully.domain.allocation.exclusion import IN_USE, Holdings, excludes, holdings
 from sully.domain.pools import DeviceId
-from sully.machinery.errors import Conflict, conflict
+from sully.machinery.errors import Conflict, ServiceUnavailable, conflict
 from sully.runtime.clock import Clock
 from sully.server.authorization.feed import Feed
 from sully.server.guards import Attempt
 from sully.server.objects import Objects
-from sully.store.base import Key, Store
+from sully.store.base import Key, Put, Store
 from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
@@ -26,6 +35,10 @@ PULL_SECONDS = 1.0
 """How often it looks at the store when nobody allocates anything."""
 GROUP = "resource.k8s.io"
 CLAIMS = f"{GROUP}/resourceclaims"
+TURNS = "sully.dev/turns"
+"""Where turns are stored; no client ever sees them."""
+MOST_TURNS = 1024
+"""Pools come and go and turns stay, so pools share them. Those that do only wait for each other."""
 
 
 class DeviceGuard:
@@ -65,15 +78,25 @@ class DeviceGuard:
         if not new:
             return
         self._feed.pull()
+        if self._feed.lost:
+            raise ServiceUnavailable("claims are being read anew: try again")
         key = Key(CLAIMS, target.namespace, target.name)
         for device in new:
             self._check(key, device, wanted)
         self._note(key, frozenset(wanted) | frozenset(old))
+        if self._store.shared:
+            attempt.also.extend(self._turns(new))
 
     def _check(self, key: Key, device: DeviceId, wanted: Holdings) -> None:
         for other in sorted(self._holders.get(device, ())):
             if other != key and excludes(device, wanted, self._newest(other)):
                 raise _refusal(key, device, other)
+
+    def _turns(self, devices: Iterable[DeviceId]) -> Iterator[Put]:
+        """Yield what fails if another process allocates from the same pools now."""
+        for key in sorted({turn_of(device) for device in devices}):
+            record = self._store.newest(key)
+            yield Put(key, b"{}", expect=record.revision if record is not None else 0)
 
     def _newest(self, key: Key) -> Holdings:
         record = self._store.newest(key)
@@ -104,6 +127,12 @@ class DeviceGuard:
             self._held[key] = devices
         else:
             self._held.pop(key, None)
+
+
+def turn_of(device: DeviceId) -> Key:
+    """Return the key that stands for a pool, the same in every process."""
+    number = crc32(f"{device.driver}/{device.pool}".encode()) % MOST_TURNS
+    return Key(TURNS, "", f"{number:04}")
 
 
 def _refusal(key: Key, device: DeviceId, other: Key) -> Conflict:

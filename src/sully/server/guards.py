@@ -1,7 +1,8 @@
 """Checks of a write that need the objects and who writes, for all kinds alike.
 
 A guard runs after a kind's own admission, before validation; it refuses by raising. Who has the
-right to call an endpoint at all was decided before (authorization/).
+right to call an endpoint at all was decided before (authorization/). One that relies on something
+besides the object itself adds to `Attempt.also` what must hold when the write happens.
 """
 
 from typing import Protocol
@@ -11,6 +12,7 @@ import msgspec
 from sully.machinery.errors import forbidden
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request
+from sully.store.base import Op
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -20,6 +22,7 @@ class Attempt(msgspec.Struct, frozen=True):
     operation: str  # create, update, delete, or connect (a subresource with verbs of its own)
     obj: Obj | None  # None: it is to go
     old: Obj | None  # None: it does not exist yet, or is not part of what is written
+    also: list[Op] = msgspec.field(default_factory=list)  # goes into the transaction of an update
 
 
 class ImmortalNamespaces:

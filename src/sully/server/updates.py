@@ -4,7 +4,7 @@ So two writers in one process never see the same state; a conflict can only come
 process on the same store, and then the decision is made again.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -24,7 +24,7 @@ from sully.server.bodies import Body, decode_body
 from sully.server.creates import Creator
 from sully.server.requests import Request, Target
 from sully.server.writes import Result, Writer, is_dry_run, set_managed, warned, without_version
-from sully.store.base import Check, Delete, Key, Record
+from sully.store.base import Check, Delete, Key, Op, Record
 from sully.store.errors import ConflictError
 
 _MODIFIED = (
@@ -129,7 +129,7 @@ class Updater:
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
         told = list(strategy.notices(obj, old, ctx))
         strategy.admit(obj, old, ctx)
-        self._writer.guard(request, "update", obj, old)
+        also = self._writer.guard(request, "update", obj, old)
         generation = old["metadata"].get("generation")
         if generation is not None:
             obj["metadata"]["generation"] = generation
@@ -140,7 +140,7 @@ class Updater:
             meta.validate_metadata_update(obj, old), strategy.validate_update(obj, old, ctx)
         )
         self._writer.refuse(target, target.name, problems)
-        return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)])
+        return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)], also)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
         given = obj["metadata"].get("resourceVersion", "")
@@ -198,7 +198,7 @@ class Updater:
             # Nothing changed. What is shown must still be durable before it is shown.
             await self._writer.commit([Check(key, record.revision)])
             return Result(self._writer.objects.live(record), record, warnings=step.warnings)
-        stored = await self._writer.put(key, obj, record.revision)
+        stored = await self._writer.put(key, obj, record.revision, *step.also)
         return Result(self._writer.objects.live(stored), stored, warnings=step.warnings)
 
 
@@ -209,6 +209,7 @@ class _Step:
     obj: Obj
     old: Obj
     warnings: list[str]
+    also: Sequence[Op] = ()  # what guards want done in the same transaction
 
 
 def _finished(obj: Obj, old: Obj) -> bool:

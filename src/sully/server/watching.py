@@ -20,7 +20,12 @@ from sully.server.reads import catch_up_to, parse_int, parse_version
 from sully.server.requests import Request
 from sully.server.selection import Selection, selection
 from sully.store.base import Event, Record, Store, Subscription
-from sully.store.errors import ClosedError, CompactedError, FutureRevisionError
+from sully.store.errors import (
+    ClosedError,
+    CompactedError,
+    FutureRevisionError,
+    UnavailableError,
+)
 
 BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0
@@ -141,7 +146,9 @@ class Watcher:
                 if events:
                     yield events
                 elif bookmarks and alarm.rang():
-                    yield [subscription.progress]
+                    marked = await self._mark(subscription)
+                    if marked:
+                        yield marked
                 else:
                     await subscription.wait()
         except ClosedError:
@@ -150,6 +157,17 @@ class Watcher:
             raise Expired(f"too old resource version: {plan.revision}") from None
         finally:
             alarm.cancel()
+
+    async def _mark(self, subscription: Subscription) -> list[Event | int]:
+        """Return what there was still to tell, and then that nothing is missing.
+
+        Clients rely on that word, so a replica that cannot know what others wrote does not give it.
+        """
+        try:
+            await self._store.catch_up()
+        except UnavailableError:
+            return []
+        return [*subscription.take(), subscription.progress]
 
     async def _until_stopped(self, seconds: float) -> None:
         with suppress(TimeoutError):

@@ -89,11 +89,12 @@ class Writer:
 
     def guard(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
-    ) -> None:
-        """Let everyone who may refuse a write look at it."""
+    ) -> list[Op]:
+        """Let everyone who may refuse a write look at it; return what an update must do besides."""
         attempt = Attempt(request, operation, obj, old)
         for guard in self.guards:
             guard.check(attempt)
+        return attempt.also
 
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
         """Read another object for a strategy, newest state first."""

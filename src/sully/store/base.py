@@ -192,6 +192,15 @@ class Store(ABC):
     def problem(self) -> str:
         """Return why reads and writes fail at the moment; empty if they do not."""
 
+    @property
+    @abstractmethod
+    def shared(self) -> bool:
+        """Return whether other processes may write, so that `newest` need not be all there is.
+
+        Then whoever decides by more keys than it writes must make the transaction say so: by a
+        `Check`, or by a `Put` with an expectation if two such decisions exclude each other.
+        """
+
     @abstractmethod
     async def agree(self, name: str, value: bytes) -> bytes:
         """Lay down something all processes of a store must share; return what the first laid."""

@@ -36,6 +36,11 @@ class ReadSide(Store):
         """Return nothing: what is in memory can always be read."""
         return ""
 
+    @property
+    def shared(self) -> bool:
+        """Return no: one process has it for itself."""
+        return False
+
     async def agree(self, name: str, value: bytes) -> bytes:  # noqa: ARG002 - stores on a disk take it
         """Return the value: one process agrees with itself."""
         return value

@@ -1,4 +1,7 @@
-"""The audit log: a line for every write, with who, what and the verdict, and never a secret."""
+"""The audit log: a line for every write, with who, what and the verdict, and never a secret.
+
+On demand also for every read.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)
 
 
 @asynccontextmanager
-async def audited(folder: Path) -> AsyncIterator[tuple[ControlPlane, Http]]:
-    config = Config(data_dir=folder, port=0, store="memory")
+async def audited(folder: Path, *, reads: bool = False) -> AsyncIterator[tuple[ControlPlane, Http]]:
+    config = Config(data_dir=folder, port=0, store="memory", audit_reads=reads)
     async with running(config) as plane, connected(plane) as http:
         yield plane, http
 
@@ -147,6 +150,37 @@ async def test_reads_and_questions_are_no_lines(tmp_path: Path) -> None:
         (await http.post("/apis/authentication.k8s.io/v1/selfsubjectreviews", body)).ok(201)
 
     assert lines(tmp_path, "tester") == []
+
+
+async def test_reads_on_demand(tmp_path: Path) -> None:
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    async with (
+        audited(tmp_path, reads=True) as (plane, http),
+        connected(plane, user="mallory", groups=()) as mallory,
+    ):
+        (await http.get(f"{ROOM}/configmaps")).ok()
+        (await http.get("/api/v1/namespaces/default")).ok()
+        async with http.watch(f"{ROOM}/serviceaccounts") as watch:
+            await watch.take(1)
+        reviews = "/apis/authentication.k8s.io/v1/selfsubjectreviews"
+        (await http.post(reviews, review)).ok(201)
+        (await http.post(f"{ROOM}/configmaps", ONE)).ok(201)
+        # What is no object is nobody's.
+        assert (await http.get("/readyz")).code == 200
+        (await http.get("/openapi/v3")).ok()
+        assert (await mallory.get("/api/v1/secrets")).code == 403
+
+    told = [(e["verb"], e["objectRef"]["resource"]) for e in lines(tmp_path, "tester")]
+    (refused,) = lines(tmp_path, "mallory")
+    assert sorted(told) == [
+        ("create", "configmaps"),
+        ("create", "selfsubjectreviews"),
+        ("get", "namespaces"),
+        ("list", "configmaps"),
+        ("watch", "serviceaccounts"),
+    ]
+    assert (refused["verb"], refused["responseStatus"]["code"]) == ("list", 403)
+    assert refused["annotations"]["authorization.k8s.io/decision"] == "forbid"
 
 
 async def test_those_who_were_refused(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli.keeping.etcdflags import add_etcd_flags, check_etcd, etcd_tls
-from sully.store.etcd.address import SCHEME, Tls, parse_address
+from sully.cli.keeping.etcdflags import add_etcd_flags, etcd_address
+from sully.store.etcd.address import SCHEME, Address
 
 if TYPE_CHECKING:
     from sully.store.base import Store
@@ -37,9 +37,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Copy, compare, and say what was copied."""
-    tls = etcd_tls(options)
     try:
-        _check(options.source, options.target, tls)
+        source, target = _places(options)
     except ValueError as error:
         print(f"sully migrate: {error}", file=sys.stderr)
         return 2
@@ -50,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
 
     configure_log("console", level="error")
     try:
-        done = uvloop.run(_migrate(options.source, options.target, tls))
+        done = uvloop.run(_migrate(source, target))
     except (StoreError, OSError) as error:
         print(f"sully migrate: {error}", file=sys.stderr)
         return 1
@@ -61,61 +60,66 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check(source: str, target: str, tls: Tls) -> None:
-    for text in (source, target):
+Place = Path | Address
+"""A directory, or where an etcd is."""
+
+
+def _places(options: argparse.Namespace) -> tuple[Place, Place]:
+    """Return both stores; `ValueError` says what is wrong with the flags."""
+    texts = options.source, options.target
+    for text in texts:
         if not text.startswith((SQLITE, SCHEME)) or text == SQLITE:
             raise ValueError(f"{text!r} is no store; use sqlite:DIR or etcd://HOST:PORT,…")
-    if source == target:
+    if options.source == options.target:
         raise ValueError("--from and --to are the same store")
-    etcd = [text for text in (source, target) if text.startswith(SCHEME)]
-    for text in etcd or [source]:
-        check_etcd(text, tls)
+    etcd = [text for text in texts if text.startswith(SCHEME)]
+    found = {text: etcd_address(text, options) for text in etcd or texts}
+    source, target = (found.get(text) or Path(text.removeprefix(SQLITE)) for text in texts)
+    return source, target
 
 
-async def _migrate(source: str, target: str, tls: Tls) -> "Migrated":
+async def _migrate(source: Place, target: Place) -> "Migrated":
     from sully.store.migration import migrate
 
     async with AsyncExitStack() as stack:
-        old = await stack.enter_async_context(await _open_source(source, tls))
-        new = await stack.enter_async_context(await _open_target(target, tls, old.revision))
+        old = await stack.enter_async_context(await _open_source(source))
+        new = await stack.enter_async_context(await _open_target(target, old.revision))
         return await migrate(old, new)
 
 
-async def _open_source(text: str, tls: Tls) -> "Store":
+async def _open_source(place: Place) -> "Store":
     from sully.store.directory import DATABASE_FILE
     from sully.store.errors import OpenError
     from sully.store.sqlite import SqliteStore
 
-    if text.startswith(SCHEME):
-        return await _etcd(text, tls)
-    directory = Path(text.removeprefix(SQLITE))
-    if not (directory / DATABASE_FILE).is_file():
-        raise OpenError(f"{directory} has no {DATABASE_FILE}: there is nothing to copy")
-    return await SqliteStore.open(directory)
+    if isinstance(place, Address):
+        return await _etcd(place)
+    if not (place / DATABASE_FILE).is_file():
+        raise OpenError(f"{place} has no {DATABASE_FILE}: there is nothing to copy")
+    return await SqliteStore.open(place)
 
 
-async def _open_target(text: str, tls: Tls, revision: int) -> "Store":
+async def _open_target(place: Place, revision: int) -> "Store":
     """Open an empty store that goes on from a revision."""
     from sully.store.migration import begin_sqlite, check_empty
     from sully.store.sqlite import SqliteStore
 
-    if not text.startswith(SCHEME):
-        directory = Path(text.removeprefix(SQLITE))
-        begin_sqlite(directory, revision)
-        return await SqliteStore.open(directory)
-    async with await _etcd(text, tls) as empty:
+    if isinstance(place, Path):
+        begin_sqlite(place, revision)
+        return await SqliteStore.open(place)
+    async with await _etcd(place) as empty:
         await check_empty(empty)
     from sully.store.etcd.store import begin_at
 
-    await begin_at(parse_address(text, tls), revision)
-    return await _etcd(text, tls)
+    await begin_at(place, revision)
+    return await _etcd(place)
 
 
-async def _etcd(text: str, tls: Tls) -> "Store":
+async def _etcd(address: Address) -> "Store":
     from sully.store.errors import OpenError
 
     try:
         from sully.store.etcd.store import EtcdStore
     except ImportError as error:
         raise OpenError(f"{error}: a store in etcd needs `pip install 'sully[etcd]'`") from error
-    return await EtcdStore.open(parse_address(text, tls))
+    return await EtcdStore.open(address)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from sully.runtime.log import get_logger
 from sully.server.objects import Objects
 from sully.store.base import Event, Key, Store, Subscription
-from sully.store.errors import ClosedError, CompactedError
+from sully.store.errors import ClosedError, CompactedError, UnavailableError
 
 Obj = dict[str, Any]
 _log = get_logger("authorization")
@@ -39,6 +39,8 @@ class Feed:
         self._open: dict[str, Subscription] = {}
         self._known: dict[str, set[Key]] = {resource: set() for resource in sinks}
         self._seen = 0
+        self.lost = False
+        """Whether something may have happened that was never told; `catch_up` finds out."""
 
     async def open(self) -> None:
         """Take in all there is and follow from there; also after having lost the thread."""
@@ -53,6 +55,7 @@ class Feed:
                 self._known[resource] = now
                 self._open[resource] = self._store.watch(resource, after=page.revision)
         self._seen = 0
+        self.lost = False
 
     def pull(self) -> None:
         """Take in what has happened since the last time."""
@@ -66,6 +69,7 @@ class Feed:
                 # Answers are from before until `catch_up` has listed again, a moment later.
                 _log.warning("lost the thread of a resource", resource=resource)
                 del self._open[resource]
+                self.lost = True
                 continue
             except ClosedError:
                 return
@@ -85,4 +89,8 @@ class Feed:
         """Take in what has happened, and list again what the thread was lost of."""
         self.pull()
         if len(self._open) < len(self._sinks):
-            await self.open()
+            try:
+                await self.open()
+            except UnavailableError as error:
+                # The next time will do: who keeps up with a store must outlive its pauses.
+                _log.warning("cannot read what the thread was lost of", error=str(error))

@@ -1,8 +1,8 @@
 """The way in: who asks, as whom, whether there is room, whether they may; and a note of it.
 
 One `Visit` goes with each request. `Door.admit` runs the checks in the order of the reference:
-identity, impersonation, limits, permission. What a request wrote is told to the audit log at
-its end, whatever the end was.
+identity, impersonation, limits, permission. What a request wrote, and on demand what it read, is
+told to the audit log at its end, whatever the end was.
 """
 
 from dataclasses import dataclass
@@ -49,6 +49,7 @@ class Door:
     clock: Clock
     ids: Ids
     audit: AuditLog | None = None
+    audit_reads: bool = False  # whether it is also told who read which objects
     anonymous: bool = False  # whether those without credentials get past pages that are public
 
     def greet(self, exchange: Exchange, visit: Visit) -> None:
@@ -87,14 +88,20 @@ class Door:
         """Note that a request has ended."""
         if visit.slot is not None:
             visit.slot.release()
-        if received is not None and self.audit is not None and _is_write(visit):
+        if received is not None and self.audit is not None and self._counts(exchange, visit):
             self.audit.write(self._entry(exchange, visit, received))
 
     def received(self, exchange: Exchange) -> datetime | None:
-        """Return when a write began; nobody wants to know it of the rest."""
-        if self.audit is None or exchange.method not in _WRITES:
+        """Return when a request that is told to the audit log began."""
+        if self.audit is None or not (self.audit_reads or exchange.method in _WRITES):
             return None
         return self.clock.now()
+
+    def _counts(self, exchange: Exchange, visit: Visit) -> bool:
+        """Say whether to tell of a request: reviews only ask, and pages are not objects."""
+        if visit.target is None:
+            return exchange.method in _WRITES
+        return self.audit_reads or not visit.target.resource.virtual
 
     def _entry(self, exchange: Exchange, visit: Visit, received: datetime) -> Entry:
         client = exchange.scope.get("client")
@@ -121,11 +128,6 @@ def kind_of(exchange: Exchange, asked: Attributes) -> str:
     if exchange.method in _WRITES:
         return WRITE
     return WATCH if asked.verb == "watch" else READ
-
-
-def _is_write(visit: Visit) -> bool:
-    """Say whether something was to be changed: reviews only ask."""
-    return visit.target is None or not visit.target.resource.virtual
 
 
 def _annotations(visit: Visit) -> dict[str, str]:

@@ -38,28 +38,44 @@ class Tls:
 
 
 @dataclass(frozen=True, slots=True)
+class Login:
+    """Who we are to an etcd that asks for a password; nobody, unless there is a name."""
+
+    user: str = ""
+    password: Path | None = None
+    """A file: flags can be read by everyone on the machine."""
+
+    def check(self) -> None:
+        """Refuse half of it."""
+        if bool(self.user) != (self.password is not None):
+            raise ValueError("--etcd-username and --etcd-password-file only work together")
+
+
+@dataclass(frozen=True, slots=True)
 class Address:
     """A cluster, and the prefix of a store in it."""
 
     endpoints: tuple[str, ...]
     prefix: str = DEFAULT_PREFIX
     tls: Tls = field(default_factory=Tls)
+    login: Login = field(default_factory=Login)
 
     def __str__(self) -> str:
         """Write it as it is given."""
         return f"{SCHEME}{','.join(self.endpoints)}{self.prefix}"
 
 
-def parse_address(text: str, tls: Tls | None = None) -> Address:
+def parse_address(text: str, tls: Tls | None = None, login: Login | None = None) -> Address:
     """Read `etcd://a,b,c/prefix`; raises `ValueError` with what is wrong."""
     hosts, slash, path = text.removeprefix(SCHEME).partition("/")
     endpoints = tuple(_endpoint(host) for host in hosts.split(",") if host)
     if not text.startswith(SCHEME) or not endpoints:
         raise ValueError(f"{text!r} names no etcd; for example etcd://127.0.0.1:2379")
     prefix = f"/{path.strip('/')}" if slash and path.strip("/") else DEFAULT_PREFIX
-    tls = tls or Tls()
+    tls, login = tls or Tls(), login or Login()
     tls.check()
-    return Address(endpoints, prefix, tls)
+    login.check()
+    return Address(endpoints, prefix, tls, login)
 
 
 def _endpoint(host: str) -> str:

@@ -5,7 +5,8 @@ is over. That is safe for reads, and for transactions because the store makes ev
 depend on the revisions of all it writes: applied once, it cannot be applied again. Whether an
 earlier try may have been applied is reported with the answer, because then a refusal is ambiguous.
 
-The messages are in `messages.py`; the paths below are the methods of etcd's services.
+The messages are in `messages.py`, `tokens.py` has what proves who we are; the paths below are the
+methods of etcd's services.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import grpc
 from grpc import aio
 
 from sully.runtime.clock import Clock
+from sully.runtime.deadlines import seconds_left
 from sully.runtime.log import get_logger
 from sully.store.errors import StoreError, UnavailableError
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Address, Tls
+from sully.store.etcd.tokens import Metadata, Tokens, is_forgotten
 
 PATIENCE = 10.0
 """Seconds until a call gives up: members elect a new leader in about two."""
@@ -48,6 +51,7 @@ _OPTIONS = (
 )
 
 _UNARY = {
+    "login": ("/etcdserverpb.Auth/Authenticate", m.AuthenticateRequest, m.AuthenticateResponse),
     "range": ("/etcdserverpb.KV/Range", m.RangeRequest, m.RangeResponse),
     "txn": ("/etcdserverpb.KV/Txn", m.TxnRequest, m.TxnResponse),
     "compact": ("/etcdserverpb.KV/Compact", m.CompactionRequest, m.CompactionResponse),
@@ -75,6 +79,13 @@ class HistoryGoneError(StoreError):
 
 class RefusedError(UnavailableError):
     """etcd understood, and said no."""
+
+    doubtful = False
+    """Whether an earlier try may have been done, before this one was refused."""
+
+
+class NoPasswordsError(RefusedError):
+    """etcd has no users: whoever reaches it may do anything."""
 
 
 class _Member:
@@ -116,6 +127,7 @@ class Client:
         self._members = [_Member(endpoint, address.tls) for endpoint in address.endpoints]
         self._current = 0
         self._clock = clock
+        self._tokens = Tokens(address.login, self._authenticate)
         self.patience = patience
 
     @property
@@ -144,9 +156,10 @@ class Client:
         Raises `HistoryGoneError`, or `UnavailableError` if the member is lost; then the next
         watch asks another one.
         """
+        token = await self._tokens.metadata()
         member = self._current
         # A member that is cut off from the others must say so, not fall silent.
-        call = self._members[member].watch(metadata=(("hasleader", "true"),))
+        call = self._members[member].watch(metadata=(("hasleader", "true"), *token))
         create = m.WatchCreateRequest(
             key=start, range_end=end, start_revision=revision, progress_notify=True
         )
@@ -154,6 +167,9 @@ class Client:
             await call.write(m.WatchRequest(create_request=create))
             while (response := await call.read()) is not aio.EOF:
                 if response.canceled:
+                    if not response.compact_revision:
+                        # It does not say whether the rights were missing or the token was old.
+                        self._tokens.forget(token)
                     raise _cancelled(response)
                 yield response
         except (aio.AioRpcError, asyncio.InvalidStateError) as error:
@@ -184,22 +200,40 @@ class Client:
         for member in self._members:
             await member.channel.close()
 
+    async def _authenticate(self, request: m.Message) -> str:
+        try:
+            response, _ = await self._call("login", request)
+        except NoPasswordsError:
+            return ""
+        token: str = response.token
+        return token
+
     async def _call(self, name: str, request: m.Message) -> tuple[m.Message, bool]:
         deadline = self._clock.monotonic() + self.patience
         tries = 0
         while True:
+            token = () if name == "login" else await self._tokens.metadata()
             member, left = self._current, deadline - self._clock.monotonic()
+            if name == "txn":
+                # Reads are shared: the end of one who asked is not that of the others.
+                left = min(left, _allowed())
             try:
                 call = self._members[member].unary[name]
-                return await call(request, timeout=max(0.01, min(ONE_TRY, left))), tries > 0
+                timeout = max(0.01, min(ONE_TRY, left))
+                return await call(request, timeout=timeout, metadata=token), tries > 0
             except aio.AioRpcError as error:
-                _check_refusal(error)
-                tries += 1
-                self._leave(member, error)
+                if not self._old_token(error, token):
+                    _check_refusal(error, doubtful=tries > 0)
+                    tries += 1
+                    self._leave(member, error)
                 if self._clock.monotonic() >= deadline:
                     raise UnavailableError(f"no etcd member answers: {_text(error)}") from error
             if tries % len(self._members) == 0:
                 await self._clock.sleep(_PAUSE)
+
+    def _old_token(self, error: Any, token: Metadata) -> bool:
+        """Say whether a call is to be made again with another token."""
+        return is_forgotten(error) and self._tokens.forget(token)
 
     def _leave(self, member: int, error: Exception | None) -> None:
         """Go to the next member, unless someone else has done so."""
@@ -209,12 +243,24 @@ class Client:
             _log.warning("left an etcd member", left=self._members[member].endpoint, why=why)
 
 
-def _check_refusal(error: Any) -> None:
+def _allowed() -> float:
+    """Return how long a write may take; raise if it must not be tried any more."""
+    left = seconds_left()
+    if left <= 0:
+        raise UnavailableError("nothing more was sent to etcd: its time is over")
+    return left
+
+
+def _check_refusal(error: Any, *, doubtful: bool) -> None:
     """Raise what a retry would only repeat."""
     if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
         raise HistoryGoneError from error
+    if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "not enabled" in error.details():
+        raise NoPasswordsError(f"etcd refused: {_text(error)}") from error
     if error.code() not in _RETRY:
-        raise RefusedError(f"etcd refused: {_text(error)}") from error
+        refused = RefusedError(f"etcd refused: {_text(error)}")
+        refused.doubtful = doubtful
+        raise refused from error
 
 
 def _cancelled(response: m.Message) -> StoreError:

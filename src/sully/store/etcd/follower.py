@@ -54,7 +54,8 @@ class Follower:
         self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._stuck = asyncio.Event()
         self._applied = 0
-        self._resume = 1
+        self.resume = 1
+        """etcd's revision from which the next watch begins; nothing before it can be missing."""
         self.problem = ""
         """Why the state may be behind; empty while a watch is open."""
         self.offset = 0
@@ -88,7 +89,7 @@ class Follower:
             shown = revision + self.offset
             self.state = State(revision=shown, compacted=shown)
             self.state.restore(records, ())
-            self._applied, self._resume = revision, revision + 1
+            self._applied, self.resume = revision, revision + 1
             return
 
     async def run(self) -> None:
@@ -125,7 +126,7 @@ class Follower:
                 raise UnavailableError(f"no watch on etcd brings revision {revision}")
 
     async def _follow(self) -> None:
-        start, whole = self._resume, False
+        start, whole = self.resume, False
         watch = self._client.watch(self._keys.start, self._keys.end, start)
         async with aclosing(watch) as responses:
             async for response in responses:
@@ -150,11 +151,11 @@ class Follower:
         self.state.apply(transaction for _, transaction in marked)
         if marked:
             self._applied = marked[-1][1].revision - self.offset
-            self._resume = self._applied + 1
+            self.resume = self._applied + 1
         elif not response.created:
             # It says that there is nothing up to here. Readers do not rely on it, a new watch does:
             # other users of the same etcd must not make a quiet store fall out of its history.
-            self._resume = max(self._resume, response.header.revision + 1)
+            self.resume = max(self.resume, response.header.revision + 1)
         for mark, transaction in marked:
             self.told(mark, transaction)
         self._wake()
@@ -213,7 +214,7 @@ class Follower:
             await self._clock.sleep(self._backoff.delay(1))
             return
         self.state.reset(records, revision + self.offset)
-        self._applied, self._resume = revision, revision + 1
+        self._applied, self.resume = revision, revision + 1
         self.renewed(revision + self.offset)
         self._wake()
 

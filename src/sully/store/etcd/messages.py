@@ -34,6 +34,8 @@ response_delete_range 3 DeleteRangeResponse/response
 Compare: result 1 int32, target 2 int32, key 3 bytes, mod_revision 6 int64/target_union
 TxnRequest: compare 1 Compare*, success 2 RequestOp*, failure 3 RequestOp*
 TxnResponse: header 1 ResponseHeader, succeeded 2 bool, responses 3 ResponseOp*
+AuthenticateRequest: name 1 string, password 2 string
+AuthenticateResponse: header 1 ResponseHeader, token 2 string
 CompactionRequest: revision 1 int64
 CompactionResponse: header 1 ResponseHeader
 WatchCreateRequest: key 1 bytes, range_end 2 bytes, start_revision 3 int64, progress_notify 4 bool
@@ -96,6 +98,8 @@ RequestOp = _class("RequestOp")
 Compare = _class("Compare")
 TxnRequest = _class("TxnRequest")
 TxnResponse = _class("TxnResponse")
+AuthenticateRequest = _class("AuthenticateRequest")
+AuthenticateResponse = _class("AuthenticateResponse")
 CompactionRequest = _class("CompactionRequest")
 CompactionResponse = _class("CompactionResponse")
 WatchCreateRequest = _class("WatchCreateRequest")

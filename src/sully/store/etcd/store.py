@@ -72,6 +72,11 @@ class EtcdStore(ReadSide):
             return "nobody follows etcd any more"
         return self._follower.problem
 
+    @property
+    def shared(self) -> bool:
+        """Return yes: that is what it is for."""
+        return True
+
     @classmethod
     async def open(
         cls,
@@ -207,21 +212,30 @@ class EtcdStore(ReadSide):
             request = write_request(self._numbers, ops, self._state.get, pending.ident)
             try:
                 response, again = await self._client.txn(request)
-            except RefusedError as error:
-                raise refusal(error, ops) from error
             except UnavailableError as error:
+                if isinstance(error, RefusedError) and not (doubtful or error.doubtful):
+                    raise refusal(error, ops) from error
                 await self._told_late(pending)
                 raise UncertainError(f"{_UNKNOWN} ({error})") from error
             doubtful = doubtful or again
             if response.succeeded:
                 pending.revision = response.header.revision + self._follower.offset
-                await self._follower.reached(response.header.revision)
+                await self._shown(response.header.revision, doubtful=True)
                 # If the state was read anew meanwhile, no watch has told.
                 self._succeed(pending, pending.revision, {})
                 return
-            await self._follower.reached(tip_in(response))
+            await self._shown(tip_in(response), doubtful=doubtful)
             if not pending.done.done():
                 self._judge(ops, doubtful=doubtful)
+
+    async def _shown(self, revision: int, *, doubtful: bool) -> None:
+        """Wait until the watch has come to a revision; what may be written is never denied."""
+        try:
+            await self._follower.reached(revision)
+        except UnavailableError as error:
+            if doubtful:
+                raise UncertainError(f"{_UNKNOWN} ({error})") from error
+            raise
 
     def _judge(self, ops: Sequence[Op], *, doubtful: bool) -> None:
         """Raise if the state that etcd compared with contradicts an expectation."""
