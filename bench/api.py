@@ -5,6 +5,7 @@
 The load comes from one process beside the server, on the same machine: its own share of the
 processor is part of every figure. The shapes of the work are those of the baseline table in
 docs/performance.md. `etcd` starts a member of its own on the same disk, `etcd3` three of them.
+stores.py compares stores, and ways to reach one, in one run.
 """
 
 import argparse
@@ -14,15 +15,17 @@ import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from harness import Connection, Server
 
-sys.path.append(str(Path(__file__).parent.parent / "tests"))
+sys.path.append(str(Path(__file__).parent.parent / "tools"))
 from etcds import Etcd
 
+Work = Callable[[Connection, int], Awaitable[None]]
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -53,8 +56,30 @@ def quantiles(times: list[float]) -> str:
     )
 
 
-async def load(server: Server, clients: int, seconds: float, work) -> None:
-    """Run `work(connection, number)` on many connections and say how fast it went."""
+@dataclass(frozen=True, slots=True)
+class Load:
+    """How fast some requests went."""
+
+    times: list[float]
+    took: float
+    used: float
+    """Processor time of the server."""
+
+    @property
+    def rate(self) -> float:
+        """Return requests per second."""
+        return len(self.times) / self.took
+
+    def __str__(self) -> str:
+        """Write it for people."""
+        return (
+            f"{self.rate:9.0f}/s  {quantiles(self.times)}"
+            f"  server CPU {self.used / len(self.times) * 1e6:6.0f} us/request"
+        )
+
+
+async def load(server: Server, clients: int, seconds: float, work: Work) -> Load:
+    """Run `work(connection, number)` on many connections and return how fast it went."""
     times: list[float] = []
     counter = iter(range(10**9))
     end = time.perf_counter() + seconds
@@ -69,11 +94,7 @@ async def load(server: Server, clients: int, seconds: float, work) -> None:
     cpu, began = server.cpu(), time.perf_counter()
     await asyncio.gather(*(one() for _ in range(clients)))
     took = time.perf_counter() - began
-    used = server.cpu() - cpu
-    print(
-        f"{len(times) / took:9.0f}/s  {quantiles(times)}"
-        f"  server CPU {used / len(times) * 1e6:6.0f} us/request"
-    )
+    return Load(times, took, server.cpu() - cpu)
 
 
 class Watching(asyncio.Protocol):
@@ -96,8 +117,8 @@ class Watching(asyncio.Protocol):
                 self.done.set()
 
 
-async def fan_out(server: Server, watchers: int, writes: int) -> None:
-    """Measure from sending a write until the last watcher has its event."""
+async def fan_out(server: Server, watchers: int, writes: int) -> tuple[list[float], list[float]]:
+    """Measure from sending a write, and from its answer, until the last watcher has its event."""
     path = "/api/v1/namespaces/default/configmaps"
     query = "watch=1&resourceVersion=0&sendInitialEvents=false&resourceVersionMatch=NotOlderThan"
     seen: list[float] = []
@@ -129,10 +150,7 @@ async def fan_out(server: Server, watchers: int, writes: int) -> None:
             await asyncio.sleep(0.01)
     for watching in open_watches:
         watching.transport.close()
-    print(
-        f"{watchers:4d} watchers: write sent -> last event  {quantiles(spread)}"
-        f"  (after the answer {quantiles(after)})"
-    )
+    return spread, after
 
 
 def config_map(name: str) -> bytes:
@@ -147,6 +165,39 @@ def config_map(name: str) -> bytes:
     ).encode()
 
 
+async def one_rule(server: Server) -> None:
+    """Create the rule that `get` reads."""
+    async with server.connect() as setup:
+        await setup.create("/apis/resource.k8s.io/v1/devicetaintrules", RULE)
+
+
+async def thousand_pods(server: Server) -> None:
+    """Create the pods that `list_pods` reads."""
+    async with server.connect() as setup:
+        for number in range(1000):
+            pod = {**POD, "metadata": {**POD["metadata"], "name": f"p-{number:04d}"}}
+            await setup.create("/api/v1/namespaces/default/pods", pod)
+
+
+async def get(connection: Connection, _: int) -> None:
+    """Read the rule."""
+    code, answer = await connection.call("GET", "/apis/resource.k8s.io/v1/devicetaintrules/bench")
+    assert code == 200, answer
+
+
+async def create(connection: Connection, number: int) -> None:
+    """Create a ConfigMap like no other."""
+    body = config_map(f"c-{number}-{time.perf_counter_ns()}")
+    code, answer = await connection.call("POST", "/api/v1/namespaces/default/configmaps", body)
+    assert code == 201, answer
+
+
+async def list_pods(connection: Connection, _: int) -> None:
+    """Read all pods of a namespace."""
+    code, answer = await connection.call("GET", "/api/v1/namespaces/default/pods")
+    assert code == 200, answer
+
+
 async def measure(store: str, places: Iterator[str], seconds: float) -> None:
     """Run everything and print a table."""
     starts = []
@@ -159,45 +210,23 @@ async def measure(store: str, places: Iterator[str], seconds: float) -> None:
     print(f"store {store}")
     print(f"process start -> ready   {statistics.median(starts):.2f} s   (three runs)")
     print(f"idle memory              {server.memory():.0f} MiB")
-    async with server.connect() as setup:
-        await setup.call(
-            "POST", "/apis/resource.k8s.io/v1/devicetaintrules", json.dumps(RULE).encode()
-        )
-
-    async def get(connection: Connection, _: int) -> None:
-        code, _body = await connection.call(
-            "GET", "/apis/resource.k8s.io/v1/devicetaintrules/bench"
-        )
-        assert code == 200, code
-
-    async def create(connection: Connection, number: int) -> None:
-        body = config_map(f"c-{store}-{number}-{time.perf_counter_ns()}")
-        code, _body = await connection.call("POST", "/api/v1/namespaces/default/configmaps", body)
-        assert code == 201, _body
-
+    await one_rule(server)
     for clients in (1, 16):
         print(f"GET rule, {clients:2d} clients       ", end="")
-        await load(server, clients, seconds, get)
+        print(await load(server, clients, seconds, get), flush=True)
     for clients in (1, 16):
         print(f"CREATE ConfigMap, {clients:2d}       ", end="")
-        await load(server, clients, seconds, create)
-    async with server.connect() as setup:
-        for number in range(1000):
-            pod = {**POD, "metadata": {**POD["metadata"], "name": f"p-{number:04d}"}}
-            code, body = await setup.call(
-                "POST", "/api/v1/namespaces/default/pods", json.dumps(pod).encode()
-            )
-            assert code == 201, body
-
-    async def list_pods(connection: Connection, _: int) -> None:
-        code, _body = await connection.call("GET", "/api/v1/namespaces/default/pods")
-        assert code == 200
-
+        print(await load(server, clients, seconds, create), flush=True)
+    await thousand_pods(server)
     for clients in (1, 16):
         print(f"LIST 1000 pods, {clients:2d}         ", end="")
-        await load(server, clients, seconds, list_pods)
+        print(await load(server, clients, seconds, list_pods), flush=True)
     for watchers in (1, 50, 200):
-        await fan_out(server, watchers, 100)
+        spread, after = await fan_out(server, watchers, 100)
+        print(
+            f"{watchers:4d} watchers: write sent -> last event  {quantiles(spread)}"
+            f"  (after the answer {quantiles(after)})"
+        )
     print(f"memory afterwards        {server.memory():.0f} MiB")
     server.stop()
 

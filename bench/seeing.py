@@ -1,21 +1,22 @@
 """Measures what commands take on a cluster: `sully devices`, `sully evictions`, `sully plan`.
 
-    python bench/seeing.py [--nodes 1000] [--devices 10] [--pods 5000]
+    python bench/seeing.py [--nodes 1000] [--devices 10] [--pods 5000 2500] [--only 'plan device']
 
-A control plane without controllers is loaded over HTTPS with nodes' slices, claims that hold two
-devices each, a pod for every claim and some rules; then the commands run as users run them, each in
-a process of its own, three times. The time is that of the whole process, from start to end.
+A control plane without controllers is loaded over HTTPS with nodes' slices, pods with a claim for
+two devices each, and some rules; then the commands run as users run them, each in a process of its
+own. With two pods for every four devices the fleet is full, and whoever leaves finds no place; with
+half of them there is one for everybody. The time is that of the whole process, from start to end.
 """
 
 import argparse
 import asyncio
 import json
 import os
-import resource
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import shapes
@@ -23,8 +24,9 @@ import uvloop
 from harness import Server
 
 CONNECTIONS = 16
-RUNS = 3
-COMMANDS = (
+SPREAD = 300
+"""Pods tolerate one taint for a time, each from none to so many seconds."""
+COMMANDS: tuple[tuple[str, ...], ...] = (
     ("--help",),
     ("completion", "complete", "--", "devices", "--"),
     ("devices",),
@@ -33,55 +35,82 @@ COMMANDS = (
     ("evictions",),
     ("plan", "device", "*/node-3/*", "example.com/hot:NoExecute"),
     ("plan", "device", "*/*/gpu-2", "example.com/hot:NoExecute"),
+    ("plan", "device", "*/*/gpu-2", "example.com/hot:NoExecute", "--rate", "10"),
+    ("plan", "device", "*/*/gpu-2", "example.com/late:NoExecute"),
+    ("plan", "device", "*/*/*", "example.com/hot:NoExecute"),
 )
+"""The plans: a node; one device of each node, at once, at a pace, and over minutes; everything."""
 NO_PLACE = 3
 """What a plan ends with when somebody would find no place; it has been made all the same."""
 
 
-def claims(nodes: int, devices: int, pods: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """Yield claims that hold two devices each, and their pods, spread over the nodes."""
+def held(nodes: int, devices: int, pods: int) -> Iterator[tuple[int, int, int]]:
+    """Yield pods by number, each with a node and the first of its two devices there."""
     places = ((node, first) for first in range(0, devices - 1, 2) for node in range(nodes))
     for number, (node, first) in zip(range(pods), places, strict=False):
-        yield _claim(number, node, first), _pod(number, node)
+        yield number, node, first
 
 
-def _claim(number: int, node: int, first: int) -> dict[str, Any]:
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 2}}
-    results = [
-        {"request": "gpu", "driver": shapes.DRIVER, "pool": f"node-{node}", "device": f"gpu-{each}"}
-        for each in (first, first + 1)
+def _asked(seconds: int) -> dict[str, Any]:
+    tolerations = [
+        {"key": "example.com/late", "operator": "Exists", "effect": "NoExecute"}
+        | {"tolerationSeconds": seconds}
     ]
+    exactly = {"deviceClassName": "gpu", "count": 2, "tolerations": tolerations}
+    return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
+
+
+def templates() -> Iterator[dict[str, Any]]:
+    """Yield what the claims are made from."""
+    for seconds in range(SPREAD):
+        metadata = {"name": f"work-{seconds}", "namespace": "default"}
+        yield {"metadata": metadata, "spec": {"spec": _asked(seconds)}}
+
+
+def claim(number: int, uid: str) -> dict[str, Any]:
+    """Return the claim of a pod."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": f"pod-{number}", "uid": uid}
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceClaim",
-        "metadata": {"name": f"claim-{number}", "namespace": "default"},
-        "spec": {"devices": {"requests": [request]}},
-        "status": {"allocation": {"devices": {"results": results}}},
+        "metadata": {
+            "name": f"claim-{number}",
+            "namespace": "default",
+            "finalizers": ["resource.kubernetes.io/delete-protection"],
+            "ownerReferences": [owner | {"controller": True}],
+        },
+        "spec": _asked(number % SPREAD),
     }
 
 
-def _pod(number: int, node: int) -> dict[str, Any]:
+def allocation(number: int, node: int, first: int, uid: str) -> dict[str, Any]:
+    """Return the status of a claim that has its devices."""
+    shared = {"request": "gpu", "driver": shapes.DRIVER, "pool": f"node-{node}"}
+    tolerations = _asked(number % SPREAD)["devices"]["requests"][0]["exactly"]["tolerations"]
+    results = [
+        shared | {"device": f"gpu-{each}", "tolerations": tolerations}
+        for each in (first, first + 1)
+    ]
+    user = {"resource": "pods", "name": f"pod-{number}", "uid": uid}
+    return {"allocation": {"devices": {"results": results}}, "reservedFor": [user]}
+
+
+def pod(number: int, node: int) -> dict[str, Any]:
+    """Return a pod that somebody replaces, so that a plan has to find places."""
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "work", "controller": True}
+    template = f"work-{number % SPREAD}"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": f"pod-{number}",
             "namespace": "default",
-            # Somebody who replaces them, so that a plan has to find places.
-            "ownerReferences": [
-                {
-                    "apiVersion": "apps/v1",
-                    "kind": "ReplicaSet",
-                    "name": "work",
-                    "uid": "6f0d4a58-0000-4000-8000-000000000000",
-                    "controller": True,
-                }
-            ],
+            "ownerReferences": [owner | {"uid": "6f0d4a58-0000-4000-8000-000000000000"}],
         },
         "spec": {
             "nodeName": f"node-{node}",
             "containers": [{"name": "c", "image": "example.com/x:1"}],
-            "resourceClaims": [{"name": "gpu", "resourceClaimName": f"claim-{number}"}],
+            "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": template}],
         },
     }
 
@@ -96,7 +125,7 @@ def rules() -> Iterator[dict[str, Any]]:
 async def load(server: Server, nodes: int, devices: int, pods: int) -> None:
     """Create everything."""
     slices = iter(range(nodes))
-    held = claims(nodes, devices, pods)
+    places = held(nodes, devices, pods)
     resource_ = shapes.RESOURCE
 
     async def one() -> None:
@@ -105,77 +134,109 @@ async def load(server: Server, nodes: int, devices: int, pods: int) -> None:
                 await connection.create("/api/v1/nodes", shapes.node(f"node-{number}"))
                 made = shapes.slice_of(f"node-{number}", devices)
                 await connection.create(f"{resource_}/resourceslices", made)
-            for claim, pod in held:
-                await connection.create(shapes.PODS, pod)
-                await _hold(connection, claim)
+            for place in places:
+                await _hold(connection, *place)
 
     async with server.connect() as connection:
         # What a controller would have made; pods need it.
         account = {"metadata": {"name": "default"}}
         await connection.create("/api/v1/namespaces/default/serviceaccounts", account)
         await connection.create(f"{resource_}/deviceclasses", shapes.device_class())
+        for template in templates():
+            await connection.create(shapes.TEMPLATES, template)
     await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
     async with server.connect() as connection:
         for rule in rules():
             await connection.create(shapes.RULES, rule)
 
 
-async def _hold(connection: Any, claim: dict[str, Any]) -> None:
-    """Create a claim that is allocated and reserved for its pod."""
-    name = claim["metadata"]["name"]
-    path = f"{shapes.RESOURCE}/namespaces/default/resourceclaims"
-    await connection.create(path, claim)
-    _, answer = await connection.call("GET", f"{shapes.PODS}/{name.replace('claim', 'pod')}")
-    pod = json.loads(answer)["metadata"]
-    user = {"resource": "pods", "name": pod["name"], "uid": pod["uid"]}
-    status = claim | {"status": claim["status"] | {"reservedFor": [user]}}
-    code, answer = await connection.call(
-        "PUT", f"{path}/{name}/status", json.dumps(status).encode()
-    )
-    if code != 200:
-        raise RuntimeError(f"PUT {path}/{name}/status: {code} {answer.decode()[:500]}")
+async def _hold(connection: Any, number: int, node: int, first: int) -> None:
+    """Create a pod, and a claim that is allocated and reserved for it."""
+    made = await _write(connection, "POST", shapes.PODS, pod(number, node))
+    uid = made["metadata"]["uid"]
+    claims = f"{shapes.RESOURCE}/namespaces/default/resourceclaims"
+    wanted = await _write(connection, "POST", claims, claim(number, uid))
+    status = {"status": allocation(number, node, first, uid)}
+    await _write(connection, "PUT", f"{claims}/claim-{number}/status", wanted | status)
+    names = [{"name": "gpu", "resourceClaimName": f"claim-{number}"}]
+    known = {"status": {"phase": "Running", "resourceClaimStatuses": names}}
+    await _write(connection, "PUT", f"{shapes.PODS}/pod-{number}/status", made | known)
 
 
-def measure(words: tuple[str, ...], kubeconfig: str) -> tuple[float, float, int]:
-    """Run a command; return the seconds it took, those of its processor, and its lines."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+async def _write(connection: Any, verb: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    code, answer = await connection.call(verb, path, json.dumps(body).encode())
+    if code not in (200, 201):
+        raise RuntimeError(f"{verb} {path}: {code} {answer.decode()[:500]}")
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a command took."""
+
+    seconds: float
+    cpu: float
+    memory: float
+    """The most it had at once, in MiB."""
+    lines: int
+
+
+def measure(words: tuple[str, ...], kubeconfig: str) -> Taken:
+    """Run a command, and see what it takes."""
     began = time.perf_counter()
-    done = subprocess.run(
+    with subprocess.Popen(
         [sys.executable, "-m", "sully.cli.main", *words],
         env=os.environ | {"KUBECONFIG": kubeconfig},
         stdout=subprocess.PIPE,
-        check=False,
-    )
-    if done.returncode not in (0, NO_PLACE):
-        raise RuntimeError(f"sully {' '.join(words)}: exit code {done.returncode}")
+    ) as process:
+        assert process.stdout is not None
+        lines = process.stdout.read().count(b"\n")
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode not in (0, NO_PLACE):
+        raise RuntimeError(f"sully {' '.join(words)}: exit code {process.returncode}")
     took = time.perf_counter() - began
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - used.ru_utime - used.ru_stime
-    return took, cpu, done.stdout.count(b"\n")
+    return Taken(took, used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, lines)
+
+
+def compare(server: Server, words: tuple[str, ...], runs: int) -> None:
+    """Run a command some times, and print what it took."""
+    told, most, lines = [], 0.0, 0
+    for _ in range(runs):
+        before = server.cpu()
+        found = measure(words, f"{server.folder.name}/kubeconfig")
+        told.append(f"{found.seconds:.2f} ({found.cpu:.2f} + {server.cpu() - before:.2f})")
+        most, lines = max(most, found.memory), found.lines
+    print(
+        f"sully {' '.join(words):64} {'   '.join(told)}   {most:.0f} MiB, {lines} lines", flush=True
+    )
 
 
 async def main() -> int:
-    """Load a control plane, and measure."""
+    """Load control planes, and measure."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--devices", type=int, default=10, help="per node")
-    parser.add_argument("--pods", type=int, default=5000)
+    parser.add_argument("--pods", type=int, nargs="+", default=[5000, 2500], help="one load each")
+    parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--only", default="", help="commands that begin so")
     options = parser.parse_args()
-    server = Server("memory", "--disable-controllers")
-    try:
-        began = time.perf_counter()
-        await load(server, options.nodes, options.devices, options.pods)
-        print(f"loaded in {time.perf_counter() - began:.1f} s, {server.memory():.0f} MiB")
-        print("seconds, and in brackets those of processors: command + server")
-        for words in COMMANDS:
-            runs = []
-            for _ in range(RUNS):
-                before = server.cpu()
-                took, cpu, lines = measure(words, f"{server.folder.name}/kubeconfig")
-                runs.append(f"{took:.2f} ({cpu:.2f} + {server.cpu() - before:.2f})")
-            print(f"sully {' '.join(words):40} {'   '.join(runs)}   {lines} lines", flush=True)
-    finally:
-        server.stop()
+    chosen = [each for each in COMMANDS if " ".join(each).startswith(options.only)]
+    for pods in options.pods:
+        server = Server("memory", "--disable-controllers")
+        try:
+            began = time.perf_counter()
+            await load(server, options.nodes, options.devices, pods)
+            what = f"{options.nodes} nodes of {options.devices} devices, {pods} pods"
+            print(
+                f"{what}: loaded in {time.perf_counter() - began:.1f} s, {server.memory():.0f} MiB"
+            )
+            print("seconds, and in brackets those of processors: command + server")
+            for words in chosen:
+                compare(server, words, options.runs)
+        finally:
+            server.stop()
     return 0
 
 

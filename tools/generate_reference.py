@@ -14,6 +14,7 @@ from typing import Any
 
 from sully.api import build_scheme
 from sully.cli.main import COMMANDS
+from sully.client.informermetrics import InformerMetrics
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.placement.metrics import PlacementMetrics
@@ -243,10 +244,17 @@ def metrics_page() -> Iterator[str]:
     """Yield the page of everything at /metrics."""
     yield "# Metrics"
     yield ""
-    yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses."
+    yield "Served at `/metrics` in the text format of Prometheus, under the names Kubernetes uses;"
+    yield "what it does not count begins with `sully_`."
     yield ""
     recorder = _Recorder()
-    for counted in (ClaimMetrics, EvictionMetrics, PlacementMetrics, SchedulerMetrics):
+    for counted in (
+        ClaimMetrics,
+        EvictionMetrics,
+        InformerMetrics,
+        PlacementMetrics,
+        SchedulerMetrics,
+    ):
         counted(recorder)
     rows = [
         (f"`{name}`", kind, code(labels), text)

@@ -1,7 +1,7 @@
-"""The long runs: hundreds of kills, and hostile input for minutes. `make robust` runs it.
+"""The long runs: hundreds of kills, lost machines, and hostile input. `make robust` runs it.
 
-    python tools/robust.py [crashes|controllers|inputs|all] [--kills 300] [--pods 1000]
-        [--examples 30] [--seed N]
+    python tools/robust.py [crashes|controllers|replicas|inputs|all] [--kills 300] [--pods 1000]
+        [--troubles 19] [--examples 30] [--seed N]
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -28,7 +28,8 @@ def main() -> int:
     code = 0
     try:
         for name in chosen:
-            print(f"{name}: seed {seed}", flush=True)
+            if "SULLY_NETWORK" not in os.environ:  # else it was said outside
+                print(f"{name}: seed {seed}", flush=True)
             code |= PARTS[name](options, seed)
     except KeyboardInterrupt:
         print("\nstopped", flush=True)
@@ -41,6 +42,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", nargs="?", default="all", choices=(*PARTS, "all"))
     parser.add_argument("--kills", type=int, default=300, help="how many (default: 300)")
     parser.add_argument("--pods", type=int, default=1000, help="how many (default: 1000)")
+    parser.add_argument("--troubles", type=int, default=19, help="of machines (default: 19)")
+    parser.add_argument("--figures", type=Path, help="file to write what replicas did to, as JSON")
     parser.add_argument("--examples", type=int, default=30, help="per operation (default: 30)")
     parser.add_argument("--seed", type=int, help="repeat a run (default: a new one)")
     return parser
@@ -131,6 +134,30 @@ def _controllers(options: argparse.Namespace, seed: int) -> int:
     return 1 if figures.problems else 0
 
 
+def _replicas(options: argparse.Namespace, seed: int) -> int:
+    """Run it where networks can be built and cut: in a namespace of its own."""
+    from replicas.report import run
+    from sully.testing.network import INSIDE, SYSTEM, NetworkError, entered
+
+    again = [str(Path(__file__)), "replicas", "--pods", str(options.pods), "--seed", str(seed)]
+    again += ["--troubles", str(options.troubles)]
+    if INSIDE in os.environ:
+        code = run(options.pods, options.troubles, seed, options.figures)
+        if code:
+            print(f"  again: python {' '.join(again)}")
+        return code
+    if options.figures:
+        again += ["--figures", str(options.figures.absolute())]
+    tools = ROOT / ".cache" / "iproute2"
+    try:
+        subprocess.run([ROOT / "tools" / "fetch-iproute2", tools], check=True)
+        command, environment = entered([sys.executable, *again], places=(*SYSTEM, str(tools)))
+    except (NetworkError, subprocess.CalledProcessError) as error:
+        print(f"  PROBLEM {error}")
+        return 1
+    return subprocess.run(command, env=environment, check=False).returncode
+
+
 def _inputs(options: argparse.Namespace, seed: int) -> int:
     """Run the tests of hostile input with more examples; pytest shows the progress."""
     environment = os.environ | {
@@ -145,7 +172,12 @@ def _inputs(options: argparse.Namespace, seed: int) -> int:
     return 1 if done.returncode else 0
 
 
-PARTS = {"crashes": _crashes, "controllers": _controllers, "inputs": _inputs}
+PARTS = {
+    "crashes": _crashes,
+    "controllers": _controllers,
+    "replicas": _replicas,
+    "inputs": _inputs,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -45,10 +45,11 @@ def read(status: Obj | None = None, metadata: Obj | None = None, **spec: Any) ->
     return msgspec.convert(body, Pod)
 
 
-def leaving(phase: str, grace: int = 30) -> Pod:
+def leaving(phase: str, grace: int = 30, *finalizers: str) -> Pod:
     deletion = {
         "deletionTimestamp": format_time(at(grace)),
         "deletionGracePeriodSeconds": grace,
+        "finalizers": finalizers,
     }
     return read({"phase": phase}, deletion)
 
@@ -92,7 +93,8 @@ CASES = {
         leaving("Running", 10), End(0, remove=True), Seen(leaving=at(60)), after=60
     ),
     "leaves after it ended": Case(leaving("Failed"), Remove()),
-    "only a finalizer keeps it": Case(leaving("Succeeded", 0), REST),
+    "only a finalizer keeps it": Case(leaving("Succeeded", 0, "example.com/keep"), REST),
+    "was let go by one who died before it went": Case(leaving("Succeeded", 0), Remove()),
 }
 
 

@@ -102,9 +102,9 @@ def _differs(status: str, ready: bool) -> bool:
 
 def _leave(pod: Pod, seen: Seen, pace: Pace, now: datetime) -> Step:
     if not pod.running:
-        # Only a finalizer can still keep a pod that was let go before.
         let_go = pod.finished and pod.metadata.deletion_grace_period_seconds == 0
-        return REST if let_go else Remove()
+        # Without a finalizer it should be gone: whoever let it go did not come to the end of that.
+        return REST if let_go and pod.metadata.finalizers else Remove()
     at = _stopped_at(pod, seen, pace)
     return End(0, remove=True) if at <= now else Look(at)
 

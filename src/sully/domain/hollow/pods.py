@@ -69,6 +69,7 @@ class PodMetadata(Wire, frozen=True, kw_only=True):
     generation: int = 0
     deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
     annotations: dict[str, str] = field(default_factory=dict)
 
 

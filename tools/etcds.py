@@ -1,4 +1,4 @@
-"""Real etcd clusters on loopback, started and killed by tests.
+"""Real etcd clusters, started and killed by tests: on loopback, or a member on each machine.
 
 The program is Debian's, fetched into `.cache` by tools/fetch-etcd on first use. Data lies in
 memory where the system has such a folder: what is tested here is not the disk.
@@ -12,6 +12,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +20,12 @@ from types import TracebackType
 from typing import Self
 
 from sully.store.etcd.address import Address, Tls
+from sully.testing.network import Host
 
 ROOT = Path(__file__).parent.parent
 PROGRAM = ROOT / ".cache/etcd/etcd"
+CONTROL = PROGRAM.with_name("etcdctl")
+_V3 = {"ETCDCTL_API": "3"}
 _SCRATCH = Path("/dev/shm")
 _STARTS_WITHIN = 30.0
 
@@ -34,21 +38,36 @@ class Files:
 
     @property
     def tls(self) -> Tls:
+        """Return what a client needs of it."""
         at = self.folder
         return Tls(at / "ca.pem", at / "client.pem", at / "client.key")
 
 
 @dataclass
 class Member:
+    """One of them, running or not."""
+
     name: str
     client: int
     peer: int
     directory: Path
+    host: Host | None = None
     process: subprocess.Popen[bytes] | None = None
 
     @property
+    def address(self) -> str:
+        """Return where others find it."""
+        return self.host.address("back") if self.host else "127.0.0.1"
+
+    @property
     def endpoint(self) -> str:
-        return f"127.0.0.1:{self.client}"
+        """Return where clients find it."""
+        return f"{self.address}:{self.client}"
+
+    @property
+    def peer_url(self) -> str:
+        """Return where the other members find it."""
+        return f"http://{self.address}:{self.peer}"
 
 
 @dataclass
@@ -56,21 +75,31 @@ class Etcd:
     """A cluster; use it in a `with` block."""
 
     size: int = 1
+    hosts: Sequence[Host] = ()
+    """Machines for the members, one each; without them all are here."""
     tls: Files | None = None
+    snapshot: Path | None = None
+    """What `etcdctl snapshot save` wrote: they begin with it, not with nothing."""
+    flags: Sequence[str] = ()
+    """Further flags for each member."""
     folder: Path | None = _SCRATCH if _SCRATCH.is_dir() else None
     members: list[Member] = field(default_factory=list)
     _stack: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Self:
+        """Start all members."""
         subprocess.run([ROOT / "tools/fetch-etcd", PROGRAM.relative_to(ROOT)], cwd=ROOT, check=True)
         directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder)))
         ports = _free_ports(2 * self.size)
+        hosts: Sequence[Host | None] = self.hosts or [None] * self.size
         self.members = [
-            Member(f"m{n}", ports[2 * n], ports[2 * n + 1], directory / f"m{n}")
+            Member(f"m{n}", ports[2 * n], ports[2 * n + 1], directory / f"m{n}", hosts[n])
             for n in range(self.size)
         ]
         self._stack.callback(self._stop)
         for member in self.members:
+            if self.snapshot:
+                self._restore(member, self.snapshot)
             self.start(member)
         for member in self.members:
             self.await_healthy(member)
@@ -82,45 +111,69 @@ class Etcd:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        """End them, and forget what they kept."""
         self._stack.close()
 
     @property
     def address(self) -> Address:
+        """Return where the store finds them."""
         tls = self.tls.tls if self.tls else Tls()
         return Address(tuple(member.endpoint for member in self.members), tls=tls)
 
+    @property
+    def _peers(self) -> str:
+        return ",".join(f"{each.name}={each.peer_url}" for each in self.members)
+
+    def control(self, *args: str | Path, user: str = "") -> str:
+        """Run etcdctl on the first of them, perhaps as NAME:PASSWORD; return what it says."""
+        command: list[str | Path] = [CONTROL, "--endpoints", self.members[0].endpoint]
+        command += ["--user", user] if user else []
+        done = subprocess.run([*command, *args], env=_V3, capture_output=True, text=True)
+        assert done.returncode == 0, f"etcdctl {args[0]}: {done.stderr}"
+        return done.stdout
+
+    def _restore(self, member: Member, snapshot: Path) -> None:
+        where: list[str | Path] = ["--name", member.name, "--data-dir", member.directory]
+        where += ["--initial-cluster", self._peers]
+        where += ["--initial-advertise-peer-urls", member.peer_url]
+        self.control("snapshot", "restore", snapshot, *where)
+
     def start(self, member: Member) -> None:
+        """Run a member that does not."""
         scheme = "https" if self.tls else "http"
-        peers = ",".join(f"{each.name}=http://127.0.0.1:{each.peer}" for each in self.members)
-        own = f"{scheme}://127.0.0.1:{member.client}"
-        peer = f"http://127.0.0.1:{member.peer}"
-        command = [
+        own, peer = f"{scheme}://{member.endpoint}", member.peer_url
+        command: list[str | Path] = [
             *(PROGRAM, "--name", member.name, "--data-dir", member.directory),
             *("--listen-client-urls", own, "--advertise-client-urls", own),
             *("--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer),
-            *("--initial-cluster", peers, "--log-level", "error", "--log-outputs", "stderr"),
+            *("--initial-cluster", self._peers, "--log-level", "error", "--log-outputs", "stderr"),
             *("--logger", "zap", "--max-request-bytes", str(4 << 20)),
             # One member alone waits for nobody.
             *("--heartbeat-interval", "10" if self.size == 1 else "50"),
             *("--election-timeout", "100" if self.size == 1 else "500"),
+            *self.flags,
         ]
         if self.tls:
             at = self.tls.folder
             command += ["--client-cert-auth", "--trusted-ca-file", at / "ca.pem"]
             command += ["--cert-file", at / "server.pem", "--key-file", at / "server.key"]
+        if member.host:
+            command = [*member.host.within(*map(str, command))]
         with open(member.directory.with_suffix(".log"), "ab") as log:
             member.process = subprocess.Popen(command, stdout=log, stderr=log)
 
     def await_healthy(self, member: Member) -> None:
+        """Wait until a member serves, together with a majority."""
         end = time.monotonic() + _STARTS_WITHIN
-        while not self._healthy(member):
+        while not self.healthy(member):
             log = member.directory.with_suffix(".log").read_text()
             assert member.process is not None
             assert member.process.poll() is None, f"etcd ended: {log}"
             assert time.monotonic() < end, f"etcd did not start: {log}"
             time.sleep(0.01)
 
-    def _healthy(self, member: Member) -> bool:
+    def healthy(self, member: Member) -> bool:
+        """Say whether a member serves."""
         if self.tls:
             with socket.socket() as probe:
                 return probe.connect_ex(("127.0.0.1", member.client)) == 0
@@ -131,6 +184,7 @@ class Etcd:
             return False
 
     def kill(self, member: Member) -> None:
+        """End a member at once."""
         if member.process is not None:
             member.process.kill()
             member.process.wait()
@@ -142,6 +196,7 @@ class Etcd:
         member.process.send_signal(signal.SIGSTOP)
 
     def thaw(self, member: Member) -> None:
+        """Let it go on."""
         assert member.process is not None
         member.process.send_signal(signal.SIGCONT)
 

@@ -1,0 +1,310 @@
+"""What `make robust ARGS=replicas` checks by, shown to see each thing that must never happen."""
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from kills.fleet import PODS
+from replicas import audits
+from replicas.audits import Act, Term
+from replicas.clients import Acknowledged, Clients
+from replicas.counting import Counter
+from replicas.following import Story, Watch
+from replicas.ledger import Ledger
+from replicas.rounds import split
+from replicas.troubles import TROUBLES, plan
+from replicas.work import early, late, nodes_for, pod, templates
+from sully.client.transport import WatchEvent
+
+Obj = dict[str, Any]
+A100, H100, L4 = "hollow-0001", "hollow-0000", "hollow-0002"
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+
+
+def claim(uid: str, user: str, *places: str) -> Obj:
+    results = [{"driver": "d", "pool": pool, "device": "gpu-0"} for pool in places]
+    status = {"allocation": {"devices": {"results": results}}, "reservedFor": [{"uid": user}]}
+    return {"metadata": {"uid": uid, "name": uid}, "status": status}
+
+
+def pod_at(
+    name: str, node: str, *, mark: str = "", going: bool = False, running: bool = True
+) -> Obj:
+    conditions = [{"type": "DisruptionTarget", "status": "True", "lastTransitionTime": mark}]
+    status: Obj = {"phase": "Running" if running else "Pending"}
+    leaving = {"deletionTimestamp": "then"} if going else {}
+    return {
+        "metadata": {"uid": f"{name}-uid", "name": name, **leaving},
+        "spec": {"nodeName": node},
+        "status": status | ({"conditions": conditions} if mark else {}),
+    }
+
+
+def ledger_of(*events: tuple[str, Obj], pools: tuple[str, ...] = (), big: bool = True) -> Ledger:
+    ledger = Ledger(tainted=set(pools), big_rule=big)
+    for kind, obj in events:
+        saw = ledger.saw_pod if "spec" in obj else ledger.saw_claim
+        saw(kind, obj)
+    return ledger
+
+
+ONE = ("ADDED", pod_at("one-1", A100))
+HELD = ("ADDED", claim("c", "one-1-uid", A100))
+MARKED = ("MODIFIED", pod_at("one-1", A100, mark="noon", going=True))
+GONE = ("DELETED", pod_at("one-1", A100, mark="noon", going=True))
+STORIES = {
+    "evicted": ([HELD, ONE, MARKED, GONE, ("DELETED", HELD[1])], []),
+    "went without a word": (
+        [HELD, ONE, ("DELETED", ONE[1])],
+        ["one-1 is lost: it went without having been evicted"],
+    ),
+    "marked twice": (
+        [HELD, MARKED, ("MODIFIED", pod_at("one-1", A100, mark="one", going=True))],
+        ["one-1 was marked at noon and at one"],
+    ),
+    "mark taken away meanwhile": (
+        [HELD, MARKED, ONE, ("MODIFIED", pod_at("one-1", A100, mark="one"))],
+        [],
+    ),
+    "moved": (
+        [HELD, ONE, ("MODIFIED", pod_at("one-1", L4))],
+        ["one-1 was bound to hollow-0001 and to hollow-0002"],
+    ),
+    "evicted from where no taint is": (
+        [("ADDED", claim("c", "any-1-uid", L4)), ("ADDED", pod_at("any-1", L4, mark="noon"))],
+        ["any-1 on hollow-0002 was evicted for no reason"],
+    ),
+    "evicted though it tolerates": (
+        [
+            ("ADDED", claim("c", "steadfast-1-uid", A100)),
+            ("ADDED", pod_at("steadfast-1", A100, going=True)),
+        ],
+        ["steadfast-1 on hollow-0001 was evicted for no reason"],
+    ),
+    "a device twice, though briefly": (
+        [HELD, ("ADDED", claim("d", "one-2-uid", A100)), ("DELETED", HELD[1])],
+        ["d/hollow-0001/gpu-0 is held by d and by c"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "problems"), STORIES.values(), ids=STORIES)
+def test_the_ledger_sees(events: list[tuple[str, Obj]], problems: list[str]) -> None:
+    ledger = ledger_of(*events)
+    ledger.check_pods({story.name for story in ledger.pods.values()})
+
+    assert ledger.problems == problems
+
+
+def test_what_was_acknowledged_must_have_been_there_once() -> None:
+    again = ("ADDED", {**ONE[1], "metadata": {"uid": "other", "name": "one-1"}})
+    ledger = ledger_of(HELD, ONE, again)
+    ledger.check_pods({"one-1", "one-2"})
+
+    assert ledger.problems == [
+        "one-2 was acknowledged and never seen",
+        "one-1 was there 2 times",
+    ]
+
+
+UNFINISHED = {
+    "all is done": ([HELD, MARKED, GONE, ("DELETED", HELD[1])], []),
+    "still there": ([HELD, ONE], ["one-1 on hollow-0001 must leave and is there"]),
+    "device not released": (
+        [HELD, MARKED, GONE],
+        ["1 devices are held, by 1 claims of 0 pods"],
+    ),
+    "claimed twice": (
+        [
+            ("ADDED", claim("c", "spared-1-uid", L4)),
+            ("ADDED", claim("d", "spared-1-uid")),
+            ("ADDED", claim("shared-1", "nobody")),
+            ("ADDED", pod_at("spared-1", L4)),
+        ],
+        ["1 devices are held, by 2 claims of 1 pods"],
+    ),
+    "does not run": (
+        [("ADDED", pod_at("spared-1", L4, running=False))],
+        ["spared-1 must stay and does not run"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("events", "left"), UNFINISHED.values(), ids=UNFINISHED)
+def test_the_ledger_knows_what_is_to_be_done(
+    events: list[tuple[str, Obj]], left: list[str]
+) -> None:
+    assert ledger_of(*events).unfinished() == left
+
+
+def test_the_ledger_compares_records_and_counts() -> None:
+    ledger = ledger_of(
+        *(HELD, MARKED, GONE),
+        ("ADDED", claim("d", "any-1-uid", H100)),
+        ("DELETED", pod_at("any-1", H100, mark="noon")),
+        pools=(H100,),
+    )
+    record = {"spec": {"pod": {"uid": "one-1-uid"}}}
+    other = {"spec": {"pod": {"uid": "nobody"}}}
+    ledger.check_records([record, record, other])
+    condition = {"type": "sully.dev/Evicted", "message": "2 pods evicted."}
+    big = {"metadata": {"name": "all-a100"}, "status": {"conditions": [condition]}}
+
+    assert ledger.problems == [
+        "no record tells that any-1 was evicted",
+        "a record tells of nobody, which was not evicted",
+        "2 records tell of one-1-uid",
+    ]
+    assert ledger.uncounted([big, {"metadata": {"name": H100}}]) == [
+        "rule all-a100 counts 2 pods, 1 were evicted",
+        "rule hollow-0000 counts 0 pods, 1 were evicted",
+    ]
+
+
+def test_who_leads_is_what_the_lease_says() -> None:
+    ledger = Ledger()
+    seen = [("sully-controllers", "host_7_x"), ("another", "host_8_y"), ("sully-controllers", "")]
+    for name, holder in [*seen, seen[0], seen[0]]:
+        spec = {"holderIdentity": holder, "acquireTime": "2030-01-01T12:00:00.000000Z"}
+        ledger.saw_lease("MODIFIED", {"metadata": {"name": name}, "spec": spec})
+
+    assert ledger.holder == "host_7_x"
+    assert ledger.led == [("host_7_x", NOON), ("host_7_x", NOON)]
+
+
+def act(
+    replica: str, at: float, what: str = "update pods", name: str = "p", lasts: float = 0.1
+) -> Act:
+    begun = NOON + timedelta(seconds=at)
+    user = "device-taint-eviction-controller"
+    return Act(replica, begun, begun + timedelta(seconds=lasts), user, what, "work", name)
+
+
+LED = [Term("a", NOON), Term("b", NOON + timedelta(seconds=20))]
+LOGS = {
+    "each in its time": ([act("a", 3), act("b", 21)], [], 0),
+    "woke up and went on": (
+        [act("a", 3), act("a", 25)],
+        ["a did update pods p at 12:00:25.000000 though b led since 12:00:20.000000"],
+        0,
+    ),
+    "its lease does not count": ([act("a", 25, "update leases", "sully-controllers")], [], 0),
+    "on its way when the lease passed on": ([act("a", 19, lasts=3)], [], 1),
+    "evicted twice": (
+        [act("a", 3, "delete pods"), act("b", 21, "delete pods")],
+        ["p was evicted 2 times"],
+        0,
+    ),
+}
+
+
+@pytest.mark.parametrize(("acts", "problems", "in_flight"), LOGS.values(), ids=LOGS)
+def test_the_logs_tell_who_acted_when(acts: list[Act], problems: list[str], in_flight: int) -> None:
+    logs = {name: [each for each in acts if each.replica == name] for name in "abc"}
+
+    assert audits.judge(logs, LED) == audits.Verdict(problems, in_flight)
+
+
+def test_the_logs_tell_how_long_it_took() -> None:
+    node = replace(act("b", 15), namespace="kube-node-lease")
+    logs = {
+        "a": [act("a", 12)],
+        "b": [node, act("b", 14, "update leases", "sully-controllers"), act("b", 17)],
+    }
+
+    assert audits.taken_over(logs, "a", NOON + timedelta(seconds=2)) == ("b", 15.1)
+    assert audits.taken_over({"a": logs["a"]}, "a", NOON) is None
+
+
+def event(version: int, kind: Any = "MODIFIED", name: str = "p") -> WatchEvent[Obj]:
+    obj = None if kind == "BOOKMARK" else {"metadata": {"name": name}}
+    return WatchEvent(kind, obj, str(version))
+
+
+def story_of(*told: list[WatchEvent[Obj]]) -> tuple[Story, list[str]]:
+    heard: list[str] = []
+    story = Story(PODS, "work", lambda kind, obj: heard.append(f"{kind} {obj['metadata']['name']}"))
+    story.last = 100
+    story.watches = [Watch(story, Clients([], random.Random(0)), 0) for _ in told]
+    for watch, events in zip(story.watches, told, strict=True):
+        for each in events:
+            watch.take(each)
+    return story, heard
+
+
+TOLD = {
+    "the same": ([[event(1), event(2)], [event(1), event(2)]], []),
+    "later ones do not count": ([[event(1), event(101)], [event(1)]], []),
+    "one is missing": (
+        [[event(1), event(2), event(3)], [event(1), event(3)]],
+        ["watches 0 and 1 of pods tell different stories: [(2, 'MODIFIED', 'p')]"],
+    ),
+    "one comes twice": (
+        [[event(1), event(2), event(1)]],
+        ["told of (1, 'MODIFIED', 'p') after version 2"],
+    ),
+    "what a bookmark promised comes after all": (
+        [[event(5, "BOOKMARK"), event(4)]],
+        ["told of (4, 'MODIFIED', 'p') after version 5"],
+    ),
+}
+
+
+@pytest.mark.parametrize(("told", "problems"), TOLD.values(), ids=TOLD)
+def test_watches_must_tell_the_same(told: list[list[WatchEvent[Obj]]], problems: list[str]) -> None:
+    assert story_of(*told)[0].problems() == problems
+
+
+def test_the_first_to_tell_feeds_the_ledger() -> None:
+    events = [event(1, "ADDED"), event(2), event(3, "DELETED")]
+    story, heard = story_of(events[:2], events)
+
+    assert heard == ["ADDED p", "MODIFIED p", "DELETED p"]
+    assert [watch.state(100) for watch in story.watches] == [{"p": 2}, {}]
+
+
+def test_a_read_older_than_what_was_acknowledged_is_seen() -> None:
+    counter = Counter("counter-0", acknowledged=7)
+    counter.read(7, 7)
+    counter.read(7, 9)
+    # Somebody has seen 9: nobody may see less from now on.
+    counter.read(counter.acknowledged, 8)
+
+    assert counter.problems == ["counter-0 showed 8 after 9 was acknowledged"]
+
+
+def test_requests_are_counted_that_were_made_and_answered_within_a_time() -> None:
+    times = [Acknowledged(1, 2), Acknowledged(2, 5), Acknowledged(3, 4), Acknowledged(4, 7)]
+
+    assert Clients([], random.Random(0), times).number(1.5, 6) == 2
+
+
+def test_a_plan_has_every_trouble_before_one_comes_again() -> None:
+    short, long = plan(random.Random(7), 2), plan(random.Random(7), 2 * len(TROUBLES))
+
+    assert [trouble.moves for trouble in short] == [True, True]
+    assert {each.name for each in long[: len(TROUBLES)]} == {each.name for each in TROUBLES}
+    assert long == plan(random.Random(7), 2 * len(TROUBLES))
+    assert long != plan(random.Random(8), 2 * len(TROUBLES))
+
+
+@pytest.mark.parametrize("pods", [1, 60, 1000])
+def test_there_is_a_device_for_every_pod(pods: int) -> None:
+    wanted = [*early(pods), *late(pods)]
+    names = {each.name for each in wanted}
+    made = {each["metadata"]["name"] for each in templates()}
+    used = {
+        pod(each)["spec"]["resourceClaims"][0].get("resourceClaimTemplateName") for each in wanted
+    }
+
+    assert len(names) == pods
+    assert used - {None} <= made
+    assert nodes_for(pods) * 8 / 3 >= pods * 0.7
+
+
+def test_split_leaves_nothing_out() -> None:
+    assert [list(part) for part in split(range(7), 3)] == [[0, 1], [2, 3, 4], [5, 6]]
+    assert split(range(7), 0) == []
