@@ -21,7 +21,7 @@ from client.scripted import (
     thing,
 )
 from sully.client.reflector import Reflector, Selection
-from sully.client.transport import UnreachableError, UnreadableError, WatchEvent
+from sully.client.transport import SilentError, UnreachableError, UnreadableError, WatchEvent
 from sully.machinery.errors import (
     Expired,
     Gone,
@@ -214,11 +214,67 @@ async def test_problem_is_shown_until_it_is_over() -> None:
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(reflector.run())
         await clock.sleepers()
-        assert reflector.problem is refused
+        assert reflector.contact.problem is refused
         clock.advance(1)
         await server.quiet.wait()
-        assert reflector.problem is None
+        assert reflector.contact.problem is None
         task.cancel()
+
+
+async def test_what_is_to_be_confirmed_is_listed_at_once() -> None:
+    clock, seen = FakeClock(), Seen()
+    server = ScriptedTransport([page(thing("a", 1), version=5), page(thing("b", 2), version=9)])
+    reflector = Reflector(server, THINGS, seen, clock=clock, backoff=CALM)
+    confirmed = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(reflector.run())
+        await server.quiet.wait()
+        clock.advance(100)
+        assert not reflector.contact.fresh(90)
+        reflector.contact.on_confirmed(confirmed.set)
+        reflector.refresh()
+        reflector.refresh()
+        await confirmed.wait()
+        assert reflector.contact.fresh(0)
+        task.cancel()
+
+    assert seen.lists == [["a"], ["b"]]
+    assert clock.sleeping == 0
+
+
+async def test_who_waits_after_a_failure_is_not_hurried() -> None:
+    clock, seen = FakeClock(), Seen()
+    server = ScriptedTransport(
+        [page(thing("a", 1), version=5), UnreachableError("x"), page(thing("b", 2), version=9)],
+        [[UnreachableError("x")]],
+    )
+    reflector = Reflector(server, THINGS, seen, clock=clock, backoff=CALM)
+    async with asyncio.TaskGroup() as tasks:
+        task = tasks.create_task(reflector.run())
+        for pause in (1.0, 2.0):
+            await clock.sleepers()
+            listed = len(server.listed)
+            for _ in range(100):
+                reflector.refresh()
+                await asyncio.sleep(0)
+            assert len(server.listed) == listed
+            clock.advance(pause)
+            await asyncio.sleep(0)
+        await server.quiet.wait()
+        task.cancel()
+
+    # The place was known, but somebody wanted to be sure.
+    assert seen.lists == [["a"], ["b"]]
+
+
+async def test_silence_is_no_failure_if_the_server_then_answers() -> None:
+    watches = [[SilentError("hush"), bookmark(6)], [SilentError("hush")]]
+    server = ScriptedTransport([page(version=5)], watches)
+    seen, waits = await follow(server)
+
+    # The second came at once: that is no silence.
+    assert waits == [1.0, 2.0]
+    assert len(seen.lists) == 1
 
 
 async def test_bugs_are_not_retried() -> None:

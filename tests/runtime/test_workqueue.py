@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from sully.runtime.backoff import Backoff
-from sully.runtime.workqueue import ShutDown, WorkQueue
+from sully.runtime.workqueue import Running, ShutDown, WorkQueue
 from sully.testing.clock import FakeClock
 
 
@@ -213,6 +213,9 @@ class Observer:
     def retried(self) -> None:
         self.seen.append(("retried",))
 
+    def under_way(self, queue: Running) -> None:
+        self.queue = queue
+
 
 async def test_an_observer_learns_what_happens(clock: FakeClock) -> None:
     observer = Observer()
@@ -220,8 +223,22 @@ async def test_an_observer_learns_what_happens(clock: FakeClock) -> None:
     queue.add("a")
     clock.advance(3)
     await queue.get()
-    clock.advance(4)
+    clock.advance(1)
+    queue.add("b")
+    await queue.get()
+    clock.advance(3)
+    assert (observer.queue.unfinished(), observer.queue.longest()) == (7.0, 4.0)
+    queue.done("b")
     queue.retry("a")
     queue.done("a")
 
-    assert observer.seen == [("added", 1), ("started", 0, 3.0), ("retried",), ("finished", 4.0)]
+    assert (observer.queue.unfinished(), observer.queue.longest()) == (0.0, 0.0)
+    assert observer.seen == [
+        ("added", 1),
+        ("started", 0, 3.0),
+        ("added", 1),
+        ("started", 0, 0.0),
+        ("finished", 3.0),
+        ("retried",),
+        ("finished", 4.0),
+    ]

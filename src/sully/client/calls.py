@@ -43,6 +43,8 @@ class Call(msgspec.Struct, frozen=True):
     options: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: Any = None
     patch_type: str = ""
+    opened: Callable[[], None] | None = None
+    """Called when the answer to a watch begins."""
 
 
 def object_ref(kind: Kind[Any], key: Key, subresource: str = "") -> Ref:
@@ -86,7 +88,8 @@ class Calls(ABC):
         self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
     ) -> AsyncGenerator[WatchEvent[T], None]:
         """Follow changes until the server ends the watch."""
-        return self._events(kind, Call("watch", kind.ref(Key(namespace, "")), options.query()))
+        ref = kind.ref(Key(namespace, ""))
+        return self._events(kind, Call("watch", ref, options.query(), opened=options.opened))
 
     async def get(
         self, kind: Kind[T], key: Key, subresource: str = "", resource_version: str = ""

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar, cast
 from sully.client.calls import READS, Call, Calls, Guard
 from sully.client.objects import from_body
 from sully.client.transport import EventType, Kind, Page, Ref, UnreachableError, WatchEvent
+from sully.runtime.deadlines import within
 
 T = TypeVar("T")
 
@@ -84,8 +85,12 @@ class DirectTransport(Calls):
         return self._verbs
 
     async def _call(self, call: Call) -> Reply:
-        if self._guard is not None and call.verb not in READS:
-            self._guard()
+        if self._guard is None or call.verb in READS:
+            return await self._pass_on(call)
+        with within(self._guard()):
+            return await self._pass_on(call)
+
+    async def _pass_on(self, call: Call) -> Reply:
         return await self._server.call(
             call.verb,
             call.ref,

@@ -7,10 +7,11 @@ connections are in connections.py, because several transports may share them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
 from sully import __version__
 from sully.client.access import Access
@@ -24,11 +25,13 @@ from sully.client.json_answers import (
     read_page,
     read_part,
 )
+from sully.client.proxies import proxy_for
 from sully.client.status import to_error
 from sully.client.transport import (
     Kind,
     Page,
     Ref,
+    SilentError,
     UnreachableError,
     UnreadableError,
     WatchEvent,
@@ -48,6 +51,8 @@ CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
 WATCH_SLACK_SECONDS = 30.0
 """How much longer than it promised a server may take to end a watch."""
+SILENT_SECONDS = 90.0
+"""After how long without a word a watch is given up: servers send a bookmark every minute."""
 
 METHODS = {
     "get": "GET",
@@ -70,12 +75,14 @@ class HttpTransport(Calls):
         access: Access,
         *,
         request_seconds: float = REQUEST_SECONDS,
+        silent_seconds: float = SILENT_SECONDS,
         agent: str = USER_AGENT,
         guard: Guard | None = None,
         connections: Connections | None = None,
     ) -> None:
         self._access = access
         self._request_seconds = request_seconds
+        self._silent_seconds = silent_seconds
         self._agent = agent
         self._guard = guard
         self._connections = connections or Connections(access)
@@ -100,6 +107,7 @@ class HttpTransport(Calls):
         return HttpTransport(
             self._access,
             request_seconds=self._request_seconds,
+            silent_seconds=self._silent_seconds,
             agent=f"{name}/{__version__}",
             guard=guard,
             connections=self._connections,
@@ -139,8 +147,10 @@ class HttpTransport(Calls):
     async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
         lines = Lines()
         async with self._open(call, self._watch_timeout(call)) as response:
+            if call.opened is not None:
+                call.opened()
             # The stream stops reading from the socket while nobody takes what it has.
-            async for chunk in response.content.iter_any():
+            async for chunk in _spoken(response):
                 for line in lines.feed(chunk):
                     yield read_event(kind, line)
             for line in lines.end():
@@ -158,7 +168,9 @@ class HttpTransport(Calls):
         from aiohttp import ClientTimeout
 
         promised = call.options.get("timeoutSeconds")
-        silence = float(promised) + WATCH_SLACK_SECONDS if promised else None
+        silence = None
+        if promised:
+            silence = min(float(promised) + WATCH_SLACK_SECONDS, self._silent_seconds)
         return ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
 
     @asynccontextmanager
@@ -178,6 +190,8 @@ class HttpTransport(Calls):
             finally:
                 # Returns the connection to the pool if all was read, and closes it if not.
                 response.release()
+        except UnreachableError:
+            raise
         except TimeoutError as error:
             raise UnreachableError(f"{url}: no answer in time") from error
         except (aiohttp.ClientError, OSError) as error:
@@ -217,10 +231,19 @@ class HttpTransport(Calls):
             headers=headers + _headers(self._access, call, credential),
             ssl=self._connections.tls(credential) if secure else True,
             server_hostname=(self._access.tls_server_name or None) if secure else None,
-            proxy=self._access.proxy_url or _proxy_of(url),
+            proxy=self._access.proxy_url or proxy_for(url, os.environ),
             timeout=limits,
             allow_redirects=False,
         )
+
+
+async def _spoken(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield what a watch brings, as it comes."""
+    try:
+        async for chunk in response.content.iter_any():
+            yield chunk
+    except TimeoutError as error:
+        raise SilentError(f"{response.url.path}: the watch fell silent") from error
 
 
 def url_path(ref: Ref) -> str:
@@ -247,17 +270,6 @@ def _headers(access: Access, call: Call, credential: Credential) -> list[tuple[s
     for name, value in access.headers.items():
         headers += [(name, item) for item in ((value,) if isinstance(value, str) else value)]
     return headers
-
-
-def _proxy_of(url: str) -> str | None:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    # As kubectl: what runs on this machine is never behind a proxy.
-    if host in ("localhost", "::1") or host.startswith("127."):
-        return None
-    from urllib.request import getproxies, proxy_bypass  # late: it loads a client of its own
-
-    return None if proxy_bypass(host) else getproxies().get(parts.scheme)
 
 
 def _refusal(response: aiohttp.ClientResponse, data: bytes) -> ApiError:

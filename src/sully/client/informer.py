@@ -14,9 +14,11 @@ from typing import TypeVar
 
 from sully.client.cache import IndexFunction
 from sully.client.collection import Copy
+from sully.client.contact import Contact
 from sully.client.objects import key_of
-from sully.client.reflector import EVERYTHING, Reflector, Selection
+from sully.client.reflector import EVERYTHING, Observer, Reflector, Selection
 from sully.client.transport import Key, Kind, Transport
+from sully.client.troubles import Troubles
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 
@@ -60,9 +62,17 @@ class Informer(Copy[T]):
         await self._synced.wait()
 
     @property
-    def problem(self) -> Exception | None:
-        """Return what keeps the cache from being up to date, or None if nothing does."""
-        return self._reflector.problem
+    def contact(self) -> Contact:
+        """Return how sure the cache is."""
+        return self._reflector.contact
+
+    def report_to(self, troubles: Troubles, observer: Observer | None = None) -> None:
+        """Share the telling of troubles with others, and have what is done counted."""
+        self._reflector.report_to(troubles, observer)
+
+    def refresh(self) -> None:
+        """Have the server confirm the cache, as soon as it can; `contact` tells of it."""
+        self._reflector.refresh()
 
     def replace(self, items: Sequence[T]) -> None:
         """Take the whole collection as it is now, and tell of every difference."""

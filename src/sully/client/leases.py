@@ -10,9 +10,8 @@ for an hour writes a second time when it wakes. controllers/leading.py runs cont
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sully.client.reflector import Reflector, Selection
@@ -24,10 +23,11 @@ from sully.client.transport import (
     UnreadableError,
     WatchEvent,
 )
+from sully.client.troubles import Troubles
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.machinery.timestamps import format_micro_time
 from sully.runtime.backoff import Backoff
-from sully.runtime.clock import Clock
+from sully.runtime.clock import Clock, Moment
 from sully.runtime.log import get_logger
 from sully.runtime.tasks import wait_first
 
@@ -67,22 +67,6 @@ class Timing:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """A point in time on both clocks of a machine."""
-
-    monotonic: float
-    now: datetime
-
-    def since(self, clock: Clock) -> float:
-        """Return the seconds since then.
-
-        The larger of two: the steady clock may stand still while the machine sleeps, and the
-        other may be set back.
-        """
-        return max(clock.monotonic() - self.monotonic, (clock.now() - self.now).total_seconds())
-
-
 class Elector:
     """One candidate for one lease."""
 
@@ -103,9 +87,14 @@ class Elector:
         # Only for its jitter: the delay itself never grows.
         self._pause = Backoff(base=self.timing.retry, cap=self.timing.retry, jitter=JITTER)
         self._seen: Obj = {}
-        self._seen_at = self._moment()
+        self._seen_at = Moment.of(self._clock)
+        self._heard: tuple[Obj, Moment] = ({}, self._seen_at)
+        """What the lease said when a watch last told of it, and when that was."""
         self._renewed: Moment | None = None
         self._news = asyncio.Event()
+        self._troubles = Troubles(clock)
+        self.problem = ""
+        """Why the last try came to nothing, if the server did not answer it."""
 
     @property
     def holder(self) -> str:
@@ -130,24 +119,43 @@ class Elector:
     async def attempt(self) -> bool:
         """Take or renew the lease, if that is possible now; say whether it is ours."""
         try:
-            return await self._take_or_renew()
+            won = await self._in_time()
         except (Conflict, AlreadyExists) as error:
             log.debug("another was faster", lease=str(self.key), error=str(error))
+            won = False
         except (ApiError, UnreachableError, UnreadableError) as error:
-            log.warning("cannot use the lease", lease=str(self.key), error=str(error))
-        return False
+            self.problem = str(error)
+            tell = log.warning if self._troubles.began(self, error) else log.debug
+            tell("cannot use the lease", lease=str(self.key), error=str(error))
+            return False
+        self.problem = ""
+        self._troubles.over(self, f"lease {self.key}")
+        return won
+
+    async def _in_time(self) -> bool:
+        """Take or renew the lease; a try that is not answered must not keep us from the next."""
+        won: list[bool] = []
+
+        async def work() -> None:
+            won.append(await self._take_or_renew())
+
+        await wait_first(work(), self._clock.sleep(self.timing.renew))
+        if not won:
+            raise UnreachableError("no answer in time")
+        return won[0]
 
     async def win(self) -> None:
-        """Try until the lease is ours; a release is noticed at once, an expiry soon after."""
+        """Try until the lease is ours; a release is noticed at once, and so is an expiry."""
         watching = Reflector(
             self._transport,
             LEASES,
-            _Bell(self._news),
+            _Bell(self._told),
             clock=self._clock,
             selection=Selection(
                 namespace=self.key.namespace, field_selector=f"metadata.name={self.key.name}"
             ),
         )
+        watching.report_to(self._troubles)
         await wait_first(self._try_until_won(), watching.run())
 
     async def keep(self) -> None:
@@ -190,7 +198,19 @@ class Elector:
     async def _try_until_won(self) -> None:
         while not await self.attempt():
             self._news.clear()
-            await wait_first(self._clock.sleep(self._pause.delay(1)), self._news.wait())
+            await wait_first(self._clock.sleep(self._until_next()), self._news.wait())
+
+    def _until_next(self) -> float:
+        """Return the seconds to the next try: a pause, or less if the lease ends before."""
+        pause, left = self._pause.delay(1), self._believed()
+        return left if 0 < left < pause else pause
+
+    def _told(self, lease: Obj) -> None:
+        """Note when a watch told of the lease, so that it does not count from when we next ask."""
+        spec = lease.get("spec") or {}
+        self._heard = (spec, Moment.of(self._clock))
+        if not spec.get("holderIdentity"):
+            self._news.set()
 
     async def _renew_soon(self) -> None:
         await self._clock.sleep(self._pause.delay(1))
@@ -208,7 +228,7 @@ class Elector:
             # Too late to go on as if nothing had been: others may have led meanwhile.
             self.left()
         # Counted from before the request: others count from when they see its effect.
-        begun = self._moment()
+        begun = Moment.of(self._clock)
         self._see(await self._write(self._claimed()))
         self._renewed = begun
         return True
@@ -235,31 +255,31 @@ class Elector:
 
     def _see(self, lease: Obj) -> None:
         if lease.get("spec") != self._seen.get("spec"):
-            self._seen_at = self._moment()
+            told, at = self._heard
+            self._seen_at = at if told == lease.get("spec") else Moment.of(self._clock)
         self._seen = lease
 
     def _expired(self) -> bool:
+        return self._believed() <= 0
+
+    def _believed(self) -> float:
+        """Return the seconds for which a holder is still believed to be there."""
         promised = (self._seen.get("spec") or {}).get("leaseDurationSeconds")
         # Only the steady clock: this one errs on the side of waiting.
         waited = self._clock.monotonic() - self._seen_at.monotonic
-        return waited >= (promised or self.timing.duration)
-
-    def _moment(self) -> Moment:
-        return Moment(self._clock.monotonic(), self._clock.now())
+        return float(promised or self.timing.duration) - waited
 
 
 class _Bell:
-    """Rings at every change of the lease; what it says is read from the server anyway."""
+    """Tells of every change of the lease; what it says now is read from the server anyway."""
 
-    def __init__(self, news: asyncio.Event) -> None:
-        self._news = news
+    def __init__(self, tell: Callable[[Obj], None]) -> None:
+        self._tell = tell
 
-    def replace(self, items: Sequence[Obj]) -> None:  # noqa: ARG002 - the shape of a Sink
-        """Ring."""
-        self._news.set()
+    def replace(self, items: Sequence[Obj]) -> None:
+        """Tell of the lease as it is, or that there is none."""
+        self._tell(items[0] if items else {})
 
     def change(self, event: WatchEvent[Obj]) -> None:
-        """Ring unless somebody only renewed."""
-        spec = (event.object or {}).get("spec") or {}
-        if event.type == "DELETED" or not spec.get("holderIdentity"):
-            self._news.set()
+        """Tell of the lease as it is now, or that it is gone."""
+        self._tell({} if event.type == "DELETED" else event.object or {})

@@ -6,6 +6,7 @@ embedded server takes options.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -58,6 +59,8 @@ class WatchOptions:
     resource_version: str = ""
     bookmarks: bool = True
     timeout_seconds: int | None = None
+    opened: Callable[[], None] | None = None
+    """Called when a server far away has begun to answer; no part of the request."""
 
     def query(self) -> dict[str, str]:
         """Return the parameters of the request."""

@@ -37,6 +37,10 @@ class UnreachableError(ConnectionError):
     """No answer came: the server is away, or the connection broke."""
 
 
+class SilentError(UnreachableError):
+    """A watch said nothing, not even a bookmark, for so long that it may be dead."""
+
+
 class UnreadableError(ValueError):
     """An answer came that does not fit the type it was asked for as."""
 

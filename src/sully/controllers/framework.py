@@ -14,6 +14,7 @@ from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
 from sully.client.transport import Key, UnreachableError, UnreadableError
+from sully.client.troubles import Troubles, is_outage
 from sully.machinery.errors import ApiError, Conflict, Forbidden, NotFound
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
@@ -101,11 +102,15 @@ class Runner:
         workers: int = 2,
         backoff: Backoff | None = None,
         observer: QueueObserver | None = None,
+        troubles: Troubles | None = None,
     ) -> None:
         self.controller = controller
         self.queue: WorkQueue[Key] = WorkQueue(clock, backoff=backoff, observer=observer)
         self._clock = clock
         self._workers = workers
+        self._troubles = troubles or Troubles(clock)
+        self._unanswered: set[Key] = set()
+        """Keys that failed because the server was away; others may succeed without asking it."""
         self._stopping = False
         for watch in controller.watches():
             watch.source.enqueue(self.queue.add, watch.to_keys)
@@ -149,6 +154,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - the one place where no error may end the loop
             self._failed(key, error)
             return
+        self._answered(key)
         if result.back_off:
             self.queue.retry(key)
             return
@@ -163,13 +169,25 @@ class Runner:
             "error": str(error),
             "retry_in": round(self.queue.retry(key), 3),
         }
+        if not is_outage(error):
+            self._answered(key)
         if _lost_a_race(error):
             log.debug("reconcile overtaken", **fields)
+        elif is_outage(error):
+            self._unanswered.add(key)
+            tell = log.warning if self._troubles.began(self, error) else log.debug
+            tell("reconcile failed", failures=self.queue.failures(key), **fields)
         elif isinstance(error, ApiError | UnreachableError | UnreadableError):
             log.warning("reconcile failed", failures=self.queue.failures(key), **fields)
         else:
             # Not an answer of a server, so a mistake of ours: say where.
             log.error("reconcile broke", exc_info=error, **fields)
+
+    def _answered(self, key: Key) -> None:
+        if key in self._unanswered:
+            self._unanswered.discard(key)
+            if not self._unanswered:
+                self._troubles.over(self, self.controller.name)
 
 
 def _lost_a_race(error: Exception) -> bool:

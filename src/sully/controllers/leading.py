@@ -38,6 +38,7 @@ class Leading:
         self._stopping = asyncio.Event()
         self._known = asyncio.Event()
         self._backoff = Backoff(base=0.5, cap=10.0)
+        self._manager: Manager | None = None
 
     async def run(self) -> None:
         """Compete and work, until `stop`; without an elector, work."""
@@ -61,6 +62,13 @@ class Leading:
         """Wait until all objects were dealt with once, or another turned out to lead."""
         await self._known.wait()
 
+    def problems(self) -> dict[str, str]:
+        """Return what cannot be followed or used now, and why; empty if all is well."""
+        found = self._manager.problems() if self._manager is not None else {}
+        if self.elector is not None and self.elector.problem:
+            found["lease"] = self.elector.problem
+        return found
+
     async def _compete(self, elector: Elector) -> None:
         """Wait for the lease, and say so if it is not to be had at once."""
         if not await elector.attempt():
@@ -73,7 +81,7 @@ class Leading:
         try:
             await wait_first(lost, self._work())
         finally:
-            self.since = None
+            self.since = self._manager = None
 
     def _say(self) -> None:
         self._known.set()
@@ -81,7 +89,7 @@ class Leading:
             tell()
 
     async def _work(self) -> None:
-        manager = await self._built()
+        manager = self._manager = await self._built()
         if manager is None:
             return
         async with asyncio.TaskGroup() as tasks:

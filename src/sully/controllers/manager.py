@@ -11,8 +11,10 @@ from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
 from sully.client.informer import Informer
+from sully.client.informermetrics import InformerMetrics
 from sully.client.reflector import Selection
 from sully.client.transport import Kind, Transport
+from sully.client.troubles import Troubles
 from sully.controllers.framework import Controller, Runner
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
@@ -35,6 +37,8 @@ class Manager:
         self._transport = transport
         self._clock = clock
         self._metrics = metrics
+        self._counting = InformerMetrics(metrics) if metrics else None
+        self._troubles = Troubles(clock)
         self._informers: dict[tuple[Kind[Any], Selection], Informer[Any]] = {}
         self._runners: list[Runner] = []
         self._alongside: list[Callable[[], Coroutine[Any, Any, None]]] = []
@@ -46,9 +50,14 @@ class Manager:
         found = self._informers.get((kind, selection))
         if found is None:
             self._check_not_running()
-            found = Informer(self._transport, kind, clock=self._clock, selection=selection)
-            self._informers[kind, selection] = found
+            found = self._informers[kind, selection] = self._new(kind, selection)
         return cast("Informer[T]", found)
+
+    def _new(self, kind: Kind[T], selection: Selection) -> Informer[T]:
+        made = Informer(self._transport, kind, clock=self._clock, selection=selection)
+        counting = self._counting
+        made.report_to(self._troubles, counting.follow(made, selection) if counting else None)
+        return made
 
     def add(
         self, controller: Controller, *, workers: int = 2, backoff: Backoff | None = None
@@ -57,7 +66,12 @@ class Manager:
         self._check_not_running()
         observer = self._metrics.queue(controller.name) if self._metrics else None
         runner = Runner(
-            controller, clock=self._clock, workers=workers, backoff=backoff, observer=observer
+            controller,
+            clock=self._clock,
+            workers=workers,
+            backoff=backoff,
+            observer=observer,
+            troubles=self._troubles,
         )
         self._runners.append(runner)
 
@@ -89,6 +103,14 @@ class Manager:
         await self._synced()
         for runner in self._runners:
             await runner.queue.drained()
+
+    def problems(self) -> dict[str, str]:
+        """Return which collections cannot be followed now, and why."""
+        return {
+            each.kind.plural: str(each.contact.problem)
+            for each in self._informers.values()
+            if each.contact.problem is not None
+        }
 
     @property
     def delayed(self) -> int:

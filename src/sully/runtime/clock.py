@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Protocol
 
@@ -42,3 +43,24 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait this long."""
         await asyncio.sleep(max(0.0, seconds))
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A point in time on both clocks of a machine."""
+
+    monotonic: float
+    now: datetime
+
+    @classmethod
+    def of(cls, clock: Clock) -> Moment:
+        """Return the present."""
+        return cls(clock.monotonic(), clock.now())
+
+    def since(self, clock: Clock) -> float:
+        """Return the seconds since then.
+
+        The larger of two: the steady clock may stand still while the machine sleeps, and the
+        other may be set back.
+        """
+        return max(clock.monotonic() - self.monotonic, (clock.now() - self.now).total_seconds())

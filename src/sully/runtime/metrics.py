@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from sully.runtime.series import Collector, Counter, Gauge, Histogram, Series
+from sully.runtime.workqueue import Running
 
 S = TypeVar("S", bound=Series)
 
@@ -142,6 +143,16 @@ class _QueueFamilies:
         self.depth = metrics.gauge("workqueue_depth", "Keys that wait.", label)
         self.adds = metrics.counter("workqueue_adds_total", "Keys queued.", label)
         self.retries = metrics.counter("workqueue_retries_total", "Keys that came back.", label)
+        self.unfinished = metrics.gauge(
+            "workqueue_unfinished_work_seconds",
+            "Seconds spent so far on keys that are being dealt with.",
+            label,
+        )
+        self.longest = metrics.gauge(
+            "workqueue_longest_running_processor_seconds",
+            "Seconds spent so far on the key that has been dealt with longest.",
+            label,
+        )
         self.waited = metrics.histogram(
             "workqueue_queue_duration_seconds",
             "Seconds a key waited.",
@@ -161,6 +172,8 @@ class QueueMetrics:
     """Observes one work queue; fulfils `workqueue.QueueObserver`."""
 
     _depth: Gauge
+    _unfinished: Gauge
+    _longest: Gauge
     _adds: Counter
     _retries: Counter
     _waited: Histogram
@@ -168,6 +181,8 @@ class QueueMetrics:
 
     def __init__(self, families: _QueueFamilies, name: str) -> None:
         self._depth = families.depth.labels(name)
+        self._unfinished = families.unfinished.labels(name)
+        self._longest = families.longest.labels(name)
         self._adds = families.adds.labels(name)
         self._retries = families.retries.labels(name)
         self._waited = families.waited.labels(name)
@@ -190,3 +205,8 @@ class QueueMetrics:
     def retried(self) -> None:
         """Note that a key failed and will come back."""
         self._retries.inc()
+
+    def under_way(self, queue: Running) -> None:
+        """Take what can be asked at any time about the work that is not finished."""
+        self._unfinished.set_function(queue.unfinished)
+        self._longest.set_function(queue.longest)

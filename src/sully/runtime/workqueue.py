@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Hashable
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from itertools import count
 from typing import Generic, Protocol, TypeVar
 
@@ -19,6 +19,9 @@ from sully.runtime.clock import Clock
 from sully.runtime.tasks import wait_first
 
 K = TypeVar("K", bound=Hashable)
+
+TIMERS_KEPT = 64
+"""Below so many, times that no longer count are left to fall due by themselves."""
 
 
 class ShutDown(Exception):  # noqa: N818 - an ending, not an error
@@ -42,6 +45,22 @@ class QueueObserver(Protocol):
 
     def retried(self) -> None:
         """Note that a key failed and will come back."""
+        ...
+
+    def under_way(self, queue: Running) -> None:
+        """Take what can be asked at any time about the work that is not finished."""
+        ...
+
+
+class Running(Protocol):
+    """Tells about work that is not finished; a queue is one."""
+
+    def unfinished(self) -> float:
+        """Return the seconds spent so far on all keys that are being worked on."""
+        ...
+
+    def longest(self) -> float:
+        """Return the seconds spent so far on the key that has been worked on longest."""
         ...
 
 
@@ -69,6 +88,8 @@ class WorkQueue(Generic[K]):
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._drained: list[asyncio.Future[None]] = []
         self._closed = False
+        if observer is not None:
+            observer.under_way(self)
 
     def __len__(self) -> int:
         """Return how many keys wait to be handed out now."""
@@ -96,6 +117,8 @@ class WorkQueue(Generic[K]):
         if self._closed or due >= self._due.get(key, float("inf")):
             return
         self._due[key] = due
+        if len(self._timers) > 2 * len(self._due) + TIMERS_KEPT:
+            self._clear_timers()
         heappush(self._timers, (due, next(self._order), key))
         if self._timers[0][2] == key:
             # Those who wait have slept towards a later time; all of them, because the first to
@@ -149,6 +172,16 @@ class WorkQueue(Generic[K]):
         self._wake_all()
         self._tell_drained()
 
+    def unfinished(self) -> float:
+        """Return the seconds spent so far on all keys that are being worked on."""
+        now = self._clock.monotonic()
+        return sum(now - since for since in self._working.values())
+
+    def longest(self) -> float:
+        """Return the seconds spent so far on the key that has been worked on longest."""
+        now = self._clock.monotonic()
+        return max((now - since for since in self._working.values()), default=0.0)
+
     async def drained(self) -> None:
         """Wait until nothing is ready and nobody works."""
         if self._ready or self._working:
@@ -183,6 +216,11 @@ class WorkQueue(Generic[K]):
             if self._due.get(key) == due:
                 del self._due[key]
                 self.add(key)
+
+    def _clear_timers(self) -> None:
+        """Drop the times of keys that got an earlier one: busy keys leave many behind."""
+        self._timers = [each for each in self._timers if self._due.get(each[2]) == each[0]]
+        heapify(self._timers)
 
     async def _changed(self) -> None:
         """Wait until a key is ready, or may be."""

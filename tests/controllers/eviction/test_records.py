@@ -28,7 +28,7 @@ from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, UnreachableError
 from sully.domain.evictionstatus import EVICTED
-from sully.machinery.errors import Invalid
+from sully.machinery.errors import Invalid, Timeout
 
 POD = Key("a", "p")
 NOW = DeleteOptions(grace_period_seconds=0)
@@ -139,6 +139,26 @@ async def test_a_record_that_cannot_be_written_now_delays_the_eviction(world: Wo
         await rule(world)
         await world.settle()
         assert await fate(world, "p") == "stays"
+        await world.pass_time(1)
+
+    assert await fate(world, "p") == "leaves"
+    assert len(await records(world)) == 1
+
+
+async def test_a_record_of_which_nobody_knows_whether_it_is_there_delays_it_too(
+    world: World,
+) -> None:
+    evicting = Evicting()
+    await prepare(world)
+    await holder(world, "p")
+    async with world.controlled(evicting.make()):
+        await world.settle()
+        assert evicting.transport is not None
+        evicting.transport.refusals["create evictionrecords"] = Timeout("look before you repeat it")
+        await rule(world)
+        await world.settle()
+        assert await fate(world, "p") == "stays"
+        del evicting.transport.refusals["create evictionrecords"]
         await world.pass_time(1)
 
     assert await fate(world, "p") == "leaves"

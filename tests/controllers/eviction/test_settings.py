@@ -13,7 +13,7 @@ from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
 from sully.machinery.gates import Gates
 
 GIVEN = EvictionSettings(default_per_second=5, max_per_minute=100)
-ALL = EvictionOptions(default_per_second=5, max_per_minute=100)
+ALL = EvictionOptions(default_per_second=5, max_per_minute=100, max_staleness=90)
 
 CASES = {
     "as they are": ({}, False, ALL),
@@ -25,7 +25,7 @@ CASES = {
     "no guards": (
         {"SullyEvictionGuards": False},
         False,
-        EvictionOptions(pauses=False, default_per_second=5),
+        EvictionOptions(pauses=False, default_per_second=5, max_staleness=None),
     ),
     "budgets": (
         {"SullyNoExecuteWithPodDisruptionBudget": True},
@@ -42,7 +42,13 @@ CASES = {
     "the reference, whatever is asked": (
         {"SullyNoExecuteWithPodDisruptionBudget": True},
         True,
-        EvictionOptions(terms=Terms(strict=True), rates=False, pauses=False, records=False),
+        EvictionOptions(
+            terms=Terms(strict=True),
+            rates=False,
+            pauses=False,
+            records=False,
+            max_staleness=None,
+        ),
     ),
 }
 

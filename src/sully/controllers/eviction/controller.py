@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from sully.client.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.eviction.evictor import Departure, Evictor, Outcome
 from sully.controllers.eviction.metrics import EvictionMetrics
@@ -19,6 +20,7 @@ from sully.controllers.eviction.outlook import Outlook
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
 from sully.controllers.eviction.records import rules_in
 from sully.controllers.eviction.requests import Requests
+from sully.controllers.eviction.sight import Sight
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.framework import DONE, Result, Watch
 from sully.domain.eviction import (
@@ -66,6 +68,7 @@ class EvictionController:
         evictor: Evictor,
         statuses: RuleStatuses,
         metrics: EvictionMetrics,
+        caches: Iterable[Informer[Any]],
     ) -> None:
         self._exposures = outlook.exposures
         self._records = outlook.records
@@ -77,6 +80,8 @@ class EvictionController:
         self._requests = Requests()
         most = outlook.options.max_per_minute
         self._pacer = Pacer(self._requests.add, past=outlook.records, max_per_minute=most)
+        self._sight = Sight(caches, outlook.options.max_staleness, self._requests.add)
+        metrics.unconfirmed(lambda: self._sight.waiting)
         self._plans: dict[Key, _Plan] = {}
         self._refusals: dict[Key, int] = {}
 
@@ -140,6 +145,7 @@ class EvictionController:
     def _drop(self, key: Key) -> _Plan | None:
         plan = self._plans.pop(key, None)
         self._pacer.stays(key)
+        self._sight.forget(key)
         self._refusals.pop(key, None)
         if plan is not None:
             self._statuses.concern(plan.because)
@@ -154,6 +160,10 @@ class EvictionController:
         return DONE
 
     async def _evict_at_its_pace(self, key: Key, pod: Pod, verdict: Evict) -> Result:
+        if not self._sight.clear(key):
+            # Others go first; it is woken when the server has confirmed what we believe.
+            self._pacer.stays(key)
+            return DONE
         now = self._clock.now()
         wait = self._pacer.ask(key, self._limits(verdict, now), now)
         if wait == NOT_YET:
@@ -218,4 +228,4 @@ class EvictionController:
         pod = self._exposures.usage.pod(key)
         if pod is None or pod.metadata.uid != uid:
             return False
-        return isinstance(self._judge(pod), Evict)
+        return isinstance(self._judge(pod), Evict) and self._sight.clear(key)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from sully.runtime.metrics import Metrics
 
 BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240.0)
@@ -21,6 +23,15 @@ class EvictionMetrics:
             " and a Pod's deletion via DeviceTaintEvictionController.",
             buckets=BUCKETS,
         )
+
+        self._unconfirmed = metrics.gauge(
+            "sully_eviction_unconfirmed_pods",
+            "Pods that are due and wait until the server has confirmed what makes them leave.",
+        )
+
+    def unconfirmed(self, count: Callable[[], int]) -> None:
+        """Show how many pods wait for the server."""
+        self._unconfirmed.set_function(count)
 
     def deleted(self, late: float) -> None:
         """Count a pod that was deleted this many seconds after it was due."""

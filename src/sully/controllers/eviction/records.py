@@ -26,6 +26,7 @@ from sully.machinery.errors import (
     InternalError,
     NotFound,
     ServiceUnavailable,
+    Timeout,
     TooManyRequests,
 )
 from sully.runtime.clock import Clock
@@ -35,8 +36,11 @@ from sully.views.usage import Usage
 
 log = get_logger("eviction")
 
-_PASSING = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError)
-"""Worth another try; any other refusal would be repeated, and must not keep a pod where it is."""
+_PASSING = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
+"""Worth another try; any other refusal would be repeated, and must not keep a pod where it is.
+
+After a timeout nobody knows whether the record is there. The next try finds out.
+"""
 
 Rules = frozenset[tuple[str, str]]
 """Rules by name and uid."""

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, Terms
 from sully.machinery.gates import Gates
 
+MAX_STALENESS = 90.0
+"""Seconds. A server that is well sends a bookmark every minute."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionSettings:
@@ -16,6 +19,8 @@ class EvictionSettings:
     """For taints that do not say how fast their pods may leave."""
     max_per_minute: int | None = None
     """For all evictions together."""
+    max_staleness: float | None = MAX_STALENESS
+    """How many seconds old what an eviction is based on may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,7 @@ class EvictionOptions:
     pod_groups: bool = False
     default_per_second: int | None = None
     max_per_minute: int | None = None
+    max_staleness: float | None = MAX_STALENESS
 
     @property
     def strict(self) -> bool:
@@ -54,4 +60,5 @@ def eviction_options(
         pod_groups=gates["DRAWorkloadResourceClaims"],
         default_per_second=settings.default_per_second if rates else None,
         max_per_minute=settings.max_per_minute if guards else None,
+        max_staleness=settings.max_staleness if guards else None,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sully.client.events import EventRecorder
+from sully.client.informer import Informer
 from sully.client.transport import Transport
 from sully.controllers.eviction.controller import NAME, EvictionController
 from sully.controllers.eviction.evictor import Evictor
@@ -40,9 +41,10 @@ def make_eviction(
     metrics: Metrics,
 ) -> tuple[RuleStatuses, EvictionController]:
     """Return both controllers; add the first one first, so that it speaks before the other acts."""
+    pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
     usage = Usage(
-        pods=manager.informer(PODS),
-        claims=manager.informer(CLAIMS),
+        pods=pods,
+        claims=claims,
         extended_resources=not options.strict,
         pod_groups=options.pod_groups,
     )
@@ -56,5 +58,6 @@ def make_eviction(
         Evictor(access.transport, access.recorder, clock, records),
         statuses,
         EvictionMetrics(metrics),
+        (pods, claims, *(each for each in inventory.sources if isinstance(each, Informer))),
     )
     return statuses, controller

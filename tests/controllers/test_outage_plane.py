@@ -1,0 +1,188 @@
+"""Controllers beside a server whose line fails: they say so, evict nobody meanwhile, and go on."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from controllers.test_foreign_plane import CLAIMS, PODS, RULES, furnish, placed, taint
+from cuts import Wire, wire_to
+from sully.app import Config, running
+from sully.client.direct import DirectTransport
+from sully.client.http import HttpTransport
+from sully.client.informer import Informer
+from sully.client.kubeconfig import load_kubeconfig
+from sully.client.transport import Key, Kind
+from sully.remote import Remote, RemoteConfig, remote
+from sully.runtime.clock import SystemClock
+from sully.testing.clock import FakeClock
+
+Obj = dict[str, Any]
+TOLERATED = 300
+CONFIG_MAPS: Kind[Obj] = Kind("", "v1", "configmaps", "ConfigMap", dict)
+
+
+@dataclass
+class Beside:
+    """Controllers, the server, and the wire between them; only time stands still."""
+
+    api: DirectTransport
+    found: Remote
+    wire: Wire
+    clock: FakeClock
+
+    def page(self, name: str) -> tuple[int, str]:
+        code, text = self.found.pages()[name]()
+        return code, text.decode()
+
+    async def until(self, done: Callable[[], bool], *, passing: float = 0.0) -> None:
+        """Wait for something to become true, with time passing if that is what it takes."""
+        never = asyncio.get_running_loop().create_future()
+        async with asyncio.timeout(60):
+            while not done():
+                self.clock.advance(passing)
+                await asyncio.wait([never], timeout=0.02)
+
+    async def leaving(self) -> bool:
+        found = await self.api.get(PODS, Key("team", "p"))
+        return "deletionTimestamp" in found["metadata"]
+
+    async def gone(self) -> None:
+        async with asyncio.timeout(60):
+            while not await self.leaving():
+                await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.02)
+
+
+@asynccontextmanager
+async def beside(folder: Path) -> AsyncIterator[Beside]:
+    # Certificates are real, so time must begin where they hold.
+    clock = FakeClock(SystemClock().now())
+    alone = Config(data_dir=folder, port=0, store="memory", controllers=frozenset())
+    async with running(alone, clock) as plane:
+        access = load_kubeconfig([plane.kubeconfig], required=True).access()
+        async with wire_to(int(access.server.rpartition(":")[2])) as wire:
+            config = RemoteConfig(
+                access=replace(access, server=f"https://127.0.0.1:{wire.port}"),
+                leader_elect=False,
+                controllers=frozenset(("eviction", "scheduling")),
+            )
+            async with remote(config, clock) as found, asyncio.TaskGroup() as tasks:
+                ran = tasks.create_task(found.crew.run())
+                await found.crew.settled()
+                try:
+                    yield Beside(DirectTransport(plane.direct()), found, wire, clock)
+                finally:
+                    found.crew.stop()
+                    while not ran.done():
+                        clock.advance(1)
+                        await asyncio.wait([ran], timeout=0.05)
+
+
+async def threatened(api: DirectTransport) -> None:
+    """Make a pod that will have to leave, and wait until the controllers know."""
+    await furnish(api)
+    toleration = {
+        "key": "example.com/broken",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": TOLERATED,
+    }
+    wanted = {"deviceClassName": "gpu", "tolerations": [toleration]}
+    meta = {"namespace": "team", "name": "p"}
+    spec: Obj = {"devices": {"requests": [{"name": "gpu", "exactly": wanted}]}}
+    await api.create(CLAIMS, {"metadata": meta, "spec": spec})
+    spec = {
+        "containers": [{"name": "c", "image": "i"}],
+        "resourceClaims": [{"name": "gpu", "resourceClaimName": "p"}],
+    }
+    await api.create(PODS, {"metadata": meta, "spec": spec})
+    await placed(api, "p")
+    await taint(api, "gpu-0")
+    await noticed(api)
+
+
+async def noticed(api: DirectTransport) -> None:
+    """Wait until the rule says that a pod will leave."""
+    async with asyncio.timeout(60):
+        async for event in api.watch(RULES):
+            said = (event.object or {}).get("status", {}).get("conditions", [])
+            if any(each["type"] == "EvictionInProgress" for each in said):
+                return
+
+
+OUTAGES: dict[str, Callable[[Wire], None]] = {
+    "the connection breaks": Wire.cut,
+    "the line is dead and does not say so": lambda wire: setattr(wire, "silent", True),
+}
+
+
+@pytest.mark.parametrize("fail", OUTAGES.values(), ids=OUTAGES.keys())
+async def test_what_was_taken_back_meanwhile_evicts_nobody(
+    tmp_path: Path, fail: Callable[[Wire], None]
+) -> None:
+    with capture_logs() as lines:
+        async with beside(tmp_path) as here:
+            await threatened(here.api)
+            assert here.page("/readyz")[0] == 200
+            fail(here.wire)
+            await here.api.delete(RULES, Key("", "out"))
+            here.clock.advance(TOLERATED + 1)
+            await here.until(lambda: "unconfirmed_pods 1.0" in here.page("/metrics")[1])
+            during = await here.leaving()
+            # Whatever hung on the old line ends with it.
+            here.wire.cut()
+            await here.until(lambda: here.page("/readyz")[0] == 503)
+            standing = here.page("/readyz")[1]
+            here.wire.mend()
+            await here.until(lambda: here.page("/readyz")[0] == 200, passing=1)
+            await here.until(lambda: "unconfirmed_pods 0.0" in here.page("/metrics")[1], passing=1)
+            after = await here.leaving()
+            # They work: the next rule has its effect.
+            await taint(here.api, "gpu-0")
+            await noticed(here.api)
+            here.clock.advance(TOLERATED + 1)
+            await here.gone()
+            numbers = here.page("/metrics")[1]
+
+    assert (during, after) == (False, False)
+    assert "pods: https://" in standing
+    watched = 'sully_informer_watches_total{resource="pods",selector="",type="views.kinds.Pod"}'
+    assert float(numbers.partition(watched)[2].split()[0]) >= 2
+    loud = [line["event"] for line in lines if line["log_level"] != "debug"]
+    # Whoever notices first tells, for all. A handshake that hung on the dead line may end later.
+    assert set(loud[0::2]) <= {"cannot follow a collection", "reconcile failed"}
+    assert set(loud[1::2]) == {"the server answers again"}
+    assert len(loud) in (2, 4)
+
+
+async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
+    alone = Config(data_dir=tmp_path, port=0, store="memory", controllers=frozenset())
+    async with running(alone) as plane, asyncio.timeout(60):
+        access = load_kubeconfig([plane.kubeconfig], required=True).access()
+        api = DirectTransport(plane.direct())
+        async with wire_to(int(access.server.rpartition(":")[2])) as wire:
+            far = replace(access, server=f"https://127.0.0.1:{wire.port}")
+            async with HttpTransport(far, silent_seconds=0.5, request_seconds=5) as http:
+                informer = Informer(http, CONFIG_MAPS, clock=SystemClock())
+                seen = asyncio.Event()
+                following = asyncio.ensure_future(informer.run())
+                await informer.wait_synced()
+                wire.silent = True
+                informer.on_change(lambda _, new: seen.set() if new else None)
+                meta = {"namespace": "default", "name": "m"}
+                await api.create(CONFIG_MAPS, {"metadata": meta})
+                await wire.swallowed.wait()
+                wire.silent = False
+                # Nothing is closed and nobody helps: the watch is opened anew where it was.
+                await seen.wait()
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
+
+    assert informer.get(Key("default", "m")) is not None
