@@ -18,7 +18,7 @@ from sully.client.access import Access
 from sully.client.calls import Guard
 from sully.client.capabilities import Moved, Moves, ask, relocated
 from sully.client.discovery import Served, discover
-from sully.client.http import HttpTransport
+from sully.client.http import SILENT_SECONDS, HttpTransport
 from sully.client.leases import Elector, Timing
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
 from sully.controllers.eviction.settings import EvictionSettings
@@ -123,8 +123,14 @@ class Remote:
         return {
             "/metrics": lambda: (200, self._metrics.render()),
             "/healthz": lambda: (200, b"ok"),
-            "/readyz": lambda: (200, self.standing().encode()),
+            "/readyz": self._readiness,
         }
+
+    def _readiness(self) -> tuple[int, bytes]:
+        """Say what this process does, and what keeps it from doing that with current caches."""
+        problems = self.crew.problems()
+        lines = [self.standing(), *(f"{what}: {why}" for what, why in sorted(problems.items()))]
+        return (503 if problems else 200), "\n".join(lines).encode()
 
     async def _build(self) -> Manager:
         try:
@@ -195,7 +201,9 @@ async def remote(config: RemoteConfig, clock: Clock | None = None) -> AsyncItera
             await stack.enter_async_context(access)
             name = f"{socket.gethostname()}_{os.getpid()}_{Ids().suffix()}"
             elector = Elector(access, config.lease, name, clock=clock, timing=config.timing)
-        transport = await stack.enter_async_context(HttpTransport(config.access))
+        silent = min(SILENT_SECONDS, config.eviction.max_staleness or SILENT_SECONDS)
+        transport = HttpTransport(config.access, silent_seconds=silent)
+        await stack.enter_async_context(transport)
         yield Remote(config, transport, elector, clock)
 
 

@@ -64,9 +64,16 @@ class Case:
 EVERYTHING = {CLASS, CEL, RATE, WORDS, PAUSE}
 CASES = {
     "1.33 as it comes": Case(made(33), set(), {"kind"}, evicts=True),
+    "1.31 with alpha devices": Case(made(31, devices=["v1alpha3"]), set(), {"kind"}, evicts=True),
+    "1.32 with beta devices": Case(
+        made(32, devices=["v1beta1"], taints=False),
+        {"scheduling", "eviction"},
+        {"kind"},
+        evicts=True,
+    ),
     "1.33 with beta devices and rules": Case(
         made(33, devices=["v1beta1"], rules="v1alpha3", selector=OLD_SELECTOR),
-        set(),
+        {"scheduling", "expiry"},
         {RATE, WORDS, PAUSE},
         rules="v1alpha3",
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from client.scripted import THINGS, Thing, thing
 from sully.client.direct import DirectTransport, Reply
 from sully.client.transport import Key, Ref, UnreachableError, UnreadableError, WatchEvent
 from sully.machinery.meta import ObjectMeta, Wire
+from sully.runtime.deadlines import seconds_left
 
 KEY = Key("default", "a")
 
@@ -38,6 +40,7 @@ class OneObject:
         self.reply = reply
         self.watchers = 0
         self.calls: list[tuple[str, Ref]] = []
+        self.left: list[float] = []
 
     async def call(
         self,
@@ -49,6 +52,7 @@ class OneObject:
         patch_type: str = "",
     ) -> Reply:
         self.calls.append((verb, ref))
+        self.left.append(seconds_left())
         if verb == "list":
             return Stored({"metadata": {"resourceVersion": "9"}}, items=[self.reply])
         return self.reply
@@ -134,3 +138,24 @@ async def test_closed() -> None:
         pass
     with pytest.raises(UnreachableError):
         await transport.get(THINGS, KEY)
+
+
+async def test_a_write_must_be_over_when_the_guard_says_and_a_read_need_not() -> None:
+    server = OneObject(stored())
+    transport = DirectTransport(server, guard=lambda: 5.0)
+    await transport.delete(THINGS, KEY)
+    await transport.get(THINGS, KEY)
+
+    assert 4 < server.left[0] <= 5
+    assert server.left[1] == inf
+
+
+async def test_a_guard_that_refuses_keeps_a_write_from_the_server() -> None:
+    def refuse() -> float:
+        raise UnreachableError("not leading")
+
+    server = OneObject(stored())
+    with pytest.raises(UnreachableError):
+        await DirectTransport(server, guard=refuse).delete(THINGS, KEY)
+
+    assert server.calls == []

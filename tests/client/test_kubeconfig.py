@@ -208,7 +208,8 @@ BAD = {
         ["remove one"],
     ),
     "socks proxy": Bad(
-        config(cluster={"proxy-url": "socks5://x"}), ["proxy-url socks5://x", "only http and https"]
+        config(cluster={"proxy-url": "socks5://x"}),
+        ["proxy-url is socks5://x", "only http and https"],
     ),
     "certificate without key": Bad(
         config(user={"client-certificate": "x"}), ["user 'main': client-key", "is missing"]

@@ -8,10 +8,13 @@ from typing import Any
 import jsonschema_rs
 import pytest
 
+from kube.rules import broken
+from serving import Asgi
 from sully.api import build_scheme
 from sully.client.discovery import of_scheme
 from sully.domain.capabilities.offers import OWN_KINDS
 from sully.install.crds import COLUMNS, definitions
+from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
 DEFINITIONS = {each["spec"]["names"]["kind"]: each for each in definitions()}
@@ -30,7 +33,7 @@ OBJECTS: dict[str, Obj] = {
     },
     "EvictionRecord": {
         "spec": {
-            "pod": {"name": "p", "namespace": "n", "uid": "u", "node": "n1"},
+            "pod": {"name": "p", "namespace": "default", "uid": "u", "node": "n1"},
             "evictedTime": "2026-01-01T00:00:00.000000Z",
             "causes": [
                 {
@@ -133,19 +136,84 @@ def _unknown(found: Obj, value: Any) -> Iterator[str]:
             yield from _unknown(inner, item)
 
 
-WRONG = {
-    "an effect of clusters": ("ClusterTaintPolicy", ("rules", 0, "taint", "effect"), "NoExecute"),
-    "no causes": ("EvictionRecord", ("causes",), None),
-    "a number for a name": ("EvictionRecord", ("pod", "name"), 3),
-    "too many taints": ("ResourceSlicePatch", ("devices", "taints"), [_TAINT] * 17),
+PATCH, RECORD, POLICY = "ResourceSlicePatch", "EvictionRecord", "ClusterTaintPolicy"
+_MANY = {f"a.example.com/x{number}": {"int": number} for number in range(32)}
+WRONG: dict[str, tuple[str, tuple[Any, ...], Any]] = {
+    "an effect of clusters": (POLICY, ("rules", 0, "taint", "effect"), "NoExecute"),
+    "no rules": (POLICY, ("rules",), []),
+    "too long a delay": (POLICY, ("rules", 0, "setAfterSeconds"), 366 * 24 * 3600),
+    "a delay of less than nothing": (POLICY, ("rules", 0, "clearAfterSeconds"), -1),
+    "a condition of no type": (POLICY, ("rules", 0, "condition", "type"), ""),
+    "a taint of clusters without a key": (POLICY, ("rules", 0, "taint", "key"), ""),
+    "no causes": (RECORD, ("causes",), None),
+    "an empty list of causes": (RECORD, ("causes",), []),
+    "a number for a name": (RECORD, ("pod", "name"), 3),
+    "a device without a pool": (RECORD, ("causes", 0, "device"), "d/x"),
+    "a cause of no kind": (RECORD, ("causes", 0, "kind"), "Pod"),
+    "a pod without identity": (RECORD, ("pod", "uid"), ""),
+    "too many taints": (PATCH, ("devices", "taints"), [_TAINT] * 17),
+    "an effect of nobody": (PATCH, ("devices", "taints", 0, "effect"), "NoWay"),
+    "a taint without a key": (PATCH, ("devices", "taints", 0, "key"), ""),
+    "a key that is none": (PATCH, ("devices", "taints", 0, "key"), "two words"),
+    "a value that is none": (PATCH, ("devices", "taints", 0, "value"), "-"),
+    "a pace of nothing": (PATCH, ("devices", "taints", 0, "evictionsPerSecond"), 0),
+    "an attribute of two types": (
+        PATCH,
+        ("devices", "attributes", "a.example.com/y"),
+        {"int": 1, "bool": True},
+    ),
+    "an attribute of no type": (PATCH, ("devices", "attributes", "a.example.com/y"), {}),
+    "too long a text": (
+        PATCH,
+        ("devices", "attributes", "a.example.com/y"),
+        {"string": "x" * 65},
+    ),
+    "too many values": (PATCH, ("devices", "attributes"), _MANY),
+    "no amount": (PATCH, ("devices", "capacity", "a.example.com/memory", "value"), "much"),
+    "too long an expression": (
+        PATCH,
+        ("devices", "filter", "selectors", 0, "cel", "expression"),
+        "true" + " " * 10240,
+    ),
 }
+
+
+def refused(kind: str, obj: Obj, old: Obj | None = None) -> bool:
+    """Say whether a server with the definition takes an object."""
+    found = schema(kind)
+    return not jsonschema_rs.is_valid(found, obj) or any(broken(found, obj, old, Path()))
 
 
 @pytest.mark.parametrize(("kind", "path", "value"), WRONG.values(), ids=WRONG.keys())
 def test_what_is_wrong_does_not_fit(kind: str, path: tuple[Any, ...], value: Any) -> None:
-    spec = _with(OBJECTS[kind]["spec"], path, value)
+    assert not refused(kind, OBJECTS[kind])
+    assert refused(kind, {"spec": _with(OBJECTS[kind]["spec"], path, value)})
 
-    assert not jsonschema_rs.is_valid(schema(kind), {"spec": spec})
+
+@pytest.mark.parametrize(("kind", "path", "value"), WRONG.values(), ids=WRONG.keys())
+async def test_our_own_server_refuses_the_same(
+    kind: str, path: tuple[Any, ...], value: Any, calm: Asgi
+) -> None:
+    ours = next(each for each in build_scheme().resources() if each.kind == kind)
+    where = f"/apis/{ours.group}/{ours.versions[0].name}"
+    within = f"{where}/namespaces/default" if ours.namespaced else where
+    spec = OBJECTS[kind]["spec"]
+    wrong = {"metadata": {"name": "a"}, "spec": _with(spec, path, value)}
+
+    answer = await calm.post(f"{within}/{ours.plural}", wrong)
+    assert answer.code in (400, 422), answer.body
+    good = {"metadata": {"name": "a"}, "spec": spec}
+    assert (await calm.post(f"{within}/{ours.plural}", good)).code == 201
+
+
+@pytest.mark.parametrize("kind", [RECORD, "TaintRecord"])
+def test_what_happened_cannot_be_changed(kind: str) -> None:
+    obj = OBJECTS[kind]
+    changed = {**obj, "spec": {**obj["spec"], "evictedTime": "2027-01-01T00:00:00.000000Z"}}
+    named = {**obj, "metadata": {"labels": {"a": "b"}}}
+
+    assert refused(kind, changed, obj)
+    assert not refused(kind, named, obj)
 
 
 def _with(found: Any, path: tuple[Any, ...], value: Any) -> Any:

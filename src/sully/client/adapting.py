@@ -15,7 +15,14 @@ from typing import Any, TypeVar
 
 from sully.client.access import Access
 from sully.client.calls import READS, Call
-from sully.client.capabilities import Moves, ask, moved
+from sully.client.capabilities import (
+    Moves,
+    ask,
+    converted_events,
+    converted_object,
+    converted_page,
+    moved,
+)
 from sully.client.http import HttpTransport
 from sully.client.transport import Kind, Page, WatchEvent
 from sully.domain.capabilities.duties import evictor, moves
@@ -41,17 +48,17 @@ class AdaptingTransport(HttpTransport):
         self._asking = asyncio.Lock()
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
-        return await super()._object(kind, await self._adapted(call))
+        return await converted_object(super()._object, kind, await self._adapted(call))
 
     async def _page(self, kind: Kind[T], call: Call) -> Page[T]:
-        return await super()._page(kind, await self._adapted(call))
+        return await converted_page(super()._page, kind, await self._adapted(call))
 
     async def _done(self, call: Call) -> None:
         await super()._done(await self._adapted(call))
 
     async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
         adapted = await self._adapted(call)
-        async with aclosing(super()._events(kind, adapted)) as events:
+        async with aclosing(converted_events(super()._events, kind, adapted)) as events:
             async for event in events:
                 yield event
 

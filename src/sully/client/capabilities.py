@@ -5,7 +5,8 @@ What follows from the answers is decided in `domain.capabilities`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -13,13 +14,16 @@ import msgspec
 
 from sully.client.calls import Call, Calls
 from sully.client.discovery import Served, discover
+from sully.client.shapes import shape_of
 from sully.client.transport import Key, Kind, Page, WatchEvent
+from sully.domain.capabilities.duties import evictor
 from sully.domain.capabilities.offers import (
     DEVICES,
     RULE_VERSIONS,
     Answers,
     Fields,
     is_own,
+    offer,
     spoken,
 )
 from sully.machinery.errors import Forbidden, NotAcceptable, NotFound
@@ -35,6 +39,8 @@ _ROLES: Kind[dict[str, Any]] = Kind(
 )
 EVICTOR_ROLE = Key("", "system:controller:device-taint-eviction-controller")
 """A Kubernetes API server makes it when device taints are switched on."""
+OUR_EVICTOR_ROLE = Key("", "sully:eviction")
+"""`sully install` makes it where Sully is to evict, and only there."""
 
 
 async def ask(transport: HttpTransport, served: Iterable[Served] | None = None) -> Answers:
@@ -82,9 +88,15 @@ def fields_of(document: Any) -> Fields:
     }
 
 
-async def _has_role(transport: HttpTransport) -> bool:
+async def sully_evicts(transport: HttpTransport) -> bool:
+    """Say whether it is Sully that evicts on a server, as far as that can be found out."""
+    found = offer(await ask(transport))
+    return evictor(found).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
+
+
+async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
     try:
-        await transport.get(_ROLES, EVICTOR_ROLE)
+        await transport.get(_ROLES, name)
     except (NotFound, Forbidden):
         return False
     return True
@@ -104,10 +116,7 @@ def relocated(served: Iterable[Served], moves: Moves) -> tuple[Served, ...]:
 
 
 class Moved(Calls):
-    """A transport to a server that has some kinds in another group or version than we ask in.
-
-    Only kinds with the same shape may be moved: nothing is converted.
-    """
+    """A transport to a server that has some kinds in another group or version than we ask in."""
 
     def __init__(self, inner: Calls, moves: Moves) -> None:
         self._inner = inner
@@ -118,19 +127,51 @@ class Moved(Calls):
         await cast("Any", self._inner).close()
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
-        return await self._inner._object(kind, self._to(call))
+        return await converted_object(self._inner._object, kind, self._to(call))
 
     async def _page(self, kind: Kind[T], call: Call) -> Page[T]:
-        return await self._inner._page(kind, self._to(call))
+        return await converted_page(self._inner._page, kind, self._to(call))
 
     async def _done(self, call: Call) -> None:
         await self._inner._done(self._to(call))
 
     def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
-        return self._inner._events(kind, self._to(call))
+        return converted_events(self._inner._events, kind, self._to(call))
 
     def _to(self, call: Call) -> Call:
         return moved(call, self._moves)
+
+
+async def converted_object(
+    ask_for: Callable[[Kind[Any], Call], Awaitable[Any]], kind: Kind[T], call: Call
+) -> T:
+    """Make a call where its kind may have another shape, and return the object in ours."""
+    shape = shape_of(call.ref)
+    if shape is None:
+        return cast("T", await ask_for(kind, call))
+    return shape.read(kind, await ask_for(kind.read_as(dict), shape.sent(call)))
+
+
+async def converted_page(
+    ask_for: Callable[[Kind[Any], Call], Awaitable[Page[Any]]], kind: Kind[T], call: Call
+) -> Page[T]:
+    """List a kind that may have another shape."""
+    shape = shape_of(call.ref)
+    if shape is None:
+        return await ask_for(kind, call)
+    return shape.page(kind, await ask_for(kind.read_as(dict), call))
+
+
+async def converted_events(
+    ask_for: Callable[[Kind[Any], Call], AsyncGenerator[WatchEvent[Any], None]],
+    kind: Kind[T],
+    call: Call,
+) -> AsyncGenerator[WatchEvent[T], None]:
+    """Watch a kind that may have another shape."""
+    shape = shape_of(call.ref)
+    async with aclosing(ask_for(kind.read_as(dict) if shape else kind, call)) as events:
+        async for event in events:
+            yield shape.event(kind, event) if shape else event
 
 
 def moved(call: Call, moves: Moves) -> Call:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,6 +24,7 @@ from sully.client.credentials import (
     decode_data,
 )
 from sully.client.exec_plugin import ExecCredentials, cluster_info, parse_plugin
+from sully.client.proxies import checked
 from sully.runtime.clock import Clock, SystemClock
 
 _HEADER_SAFE = "!#$&'*+.^_`|~-"
@@ -74,19 +75,43 @@ class Kubeconfig:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """Whom the flags of a command say to act as."""
+
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+    def headers(self) -> dict[str, str | tuple[str, ...]]:
+        """Return what tells a server so."""
+        if not self.user:
+            raise AccessError("--as-group needs --as: groups alone are nobody")
+        return _impersonation({"as": self.user, "as-groups": self.groups})
+
+
 def find_access(
     kubeconfig: str = "",
     context: str = "",
     *,
+    impersonate: Impersonation | None = None,
     env: Mapping[str, str] = os.environ,
     clock: Clock | None = None,
 ) -> Access:
     """Find the server to talk to, as kubectl does.
 
     A file that is named comes first, then KUBECONFIG, then ~/.kube/config, then the service
-    account of the pod we run in.
+    account of the pod we run in. Whom to impersonate comes before what the file says about it.
     """
-    files = [Path(kubeconfig)] if kubeconfig else _usual_files(env)
+    found = _find_access(kubeconfig, context, env, clock)
+    if impersonate is None or not (impersonate.user or impersonate.groups):
+        return found
+    return replace(found, headers=impersonate.headers())
+
+
+def _find_access(
+    kubeconfig: str, context: str, env: Mapping[str, str], clock: Clock | None
+) -> Access:
+    files = [Path(kubeconfig)] if kubeconfig else usual_files(env)
     found = load_kubeconfig(files, required=bool(kubeconfig))
     if found.contexts or found.clusters:
         return found.access(context, clock=clock)
@@ -100,7 +125,8 @@ def find_access(
     )
 
 
-def _usual_files(env: Mapping[str, str]) -> list[Path]:
+def usual_files(env: Mapping[str, str]) -> list[Path]:
+    """Return the files that are read where none is named."""
     listed = [Path(part) for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]
     home = Path(env["HOME"]) if env.get("HOME") else Path.home()
     return listed or [home / ".kube" / "config"]
@@ -196,11 +222,7 @@ def _access(
 
 def _proxy(cluster: Entry, name: str) -> str:
     url = str(cluster.value.get("proxy-url") or "")
-    if url and not url.startswith(("http://", "https://")):
-        raise AccessError(
-            f"{cluster.file}: cluster {name!r} has proxy-url {url}; only http and https work"
-        )
-    return url
+    return checked(url, f"{cluster.file}: cluster {name!r}: proxy-url") if url else ""
 
 
 def _data(entry: Entry, name: str, what: str) -> bytes:

@@ -55,7 +55,7 @@ def _rights(settings: Settings) -> Iterator[Obj]:
     yield _role("Role", metadata(NAME, settings), leading(NAME))
     yield _binding("Role", metadata(NAME, settings), settings)
     roles = {"sully:capabilities": looking()}
-    roles |= {f"sully:{name}": rules_of(name) for name in settings.running}
+    roles |= {f"sully:{name}": rules_of(name, settings.gates) for name in settings.running}
     for name, rules in roles.items():
         yield _role("ClusterRole", metadata(name), rules)
         yield _binding("ClusterRole", metadata(name), settings)

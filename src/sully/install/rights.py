@@ -1,9 +1,8 @@
 """The rights of controllers that run as one service account: what their work needs, no more.
 
-Who writes what is said once, in the roles of our own server (`policy/programs.py`), where every
-controller has an identity of its own. Here are besides: what their caches read, which there an
-identity of its own does, and the scheduler's rights without those of Kubernetes' that ours does
-not use.
+Written down verb by verb, as their code asks: the roles on our own server are those of Kubernetes,
+which are wider than that. Tests hold both ends: a role here grants nothing that the identity of
+its controller does not have there, nor what no end-to-end test uses (tests/e2e/rights.py).
 """
 
 from __future__ import annotations
@@ -12,8 +11,9 @@ from typing import Any
 
 from sully.client.capabilities import EVICTOR_ROLE
 from sully.domain.capabilities.offers import OURS, PATCHES
-from sully.server.authorization.policy.programs import CONTROLLERS
-from sully.server.authorization.policy.writing import RBAC, READ, RESOURCE, events, on
+from sully.machinery.gates import Gates
+from sully.server.authorization.policy.clusters import CLUSTER
+from sully.server.authorization.policy.writing import RBAC, READ, RESOURCE, on
 
 Obj = dict[str, Any]
 
@@ -38,52 +38,137 @@ AGENTS: dict[str, tuple[str, ...]] = {
         "managed-cluster-taint-controller",
         "cluster-taint-policy-controller",
     ),
-    "scheduling": (),
+    "scheduling": ("kube-scheduler",),
     "placement": ("placement-controller",),
 }
-"""Whose roles a controller needs, by the name that `--only` takes."""
+"""As whom a controller acts on our own server, by the name that `--only` takes."""
 
-_DEVICES_READ = (
+_EVENTS = on("core", "events", "create patch")
+_PATCHES = f"{RESOURCE} {OURS}"  # in the group of ours where they are custom resources
+_DEVICES = (
     on(RESOURCE, "deviceclasses devicetaintrules resourceslices", READ),
-    on(RESOURCE, PATCHES, READ),
+    on(_PATCHES, PATCHES, READ),
 )
-_SCHEDULING = (
-    on("core", "nodes pods", READ),
-    on("core", "pods/binding", "create"),
-    on("core", "pods/status", "patch"),
-    on(RESOURCE, "resourceclaims", f"create delete patch update {READ}"),
-    on(RESOURCE, "resourceclaims/status", "patch update"),
-    on(RESOURCE, "resourceclaims/binding", "patch update"),
-    events(),
-)
-READS: dict[str, tuple[Obj, ...]] = {
-    "serviceaccounts": (on("core", "namespaces serviceaccounts", READ),),
-    "rootca": (on("core", "namespaces", READ),),
-    "disruption": (on("apps", "deployments replicasets", READ),),
-    "eviction": (*_DEVICES_READ, on(OURS, "evictionrecords", READ)),
-    "patchstatus": _DEVICES_READ,
-    "scheduling": (*_DEVICES_READ, *_SCHEDULING),
+RIGHTS: dict[str, tuple[Obj, ...]] = {
+    # It gathers rules that it does not have itself.
+    "aggregation": (on(RBAC, "clusterroles", f"escalate patch {READ}"),),
+    "serviceaccounts": (
+        on("core", "namespaces", READ),
+        on("core", "serviceaccounts", f"create {READ}"),
+    ),
+    "namespaces": (
+        on("core", "namespaces", READ),
+        on("core", "namespaces/finalize namespaces/status", "update"),
+        on("*", "*", "deletecollection list"),
+    ),
+    "rootca": (
+        on("core", "namespaces", READ),
+        on("core", "configmaps", f"create update {READ}"),
+    ),
+    "garbagecollection": (on("*", "*", f"delete patch {READ}"), on("core", "events", "create")),
+    "replicasets": (
+        on("apps", "replicasets", READ),
+        on("apps", "replicasets/finalizers replicasets/status", "update"),
+        on("core", "pods", f"create delete patch {READ}"),
+        _EVENTS,
+    ),
+    "deployments": (
+        on("apps", "deployments", READ),
+        on("apps", "deployments/finalizers deployments/status", "update"),
+        on("apps", "replicasets", f"create delete patch {READ}"),
+        on("core", "pods", READ),
+        _EVENTS,
+    ),
+    "disruption": (
+        on("apps", "deployments replicasets", READ),
+        on("core", "pods", READ),
+        on("core", "pods/status", "patch"),
+        on("policy", "poddisruptionbudgets", READ),
+        on("policy", "poddisruptionbudgets/status", "update"),
+        _EVENTS,
+    ),
+    "claims": (
+        on("core", "pods", READ),
+        on("core", "pods/finalizers", "update"),
+        on("core", "pods/status", "patch"),
+        on(RESOURCE, "resourceclaimtemplates", READ),
+        on(RESOURCE, "resourceclaims", f"create delete patch {READ}"),
+        on(RESOURCE, "resourceclaims/binding resourceclaims/status", "patch"),
+        _EVENTS,
+    ),
+    "eviction": (
+        *_DEVICES,
+        on("core", "pods", f"delete {READ}"),
+        on("core", "pods/status", "patch"),
+        on(OURS, "evictionrecords", f"create delete {READ}"),
+        on(RESOURCE, "resourceclaims", READ),
+        on(RESOURCE, "devicetaintrules/status", "patch"),
+        _EVENTS,
+    ),
+    "history": (
+        on("core", "pods", READ),
+        on(RESOURCE, "devicetaintrules", READ),
+        on(OURS, "evictionrecords", f"delete {READ}"),
+        on(OURS, "taintrecords", f"create delete {READ}"),
+        on(OURS, "taintrecords/status", "update"),
+    ),
+    "expiry": (
+        on(RESOURCE, "devicetaintrules", f"delete {READ}"),
+        on(_PATCHES, PATCHES, f"delete {READ}"),
+        _EVENTS,
+    ),
+    "patchstatus": (*_DEVICES, on(_PATCHES, f"{PATCHES}/status", "patch"), _EVENTS),
+    "clusters": (
+        # It may not escalate: what it gives to the agents of clusters it has itself.
+        on(CLUSTER, "managedclusters", f"patch update {READ}"),
+        on(CLUSTER, "managedclusters/status", "patch update"),
+        on("coordination.k8s.io", "leases", f"create patch update {READ}"),
+        on("events.k8s.io", "events", "create list watch"),
+        on(RBAC, "clusterrolebindings clusterroles rolebindings", f"create delete patch {READ}"),
+        on("core", "namespaces", f"create patch {READ}"),
+        on(CLUSTER, "managedclustersetbindings", READ),
+        on(CLUSTER, "managedclustersets", f"create patch {READ}"),
+        on(CLUSTER, "managedclustersetbindings/status managedclustersets/status", "patch"),
+        on(OURS, "clustertaintpolicies", READ),
+        on(OURS, "clustertaintpolicies/status", "patch"),
+        _EVENTS,
+    ),
+    "scheduling": (
+        *_DEVICES,
+        on("core", "nodes pods", READ),
+        on("core", "pods/binding", "create"),
+        on("core", "pods/status", "patch"),
+        on(RESOURCE, "resourceclaims", f"create delete patch update {READ}"),
+        on(RESOURCE, "resourceclaims/binding resourceclaims/status", "patch update"),
+        _EVENTS,
+    ),
+    "placement": (
+        on(
+            CLUSTER,
+            "addonplacementscores managedclusters managedclustersetbindings managedclustersets",
+            READ,
+        ),
+        on(CLUSTER, "placements", READ),
+        on(CLUSTER, "placements/finalizers", "update"),
+        on(CLUSTER, "placements/status", "patch"),
+        on(CLUSTER, "placementdecisions", f"create delete patch {READ}"),
+        on(CLUSTER, "placementdecisions/status", "patch"),
+        _EVENTS,
+    ),
 }
-"""What the caches of a controller read besides; of the scheduler everything."""
+"""What each controller may, by the name that `--only` takes."""
+
+GATED: dict[str, dict[str, Obj]] = {
+    "SullyNoExecuteWithPodDisruptionBudget": {"eviction": on("core", "pods/eviction", "create")},
+}
+"""What a controller needs besides where a feature is switched on, by the gate."""
 
 
-def rules_of(name: str) -> list[Obj]:
+def rules_of(name: str, gates: Gates | None = None) -> list[Obj]:
     """Return the rules of the role of one controller."""
-    found = [rule for agent in AGENTS[name] for rule in CONTROLLERS[agent]]
-    found += READS.get(name, ())
-    unique: list[Obj] = []
-    for rule in map(_also_ours, found):
-        if rule not in unique:
-            unique.append(rule)
-    return unique
-
-
-def _also_ours(rule: Obj) -> Obj:
-    """Return a rule about patches for both groups where they may be, and all others as they are."""
-    plain = {each.partition("/")[0] for each in rule.get("resources", ())}
-    if rule.get("apiGroups") != [RESOURCE] or PATCHES not in plain:
-        return dict(rule)
-    return {**rule, "apiGroups": [RESOURCE, OURS]}
+    gates = gates or Gates()
+    more = [rules[name] for gate, rules in GATED.items() if gates[gate] and name in rules]
+    return [dict(rule) for rule in (*RIGHTS[name], *more)]
 
 
 def looking() -> list[Obj]:

@@ -1,17 +1,24 @@
 """Field tables as the schemas that custom resource definitions take.
 
 Those are OpenAPI version 3 without references: every type is written out where it is used, and
-every value has a type. `server.openapi` writes the same tables for clients.
+every value has a type. What our own server checks when it validates is in limits.py, as far as a
+schema can say it. `server.openapi` writes the same tables for clients.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from sully.install.limits import LIMITS
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 Obj = dict[str, Any]
 
+AMOUNT = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
+"""An amount as text; what matches it and is none all the same counts as no amount."""
 _ANY_AMOUNT: Obj = {
     "anyOf": [{"type": "integer"}, {"type": "string"}],
     "x-kubernetes-int-or-string": True,
@@ -25,20 +32,10 @@ _SCALARS: dict[str, Obj] = {
     "bytes": {"type": "string", "format": "byte"},
     "Time": {"type": "string", "format": "date-time"},
     "MicroTime": {"type": "string", "format": "date-time"},
-    "Quantity": _ANY_AMOUNT,
+    "Quantity": {**_ANY_AMOUNT, "pattern": AMOUNT},
     "IntOrString": _ANY_AMOUNT,
     "object": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
 }
-MOST = {
-    "DevicePatch.taints": 16,
-    "DevicePatchFilter.selectors": 32,
-    "ResourceSlicePatchStatus.conditions": 8,
-    "EvictionRecordSpec.causes": 256,
-    "EvictionRecordSpec.claims": 256,
-    "EvictionRecordSpec.devices": 1024,
-    "TaintRecordStatus.changes": 50,
-}
-"""How long lists may be, which our own server checks when it validates."""
 
 
 def schema_of(kind: ObjectType) -> Obj:
@@ -49,7 +46,7 @@ def schema_of(kind: ObjectType) -> Obj:
 
 
 def _object(kind: ObjectType) -> Obj:
-    schema: Obj = {"description": kind.doc, "type": "object"}
+    schema: Obj = {"description": kind.doc, "type": "object", **LIMITS.get(kind.name, {})}
     if required := sorted(one.name for one in kind.fields.values() if one.required):
         schema["required"] = required
     if kind.fields:
@@ -64,7 +61,7 @@ def _object(kind: ObjectType) -> Obj:
 def _property(owner: ObjectType, one: Field) -> Obj:
     # Not into a metadata: the server has its own schema for it, and takes no other.
     found = {"type": "object"} if one.name == "metadata" else _type(one.type)
-    schema = {**found, **_merging(one), **_bounds(owner, one)}
+    schema = {**found, **_merging(one), **LIMITS.get(f"{owner.name}.{one.name}", {})}
     if one.choices:
         schema.get("items", schema)["enum"] = list(one.choices)
     return schema | ({"description": one.doc} if one.doc else {})
@@ -90,8 +87,3 @@ def _merging(one: Field) -> Obj:
     if one.map_keys:
         found["x-kubernetes-list-map-keys"] = list(one.map_keys)
     return found
-
-
-def _bounds(owner: ObjectType, one: Field) -> Obj:
-    most = MOST.get(f"{owner.name}.{one.name}")
-    return {"maxItems": most} if most is not None else {}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from sully import __version__
 from sully.domain.capabilities.duties import Evictor
+from sully.machinery.gates import Gates
 
 Obj = dict[str, Any]
 
@@ -28,6 +29,10 @@ class Settings:
     controllers: tuple[str, ...] = DEFAULT
     named: bool = False
     """Whether the controllers were asked for by name, and not left to what the server is."""
+    gates: Gates = field(default_factory=Gates)
+    """The features that are on, which decide what the controllers need."""
+    feature_gates: str = ""
+    """The same as it was given, for the program in the container."""
 
     @property
     def running(self) -> tuple[str, ...]:
@@ -106,6 +111,8 @@ def arguments(settings: Settings) -> list[str]:
         f"--metrics-listen=0.0.0.0:{PORT}",
         "--log-format=json",
     ]
+    if settings.feature_gates:
+        given.append(f"--feature-gates={settings.feature_gates}")
     return [*given, f"--only={','.join(settings.running)}"] if settings.named else given
 
 

@@ -182,6 +182,9 @@ def _scalar(value: Any, name: str, at: Path) -> Iterator[FieldError]:
     elif name == "bool":
         if type(value) is not bool:
             yield _mistyped(at, "boolean", _type(value))
+    elif name == "object":
+        if not isinstance(value, dict):
+            yield _mistyped(at, "object", _type(value))
     elif name in ("IntOrString", "Quantity"):
         if type(value) not in (int, str):
             yield _mistyped(at, "integer,string", _type(value))

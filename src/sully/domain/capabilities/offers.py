@@ -23,8 +23,8 @@ OWN_KINDS = {
 }
 """The kinds that `sully install` brings to a server that is not ours."""
 
-DEVICE_VERSIONS = ("v1", "v1beta2")
-"""Those with the shape that we read, the one to use first; v1beta1 has another one."""
+DEVICE_VERSIONS = ("v1", "v1beta2", "v1beta1")
+"""Those that we speak, the one to use first; the client converts v1beta1, which looks otherwise."""
 RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
 
 FIRST_WITH_TAINTS = 33
@@ -97,7 +97,8 @@ def offer(said: Answers) -> Offer:
         own=is_own(said.git_version),
         devices=devices,
         too_old=() if devices else said.resources.get((DEVICES, "resourceslices"), ()),
-        device_fields=shown.get("Device", frozenset()),
+        # In v1beta1 the content of a device is a type of its own.
+        device_fields=shown.get("Device", frozenset()) | shown.get("BasicDevice", frozenset()),
         slice_fields=shown.get("ResourceSliceSpec", frozenset()),
         rules=rules,
         rule_status=bool(rules) and rules in status,

@@ -1,0 +1,145 @@
+"""Kinds that an older server has in another shape than ours: converted on the way in and out.
+
+Above the transport there is one shape, that of `v1`. Servers before 1.33 have devices only as
+`v1beta1`, where the content of a device lies one level deeper and that of a request one level
+higher. The conversions are those of our own server (`api.resource.conversion`), which serves the
+old version too. `capabilities.py` says which version is spoken.
+
+A patch that is a custom resource has our shape, but its amounts are kept as they were sent, numbers
+too, while our own server writes all of them as text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import msgspec
+
+from sully.api.resource.conversion import (
+    claim_from_hub,
+    claim_to_hub,
+    slice_from_hub,
+    slice_to_hub,
+    template_from_hub,
+    template_to_hub,
+)
+from sully.client.calls import Call
+from sully.client.objects import from_body
+from sully.client.transport import Kind, Page, Ref, UnreadableError, WatchEvent
+from sully.machinery.errors import BadRequest
+
+T = TypeVar("T")
+Obj = dict[str, Any]
+
+_WHOLE = frozenset(("create", "update", "apply"))
+"""Verbs whose body is an object; that of a patch is a part of one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """How one kind looks in a version of its own."""
+
+    to_hub: Callable[[Obj], Obj]
+    from_hub: Callable[[Obj], Obj]
+    within: tuple[str, ...]
+    """The field below which the shapes differ; none: what is sent has the same shape."""
+
+    def read(self, kind: Kind[T], found: Obj) -> T:
+        """Return an object of the server in the type that was asked for."""
+        if found.get("kind") == "Status":
+            return from_body(kind, found)
+        try:
+            hub = self.to_hub(found)
+        except (KeyError, TypeError, AttributeError) as error:
+            text = f"{kind.plural} of the server have a shape that nobody knows: {error!r}"
+            raise UnreadableError(text) from error
+        return from_body(kind, {**hub, "apiVersion": kind.api_version, "kind": kind.kind})
+
+    def page(self, kind: Kind[T], found: Page[Obj]) -> Page[T]:
+        """Return a list of the server as one of such objects."""
+        items = [self.read(kind, each) for each in found.items]
+        return Page(items, found.resource_version, found.continue_token, found.remaining)
+
+    def event(self, kind: Kind[T], found: WatchEvent[Obj]) -> WatchEvent[T]:
+        """Return an event of the server as one about such an object."""
+        obj = None if found.object is None else self.read(kind, found.object)
+        return WatchEvent(found.type, obj, found.resource_version)
+
+    def sent(self, call: Call) -> Call:
+        """Return a call with the body that the server takes."""
+        if call.verb in _WHOLE:
+            body = self.from_hub(call.body) if "spec" in call.body else call.body
+            return msgspec.structs.replace(call, body=body)
+        if call.verb == "patch" and self.within and self._reaches(call.body):
+            # Half an object cannot be converted, and sent as it is it would be dropped.
+            where = f"{call.ref.group}/{call.ref.version}"
+            raise BadRequest(
+                f"{call.ref.plural}: {'.'.join(self.within)} has another shape in {where}, which is"
+                " all that the server has; replace the whole object"
+            )
+        return call
+
+    def _reaches(self, patch: Any) -> bool:
+        if isinstance(patch, Mapping):
+            found: Any = patch
+            for name in self.within:
+                found = found.get(name) if isinstance(found, Mapping) else None
+            return found is not None
+        at = "/" + "/".join(self.within)
+        return any(_touches(str(step.get(name) or ""), at) for step in patch for name in _PLACES)
+
+
+_PLACES = ("path", "from")
+
+
+def _touches(place: str, at: str) -> bool:
+    """Say whether a step at a place of a JSON patch concerns what lies at another, or above it."""
+    return bool(place) and (f"{place}/".startswith(f"{at}/") or f"{at}/".startswith(f"{place}/"))
+
+
+def patch_to_hub(obj: Obj) -> Obj:
+    """Write the amounts of a patch as text."""
+    devices = (obj.get("spec") or {}).get("devices") or {}
+    if not devices.get("capacity"):
+        return obj
+    capacity = {name: _as_text(each) for name, each in devices["capacity"].items()}
+    return obj | {"spec": obj["spec"] | {"devices": devices | {"capacity": capacity}}}
+
+
+def _as_text(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _as_text(each) for name, each in value.items()}
+    if isinstance(value, list):
+        return [_as_text(each) for each in value]
+    # Every number in a capacity is an amount.
+    return str(value) if isinstance(value, int) else value
+
+
+def _as_it_is(obj: Obj) -> Obj:
+    return obj
+
+
+_OLD: Mapping[tuple[str, str, str], Shape] = {
+    ("resource.k8s.io", "v1beta1", plural): shape
+    for plural, shape in {
+        "resourceslices": Shape(slice_to_hub, slice_from_hub, ("spec", "devices")),
+        "resourceclaims": Shape(claim_to_hub, claim_from_hub, ("spec", "devices", "requests")),
+        "resourceclaimtemplates": Shape(
+            template_to_hub, template_from_hub, ("spec", "spec", "devices", "requests")
+        ),
+    }.items()
+}
+SHAPES: Mapping[tuple[str, str, str], Shape] = {
+    **_OLD,
+    ("sully.dev", "v1alpha1", "resourceslicepatches"): Shape(patch_to_hub, _as_it_is, ()),
+}
+"""The kinds with another shape, by group, version and plural name."""
+
+
+def shape_of(ref: Ref) -> Shape | None:
+    """Return how what a call is about looks on the wire; None: as above the transport."""
+    if ref.subresource not in ("", "status"):
+        return None
+    return SHAPES.get((ref.group, ref.version, ref.plural))

@@ -1,0 +1,294 @@
+"""A Kubernetes server that is not ours: installed on, worked beside, asked by every command.
+
+The server is kube/server.py, a process of its own; `sully controllers` runs as the account that
+`sully install` made, with exactly its rights.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from e2e.beside import LEASE, as_account
+from e2e.watching import until
+from kube.process import Foreign, foreign
+from kube.scenes import DRIVER, MERGE, OURS, PATCHES, PODS, Scene
+from sully.install.manifests import manifests
+from sully.install.workload import Settings
+from sully.testing.remote import Crew, controllers
+
+pytestmark = pytest.mark.e2e
+
+RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
+DEVICE = f"{DRIVER}/n1/gpu-0"
+HOT = "example.com/hot:NoExecute"
+
+
+@dataclass
+class World:
+    there: Foreign
+    scene: Scene
+    crew: Crew
+
+    def sully(self, *arguments: str) -> str:
+        done = self.there.sully(*arguments)
+        assert done.returncode in (0, 3), done.stderr
+        return done.stdout
+
+    def refused(self, *arguments: str) -> str:
+        done = self.there.sully(*arguments)
+        assert done.returncode == 1, (done.stdout, done.stderr)
+        return done.stderr
+
+
+@pytest.fixture(scope="module")
+def world() -> Iterator[World]:
+    """Run Kubernetes 1.37 with its own evictor and scheduler, and Sully beside them."""
+    with foreign() as there:
+        done = there.sully("install", "--apply")
+        assert done.returncode == 0, done.stderr
+        config = as_account(there.admin(), there.kubeconfig, there.folder / "account")
+        with controllers(config, "--lease", LEASE) as crew:
+            crew.wait_for("leading since")
+            yield World(there, Scene(there), crew)
+            assert crew.stop() == 0
+        assert "forbidden" not in "".join(crew.said).lower()
+
+
+def test_the_table_is_printed_on_connecting(world: World) -> None:
+    table = world.sully("capabilities")
+
+    assert "".join(world.crew.said).startswith(f"API server:  {world.there.url}\n{table}")
+    assert "eviction       its own" in table
+    assert "(4 controllers, lease sully-system/sully-controllers" in world.crew.said[-1]
+
+
+def test_our_kinds_are_served_as_custom_resources(world: World) -> None:
+    path = f"{OURS}/resourceslicepatches"
+    wrong = {"metadata": {"name": "bad"}, "spec": {"devices": {"priority": "high"}}}
+    lost = {"metadata": {"name": "lost"}, "spec": {"unknown": 1, "devices": {"priority": 1}}}
+
+    assert world.scene.admin.request("POST", path, wrong).code == 422
+    assert world.scene.make(path, lost)["spec"] == {"devices": {"priority": 1}}
+    assert world.scene.admin.request("DELETE", f"{path}/lost").code == 200
+
+
+def test_each_scheduler_takes_its_own_pods(world: World) -> None:
+    for name, scheduler in {"s-ours": "sully", "s-theirs": "default-scheduler"}.items():
+        world.scene.start(name, scheduler)
+    told = world.scene.admin.request("GET", "/api/v1/namespaces/team/events").json()["items"]
+
+    who = {each["involvedObject"]["name"]: each["reportingComponent"] for each in told}
+    assert (who["s-ours"], who["s-theirs"]) == ("sully", "default-scheduler")
+    assert world.scene.held("s-ours") != world.scene.held("s-theirs")
+    for name in who:
+        world.scene.admin.request("DELETE", f"{PODS}/{name}?gracePeriodSeconds=0")
+
+
+REFUSED = {
+    "a class": (["--class", "gpu"], "does not know deviceSelector.deviceClassName"),
+    "an expression": (["--cel", "true"], "does not know deviceSelector.selectors"),
+    "a pace": (["--rate", "3"], "does not know taint.evictionsPerSecond"),
+}
+
+
+@pytest.mark.parametrize(("flags", "text"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_the_server_would_drop_is_refused_by_name(
+    flags: list[str], text: str, world: World
+) -> None:
+    said = world.refused("taint", "device", DEVICE, HOT, "-y", "--no-wait", *flags)
+
+    assert text in said
+    assert world.scene.admin.request("GET", RULES).json()["items"] == []
+
+
+def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
+    world.scene.start("tenant", "sully")
+    device = f"{DRIVER}/n1/{world.scene.held('tenant')}"
+    planned = world.sully("plan", "device", device, HOT)
+    assert "1 pod would have to leave" in planned
+    flags = ("--name", "hot", "--reason", "fan broken", "--for", "2h", "-y", "--no-wait")
+    world.sully("taint", "device", device, HOT, *flags)
+
+    # What the server has no field for, it keeps as annotations.
+    made = world.scene.admin.request("GET", f"{RULES}/hot").json()
+    assert made["metadata"]["annotations"]["sully.dev/description"] == "fan broken"
+    assert "sully.dev/expires-at" in made["metadata"]["annotations"]
+    world.scene.leaves("tenant")
+    pod = world.scene.admin.request("GET", f"{PODS}/tenant").json()
+    managers = {each["manager"] for each in pod["metadata"]["managedFields"]}
+    assert "device-taint-eviction-controller" in managers
+    # The record of the rule is ours to write, those of evictions are not: somebody else evicts.
+    until(world.scene.admin, f"{OURS}/taintrecords", lambda found: len(found) == 1)
+    assert world.scene.admin.request("GET", f"{OURS}/evictionrecords").json()["items"] == []
+    assert "rule/hot" in world.sully("devices", "--tainted")
+    assert "example.com/hot:NoExecute" in world.sully("evictions")
+    assert "fan broken" in world.sully("history", "rule", "hot")
+    assert "fan broken" in world.sully("explain", "rule", "hot")
+    assert "cannot be paused" in world.refused("evictions", "pause", "hot")
+
+    past = {"metadata": {"annotations": {"sully.dev/expires-at": "2020-01-01T00:00:00Z"}}}
+    assert world.scene.admin.request("PATCH", f"{RULES}/hot", past, MERGE).code == 200
+    until(world.scene.admin, RULES, lambda rules: "hot" not in rules)
+    lifted = until(
+        world.scene.admin,
+        f"{OURS}/taintrecords",
+        lambda found: all("liftedTime" in each.get("status", {}) for each in found.values()),
+    )
+    (record,) = lifted.values()
+    assert "lifted" in world.sully("history", "rule", "hot")
+    _stays(world, record)
+
+
+def _stays(world: World, record: dict[str, Any]) -> None:
+    """Check that nobody rewrites history here either: the definition says so."""
+    path = f"{OURS}/taintrecords/{record['metadata']['name']}"
+    change = {"spec": {"createdBy": "somebody else"}}
+    answer = world.scene.admin.request("PATCH", path, change, MERGE)
+
+    assert answer.code == 422
+    assert "cannot be changed" in answer.json()["message"]
+
+
+def test_a_patch_is_heeded_and_reported_on(world: World) -> None:
+    taint = {"key": "example.com/dusty", "effect": "NoSchedule"}
+    # A server keeps the amount of a custom resource as it was sent, here as a number.
+    capacity = {"example.com/memory": {"value": 40}}
+    chosen = {"driver": DRIVER, "device": "gpu-2"}
+    spec = {"devices": {"filter": chosen, "taints": [taint], "capacity": capacity}}
+    world.scene.make(PATCHES, {"metadata": {"name": "dusty"}, "spec": spec})
+    found = until(world.scene.admin, PATCHES, lambda all_: bool(all_["dusty"].get("status")))
+    seen = world.sully("devices", "--tainted")
+    told = world.sully("explain", "patch", "dusty")
+    assert world.scene.admin.request("DELETE", f"{PATCHES}/dusty").code == 200
+
+    (condition,) = found["dusty"]["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("sully.dev/Applied", "True")
+    assert "patch/dusty" in seen
+    assert "dusty" in told
+
+
+def test_a_snapshot_answers_as_the_server_did(world: World) -> None:
+    file = world.there.folder / "saved.yaml"
+    world.sully("snapshot", str(file))
+    live = json.loads(world.sully("devices", "-o", "json"))
+    done = world.there.sully("devices", "-o", "json", "--snapshot", str(file))
+
+    named = [each["device"] for each in live["devices"]]
+    assert [each["device"] for each in json.loads(done.stdout)["devices"]] == named
+    assert len(named) == 3
+
+
+def test_every_manifest_is_taken_to_the_last_field(world: World) -> None:
+    options = "dryRun=All&fieldManager=test&force=true&fieldValidation=Strict"
+    kind = "application/apply-patch+yaml"
+    refused = {}
+    for each in manifests_of(Settings(evictor="sully")):
+        if each["kind"] == "ServiceMonitor":
+            continue  # brought by an operator of its own, which has its definition
+        answer = world.scene.admin.request("PATCH", f"{_place(each)}?{options}", each, kind)
+        if answer.code not in (200, 201):
+            refused[each["kind"], each["metadata"]["name"]] = answer.json()["message"]
+
+    assert refused == {}
+
+
+def manifests_of(settings: Settings) -> list[dict[str, Any]]:
+    return [each for objects in manifests(settings).values() for each in objects]
+
+
+def _place(obj: dict[str, Any]) -> str:
+    """Return the path of an object; the plural of all these kinds is regular."""
+    version, meta = obj["apiVersion"], obj["metadata"]
+    root = f"/apis/{version}" if "/" in version else f"/api/{version}"
+    within = f"/namespaces/{meta['namespace']}" if "namespace" in meta else ""
+    return f"{root}{within}/{obj['kind'].lower()}s/{quote(meta['name'], safe='')}"
+
+
+MONITORS: dict[str, Any] = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "servicemonitors.monitoring.coreos.com"},
+    "spec": {
+        "group": "monitoring.coreos.com",
+        "names": {
+            "kind": "ServiceMonitor",
+            "listKind": "ServiceMonitorList",
+            "plural": "servicemonitors",
+            "singular": "servicemonitor",
+        },
+        "scope": "Namespaced",
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "required": ["spec"],
+                        "properties": {
+                            "spec": {
+                                "type": "object",
+                                "x-kubernetes-preserve-unknown-fields": True,
+                            }
+                        },
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def test_it_can_be_installed_again_and_finds_what_is_new(world: World) -> None:
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    world.scene.make(definitions, MONITORS)
+    name = MONITORS["metadata"]["name"]
+    until(world.scene.admin, definitions, lambda found: bool(found[name].get("status")))
+    again = world.there.sully("install", "--apply")
+
+    assert again.returncode == 0, again.stderr
+    assert "CustomResourceDefinition taintrecords.sully.dev: applied" in again.stdout
+    assert "ServiceMonitor sully-controllers: applied" in again.stdout
+
+
+def test_people_see_our_kinds_with_kubectl(world: World, any_kubectl: Path, tmp_path: Path) -> None:
+    taint = {"key": "example.com/far", "effect": "NoSchedule"}
+    spec = {"devices": {"priority": 7, "filter": {"pool": "elsewhere"}, "taints": [taint]}}
+    body = {"apiVersion": "sully.dev/v1alpha1", "kind": "ResourceSlicePatch"}
+    file = tmp_path / "patch.json"
+    file.write_text(json.dumps({**body, "metadata": {"name": "far"}, "spec": spec}))
+
+    made = kubectl(any_kubectl, world, "create", "-f", str(file))
+    shown = kubectl(any_kubectl, world, "get", "resourceslicepatches.sully.dev", "far")
+    gone = kubectl(any_kubectl, world, "delete", "-f", str(file))
+
+    assert (made, gone) == (
+        "resourceslicepatch.sully.dev/far created\n",
+        'resourceslicepatch.sully.dev "far" deleted\n',
+    )
+    head, row = (line.split() for line in shown.splitlines())
+    assert head == ["NAME", "PRIORITY", "DRIVER", "POOL", "DEVICE", "AGE"]
+    # Without a driver and a device there is nothing in those columns.
+    assert row[:3] == ["far", "7", "elsewhere"]
+
+
+def kubectl(program: Path, world: World, *arguments: str) -> str:
+    done = subprocess.run(
+        [program, "--kubeconfig", world.there.kubeconfig, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "HOME": str(world.there.folder)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

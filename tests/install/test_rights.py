@@ -1,0 +1,134 @@
+"""The roles of `sully install` against what controllers read, and what they may on our server.
+
+That what is granted is also used, a whole run shows (tests/e2e/rights.py).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from e2e.rights import Right, follows, granted, unused
+from e2e.trail import Use
+from e2e.unused import UNUSED
+from sully.controlling import CONTROLLERS
+from sully.domain.capabilities.offers import OURS, PATCHES
+from sully.install.rights import AGENTS, GATED, RIGHTS, rules_of
+from sully.machinery.gates import Gates
+from sully.parts import MANAGER
+from sully.server.authorization.policy.programs import GATED as GATED_THERE
+from sully.server.authorization.policy.programs import ROLES
+
+Obj = dict[str, Any]
+THERE = {
+    each["metadata"]["name"].removeprefix("system:").removeprefix("controller:"): each["rules"]
+    for each in ROLES
+}
+
+
+def allowed(rules: list[Obj], group: str, resource: str, verb: str) -> bool:
+    return any(
+        {group, "*"} & set(rule["apiGroups"])
+        and {resource, "*"} & set(rule["resources"])
+        and verb in rule["verbs"]
+        for rule in rules
+        if "resourceNames" not in rule and "apiGroups" in rule
+    )
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_what_caches_read_is_granted(name: str) -> None:
+    refused = {
+        (verb, *which)
+        for which in follows(name)
+        for verb in ("list", "watch")
+        if not allowed(rules_of(name), *which, verb)
+    }
+
+    assert not refused
+
+
+@pytest.mark.parametrize("name", CONTROLLERS)
+def test_nothing_is_granted_that_its_identities_do_not_have(name: str) -> None:
+    theirs = [rule for agent in AGENTS[name] for rule in THERE[agent]]
+    more = {
+        (group, resource, verb)
+        for rule in RIGHTS[name]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+        # There the identity of the caches reads, and patches are in one group only.
+        if not allowed(theirs, group, resource, verb)
+        and not ((group, resource) in follows(name) and verb in ("get", "list", "watch"))
+        and not (group == OURS and resource.partition("/")[0] == PATCHES)
+    }
+
+    assert not more
+
+
+def test_features_need_the_same_as_on_our_server() -> None:
+    there = {gate: role["rules"] for gate, (role, _) in GATED_THERE.items()}
+    assert {gate: list(rules.values()) for gate, rules in GATED.items()} == there
+    for gate, rules in GATED.items():
+        for name, rule in rules.items():
+            assert rule not in rules_of(name)
+            assert rule in rules_of(name, Gates({gate: True}))
+
+
+def test_only_what_is_granted_is_named_as_not_used() -> None:
+    assert not UNUSED.keys() - set(map(str, granted()))
+    assert all(UNUSED.values())
+
+
+# who, and what → the right that counts as used, as it is printed; nothing: none does
+USES = {
+    "a controller's own": (
+        Use("resource-claim-controller", "create", "resource.k8s.io", "resourceclaims"),
+        "sully:claims: create resourceclaims.resource.k8s.io",
+        True,
+    ),
+    "another's": (
+        Use("resource-claim-controller", "create", "resource.k8s.io", "resourceclaims"),
+        "sully:scheduling: create resourceclaims.resource.k8s.io",
+        False,
+    ),
+    "of a cache that it has": (
+        Use(MANAGER, "watch", "policy", "poddisruptionbudgets"),
+        "sully:disruption: watch poddisruptionbudgets.policy",
+        True,
+    ),
+    "of a cache that it has not": (
+        Use(MANAGER, "watch", "", "namespaces"),
+        "sully:disruption: watch pods",
+        False,
+    ),
+    "of everything": (
+        Use("namespace-controller", "deletecollection", "apps", "deployments"),
+        "sully:namespaces: deletecollection *.*",
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize(("use", "right", "counts"), USES.values(), ids=USES.keys())
+def test_what_counts_as_used(use: Use, right: str, counts: bool) -> None:
+    before, after = (set(map(str, unused(used))) for used in ((), (use,)))
+
+    assert right in before
+    assert (right not in after) == counts
+
+
+def test_a_right_that_nothing_used_is_found() -> None:
+    everything = {
+        Use(agent, each.verb, each.group, each.resource)
+        for each in granted()
+        for agent in (*AGENTS.get(each.role.removeprefix("sully:"), ()), MANAGER)
+    }
+    new = Right("sully:expiry", "delete", "resource.k8s.io", "devicetaintrules")
+    kept = {
+        use for use in everything if not (use.verb == "delete" and use.resource == new.resource)
+    }
+
+    assert unused(everything) == set()
+    assert unused(kept) == {new}

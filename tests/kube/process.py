@@ -1,0 +1,87 @@
+"""The server of server.py as a process of its own, and commands against it.
+
+with foreign("--minor", "33", "--devices", "v1beta1") as there:
+    there.sully("devices")
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.raw import Raw
+
+TESTS = Path(__file__).parents[1]
+
+
+@dataclass(slots=True)
+class Foreign:
+    """A running server that is not ours."""
+
+    child: subprocess.Popen[str]
+    folder: Path
+    url: str
+
+    @property
+    def kubeconfig(self) -> Path:
+        """Return the admin's kubeconfig."""
+        return self.folder / "kubeconfig"
+
+    def admin(self) -> Raw:
+        """Return the admin's access without a client."""
+        return Raw.admin(self.kubeconfig, self.folder)
+
+    def sully(
+        self, *arguments: str, kubeconfig: Path | None = None, **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command against it."""
+        config = str(kubeconfig or self.kubeconfig)
+        return subprocess.run(
+            [sys.executable, "-m", "sully.cli.main", *arguments, "--kubeconfig", config],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "COLUMNS": "200", **env},
+        )
+
+
+@contextmanager
+def foreign(*flags: str) -> Iterator[Foreign]:
+    """Run such a server until the block ends."""
+    with (
+        tempfile.TemporaryDirectory(prefix="sully-") as name,
+        (Path(name) / "log").open("w") as log,
+    ):
+        child = subprocess.Popen(
+            [sys.executable, "-m", "kube.server", "--data-dir", name, *flags],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            env={**os.environ, "PYTHONPATH": str(TESTS)},
+        )
+        try:
+            yield Foreign(child, Path(name), _ready(child, Path(name) / "log"))
+        finally:
+            child.send_signal(signal.SIGINT)
+            try:
+                child.wait(timeout=30)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
+            assert child.stdout is not None
+            child.stdout.close()
+
+
+def _ready(child: subprocess.Popen[str], log: Path) -> str:
+    assert child.stdout is not None
+    for line in child.stdout:
+        if line.startswith("ready: "):
+            return line.removeprefix("ready: ").strip()
+    raise RuntimeError(f"the server ended before it was ready:\n{log.read_text()}")
