@@ -230,6 +230,23 @@ async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> N
     assert log == want
 
 
+async def test_an_outage_is_told_once_however_many_keys_fail() -> None:
+    clock, away = FakeClock(), UnreachableError("x")
+    # Three keys fail, one has nothing to ask; then the server answers, if only with a refusal.
+    answers = [away, away, away, DONE, away, away, away, DONE, NotFound("x"), DONE]
+    controller = Scripted(clock, list(answers))
+    with capture_logs() as lines:
+        async with run(controller, workers=1):
+            for name in "abcd":
+                controller.bell.ring(name)
+            for _ in range(10):
+                await turn()
+                clock.advance(1)
+
+    loud = [line["event"] for line in lines if line["log_level"] != "debug"]
+    assert loud == ["reconcile failed", "the server answers again"]
+
+
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}
 SAID: dict[str, tuple[Exception, str, str]] = {
     "overtaken by another writer": (Conflict("x"), "debug", "reconcile overtaken"),

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from e2e.beside import plane as controlled
 from house.project import ROOT
-from sully.testing.cluster import process
 
 FILES = sorted((ROOT / "examples").glob("*.yaml"))
 
 
 @pytest.mark.e2e
-def test_every_example_applies(any_kubectl: Path) -> None:
+def test_every_example_applies(where: str, any_kubectl: Path) -> None:
     assert FILES
-    with process("--store", "memory") as plane:
+    with controlled(where, "--store", "memory") as plane:
         for path in FILES:
             done = subprocess.run(
                 [any_kubectl, "--kubeconfig", plane.kubeconfig, "apply", "-f", path],

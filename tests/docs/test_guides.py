@@ -1,36 +1,66 @@
 """What a guide says to type works, and prints what the guide shows.
 
 A guide is a page in docs/guides; its commands run one after the other against a control plane of
-its own, in a copy of the examples.
+its own, with the flags that the page starts it with, in a copy of the examples.
 """
 
 import shutil
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
-from docs.console import run_all
+from docs.console import commands, run_all
+from docs.pages import flags, unexplained
+from e2e.beside import plane as controlled
 from house.project import ROOT
 from sully.testing.cluster import process
+from sully.testing.remote import controllers
 
-QUICK = ("--store", "memory", "--hollow-start-seconds", "0", "--hollow-stop-seconds", "0")
-# guide → the flags of its control plane
-GUIDES = {
-    "cluster-maintenance": ("--hollow-nodes", "1", "--hollow-clusters", "3"),
-    "degraded-device": ("--hollow-nodes", "3", "--devices-per-node", "2"),
-    "firmware-update": ("--hollow-nodes", "3", "--devices-per-node", "2"),
-    "health-monitor": ("--hollow-nodes", "2", "--devices-per-node", "2"),
-    "explain": ("--hollow-nodes", "2", "--devices-per-node", "3"),
-    "seeing": ("--hollow-nodes", "2", "--devices-per-node", "3"),
-}
+QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0")
+"""Pods that start and stop at once, where there are nodes for them."""
+PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs/guides").glob("*.md"))}
+ITSELF = ("backup", "controllers", "etcd")
+"""About the process and its files: these run once, with everything inside, on a disk."""
+RUN = {name: page for name, page in PAGES.items() if any(commands(page))}
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize("guide", GUIDES)
-def test_the_commands_of_a_guide_run(guide: str, any_kubectl: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("guide", [name for name in RUN if name not in ITSELF])
+def test_the_commands_of_a_guide_run(
+    guide: str, where: str, any_kubectl: Path, tmp_path: Path
+) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    page = (ROOT / f"docs/guides/{guide}.md").read_text()
-    with process(*QUICK, *GUIDES[guide]) as plane:
-        where = {"where": tmp_path, "scratch": tmp_path}
-        ran = run_all(page, kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **where)
-    assert ran >= 3
+    given = flags(PAGES[guide])
+    quick = QUICK if "--hollow-nodes" in given else ()
+    with controlled(where, "--store", "memory", *quick, *given) as plane:
+        folders = {"where": tmp_path, "scratch": tmp_path}
+        run_all(PAGES[guide], kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **folders)
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("guide", [name for name in RUN if name in ITSELF])
+def test_the_commands_of_a_guide_about_the_server_run(
+    guide: str, any_kubectl: Path, tmp_path: Path
+) -> None:
+    given = flags(PAGES[guide])
+    with ExitStack() as running:
+        plane = running.enter_context(process(*given, data_dir=tmp_path / "data"))
+        if "--disable-controllers" in given:
+            # As the page does in the next line, which goes on until somebody stops it.
+            running.enter_context(controllers(plane.kubeconfig)).wait_for("leading since")
+        folders = {"where": tmp_path, "scratch": tmp_path}
+        run_all(PAGES[guide], kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **folders)
+
+
+@pytest.mark.parametrize("guide", PAGES)
+def test_every_command_is_run_or_says_why_not(guide: str) -> None:
+    assert list(unexplained(PAGES[guide])) == []
+
+
+def test_the_stories_are_run() -> None:
+    stories = {"degraded-device", "firmware-update", "decommission", "cluster-maintenance"}
+    stories |= {"cluster-offline", "explain", "health-monitor"}
+
+    assert stories <= RUN.keys()
+    assert all(len(list(commands(RUN[name]))) >= 3 for name in stories)

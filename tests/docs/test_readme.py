@@ -6,14 +6,15 @@ from pathlib import Path
 import pytest
 
 from docs.console import run_all
-from sully.testing.cluster import Process, process
+from e2e.beside import plane as controlled
+from sully.testing.cluster import Process
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 @pytest.fixture
-def plane() -> Iterator[Process]:
-    with process("--store", "memory") as running:
+def plane(where: str) -> Iterator[Process]:
+    with controlled(where, "--store", "memory") as running:
         yield running
 
 

@@ -23,6 +23,8 @@ class Situation:
     """Kinds that who asks may not see."""
     state: str
     cause: str
+    first: str = ""
+    """A part of the first sentence: the cause, and who set it."""
     says: tuple[str, ...] = ()
     """Parts of sentences."""
     because: tuple[str, ...] = ()
@@ -42,6 +44,7 @@ class Situation:
         )
         text = "\n".join(found.summary)
         assert (found.state, found.cause) == (self.state, self.cause), text
+        assert self.first in found.summary[0]
         for each in self.says:
             assert each in text
         assert found.because == self.because

@@ -90,6 +90,28 @@ def predicate(**labels: str) -> Obj:
     return {"requiredClusterSelector": {"labelSelector": {"matchLabels": labels}}}
 
 
+def selecting(**parts: Any) -> Obj:
+    return {"requiredClusterSelector": parts}
+
+
+IN_EU: Obj = {"key": "region", "operator": "In", "values": ["eu"]}
+
+
+def by_score(kind: str, **coordinate: Any) -> Obj:
+    """Return a policy with one score."""
+    score = {"scoreCoordinate": {"type": kind} | coordinate, "weight": 1}
+    return {"mode": "Exact", "configurations": [score]}
+
+
+def told(made: Obj, *conditions: Obj) -> Obj:
+    return made | {"status": {"conditions": list(conditions)}}
+
+
+def leaving(made: Obj) -> Obj:
+    metadata = {"deletionTimestamp": at(0), "finalizers": ["x/y"]}
+    return made | {"metadata": made["metadata"] | metadata}
+
+
 def tolerates(key: str = "maintenance", **more: Any) -> Obj:
     return {"key": key, "operator": "Exists"} | more
 
@@ -144,6 +166,47 @@ PLACEMENTS = {
         wish(numberOfClusters=1),
         decision("a"),
         says=("1 cluster (b) is left out because others score higher",),
+    ),
+    "a taint advises against one": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a", taint(effect="PreferNoSelect")),
+        cluster("b"),
+        wish(numberOfClusters=1),
+        decision("b"),
+        says=("1 cluster (a) is left out because a PreferNoSelect taint advises against it",),
+    ),
+    "scores of an add-on have run out": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy=by_score("AddOn", addOn={"resourceName": "x", "scoreName": "y"})),
+        decision("a"),
+        {
+            "kind": "AddOnPlacementScore",
+            "metadata": {"name": "x", "namespace": "a"},
+            "status": {"validUntil": at(-60), "scores": [{"name": "y", "value": 50}]},
+        },
+        says=("AddOnPlacementScores a/x expired.",),
+    ),
+    "clusters stay only for the budget of departures": about_placement(
+        "Satisfied",
+        "HeldByBudget",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
+        told(
+            wish(),
+            condition("sully.dev/LeavesHeld", "True", "LeaveBudget", "Waiting for the budget: a"),
+        ),
+        decision("a"),
+        after=60,
+        first="keeps 1 cluster, some of which would leave were it not for the hub's budget of"
+        " departures since 2030-01-01T12:00:00Z (60s ago).",
+        says=("Waiting for the budget: a.", "1 cluster (a) is kept out"),
+        because=("ManagedCluster/a",),
+        helps="They stay if they recover",
     ),
     "the decisions lag": about_placement(
         "Satisfied",
@@ -209,8 +272,35 @@ PLACEMENTS = {
         *FLEET,
         cluster("a", labels={"env": "dev"}),
         wish(predicates=[predicate(env="prod")]),
+        first="gets 0 of the 1 in its sets: its predicates do not match 1 cluster.",
         says=("1 cluster (a) is not matched: labels env=prod",),
-        helps="Widen the predicates",
+        helps="Widen the predicates, or label clusters so that they match.",
+    ),
+    "no cluster claim matches": about_placement(
+        "Empty",
+        "PredicatesRefuse",
+        *FLEET,
+        cluster("a"),
+        wish(predicates=[selecting(claimSelector={"matchExpressions": [IN_EU]})]),
+        says=("1 cluster (a) is not matched: claims region in (eu)",),
+        helps="have clusters report such claims",
+    ),
+    "an expression fails": about_placement(
+        "Empty",
+        "PredicatesRefuse",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[
+                selecting(
+                    celSelector={
+                        "celExpressions": ["managedCluster.status.version.kubernetes > ''"]
+                    }
+                )
+            ]
+        ),
+        says=("which fails: no such key: kubernetes",),
+        helps="what the expression asks for",
     ),
     "no expression matches": about_placement(
         "Empty",
@@ -236,6 +326,7 @@ PLACEMENTS = {
         *FLEET,
         cluster("a", taint()),
         wish(),
+        first="gets 0 of the 1 in its sets: taint maintenance:NoSelect keeps 1 cluster out.",
         says=(
             "1 cluster (a) is kept out: taint maintenance:NoSelect is not tolerated",
             "On a: taint maintenance:NoSelect, set 2030-01-01T12:00:00Z (0s ago)",
@@ -251,6 +342,7 @@ PLACEMENTS = {
         cluster("b"),
         wish(numberOfClusters=2),
         decision("b"),
+        first=f"taint {UNREACHABLE}:NoSelect, set by the hub, keeps 1 cluster out.",
         says=(
             "by the hub because its condition ManagedClusterConditionAvailable is Unknown.",
             "On a: ManagedClusterConditionAvailable is Unknown since 2030-01-01T12:00:00Z (0s ago):"
@@ -266,6 +358,7 @@ PLACEMENTS = {
         POLICY,
         FULL,
         wish(),
+        first="taint disk-full:NoSelect, set by policy disk, keeps 1 cluster out.",
         says=("by policy disk because its condition DiskFull is True",),
         because=("ClusterTaintPolicy/disk",),
     ),
@@ -277,6 +370,42 @@ PLACEMENTS = {
         wish(tolerations=[tolerates(tolerationSeconds=60)]),
         after=90,
         says=("was tolerated until 2030-01-01T12:01:00Z",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration has no time to count from": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", {"key": "maintenance", "effect": "NoSelect"}),
+        wish(tolerations=[tolerates(tolerationSeconds=60)]),
+        says=("has no timeAdded from which a toleration for some time could count",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration is of another value": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(value="1")),
+        wish(tolerations=[tolerates(operator="Equal", value="2")]),
+        says=("the nearest toleration differs in its value",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration is of another key": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates("other")]),
+        says=("the nearest toleration differs in its key",),
+        because=("ManagedCluster/a",),
+    ),
+    "the operator of the toleration means nothing": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(operator="Like")]),
+        says=("the nearest toleration differs in its operator",),
         because=("ManagedCluster/a",),
     ),
     "the toleration is of another effect": about_placement(
@@ -312,11 +441,78 @@ PLACEMENTS = {
         cluster("a"),
         wish(numberOfClusters=3),
         decision("a"),
-        says=("wants 3 clusters and gets 1 of the 1 in its sets",),
+        first="wants 3 clusters and gets 1 of the 1 in its sets: there are no more.",
         helps="Ask for fewer clusters",
     ),
     "none wanted": about_placement(
-        "Empty", "NoneWanted", *FLEET, cluster("a"), wish(numberOfClusters=0)
+        "Empty",
+        "NoneWanted",
+        *FLEET,
+        cluster("a"),
+        wish(numberOfClusters=-1),
+        first="gets no cluster: its numberOfClusters is -1, not above 0.",
+        helps="Raise numberOfClusters",
+    ),
+    "being deleted": about_placement(
+        "Deleting",
+        "Deleted",
+        *FLEET,
+        cluster("a"),
+        leaving(wish()),
+        first="is being deleted since 2030-01-01T12:00:00Z",
+    ),
+    "a value where none may be": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(tolerations=[tolerates(value="x")]),
+        first="(TaintToleration): If the operator is Exists, the value should be empty.",
+        helps="Correct what the message names",
+    ),
+    "a label selector that means nothing": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[
+                selecting(labelSelector={"matchExpressions": [{"key": "a", "operator": "Like"}]})
+            ]
+        ),
+        first='(Predicate): "Like" is not a valid label selector operator.',
+    ),
+    "a mode of scores that nobody knows": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy={"mode": "Guess"}),
+        first="cannot be evaluated: incorrect prioritizer policy mode: Guess.",
+    ),
+    "a prioritizer that nobody knows": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy=by_score("BuiltIn", builtIn="Spread")),
+        first="incorrect builtin prioritizer: Spread.",
+    ),
+    "an add-on score without a name": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy=by_score("AddOn")),
+        first="addOn should not be empty.",
+    ),
+    "groups of no size": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": "some"}}),
+        first="some invalid type: string is not a percentage.",
     ),
     "a toleration that makes no sense": about_placement(
         "Misconfigured",
@@ -376,6 +572,8 @@ CLUSTERS = {
         wish(),
         decision("a"),
         says=(
+            "is available since 2030-01-01T12:00:00Z (0s ago), in set fleet, but taint"
+            " maintenance:NoSelect, set by kubectl-edit, keeps it out of placement team/p.",
             "It carries taint maintenance:NoSelect, set 2030-01-01T12:00:00Z (0s ago) by"
             " kubectl-edit",
             "1 placement is kept off by a taint, 1 of them had it: team/p",
@@ -413,6 +611,36 @@ CLUSTERS = {
         wish(tolerations=[tolerates(tolerationSeconds=300)]),
         says=("It leaves team/p at 2030-01-01T12:05:00Z (in 5m), when the toleration ends",),
         because=("ManagedCluster/a",),
+    ),
+    "tainted, and nobody looks": about_cluster(
+        "Tainted",
+        "NoPlacement",
+        *FLEET,
+        cluster("a", taint()),
+        first="in set fleet, but no placement may use that set.",
+        because=("ManagedCluster/a",),
+    ),
+    "no placement may use its set": about_cluster(
+        "Available", "NoPlacement", FLEET[0], cluster("a"), wish(), first="no placement may use"
+    ),
+    "no predicate matches it": about_cluster(
+        "Available",
+        "NotChosen",
+        *FLEET,
+        cluster("a"),
+        wish(predicates=[predicate(env="prod")]),
+        first="in set fleet, but not chosen by placement team/p.",
+        says=("team/p: no predicate matches: predicate 0: labels (env=prod).",),
+    ),
+    "others score higher": about_cluster(
+        "Available",
+        "NotChosen",
+        *FLEET,
+        cluster("a"),
+        cluster("b"),
+        wish(numberOfClusters=1),
+        decision("b"),
+        says=("team/p: rank 2 with 100, and 1 are wanted.",),
     ),
     "silent": about_cluster(
         "Unreachable",
@@ -494,6 +722,7 @@ CLUSTERS = {
                 condition("ManagedClusterConditionClockSynced", "False"),
             ),
         ),
+        wish(),
         says=("Its clock is off since",),
     ),
 }

@@ -11,6 +11,7 @@ from explaining.worlds import (
     DRIVER,
     Obj,
     at,
+    budget,
     claim,
     class_,
     device,
@@ -24,6 +25,7 @@ from explaining.worlds import (
     taint,
     taint_record,
 )
+from sully.domain.explaining.pods import BY_TAINT
 from sully.explaining.devices import AmbiguousError, find
 from sully.explaining.world import World
 
@@ -76,7 +78,8 @@ PODS = {
         rule("fw", "NoExecute", select=ON_GPU),
         holds(tolerates()),
         HOLDER,
-        says=("Nothing makes it leave", f"Device {GPU} carries taint example.com/fw:NoExecute"),
+        first="It may stay: it tolerates what comes from rule fw (by alice).",
+        says=(f"Device {GPU} carries taint example.com/fw:NoExecute",),
         because=("DeviceTaintRule/fw",),
     ),
     "the taint only keeps others off": about_pod(
@@ -86,6 +89,7 @@ PODS = {
         rule("fw", "NoSchedule", select=ON_GPU),
         holds(),
         HOLDER,
+        first="It may stay: rule fw (by alice) at most keeps new pods off.",
         because=("DeviceTaintRule/fw",),
     ),
     "it tolerates for a while": about_pod(
@@ -96,7 +100,8 @@ PODS = {
         holds(tolerates(seconds=600)),
         HOLDER,
         after=60,
-        says=("must leave at 2030-01-01T12:10:00Z (in 9m)",),
+        first="must leave at 2030-01-01T12:10:00Z (in 9m): until then it tolerates what comes from"
+        " rule fw (by alice).",
         because=("DeviceTaintRule/fw",),
         helps="It stays if rule fw is deleted in time",
     ),
@@ -107,7 +112,8 @@ PODS = {
         rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/expires-at": at(300)}),
         holds(tolerates(seconds=600)),
         HOLDER,
-        says=("ends by itself before its tolerations do", "until 2030-01-01T12:05:00Z (in 5m)"),
+        first="may stay: rule fw (by alice) ends by itself before the pod's toleration does",
+        says=("until 2030-01-01T12:05:00Z (in 5m)",),
         because=("DeviceTaintRule/fw",),
     ),
     "its time is over": about_pod(
@@ -118,7 +124,74 @@ PODS = {
         holds(tolerates(seconds=30)),
         HOLDER,
         after=60,
-        says=("has to leave node n1 since 2030-01-01T12:00:30Z (30s ago)",),
+        first="has to leave node n1 since 2030-01-01T12:00:30Z (30s ago) because of rule fw (by"
+        " alice).",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "one of two taints is tolerated": about_pod(
+        "Leaving",
+        "DueNow",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        rule("heat", "NoExecute", select=ON_GPU, key="example.com/heat"),
+        holds(tolerates()),
+        HOLDER,
+        first="because of rule heat (by alice).",
+        because=("DeviceTaintRule/heat",),
+        helps="It stays if rule heat is deleted in time",
+    ),
+    "two rules make it leave at the same time": about_pod(
+        "Running",
+        "ToleratedForNow",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        rule("more", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        first="rule fw (by alice) and rule more (by alice)",
+        because=("DeviceTaintRule/fw", "DeviceTaintRule/more"),
+        helps="It stays if rules fw and more are deleted in time",
+    ),
+    "its driver makes it leave with a slice of taints": about_pod(
+        "Leaving",
+        "DueNow",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        slice_(
+            name="marks",
+            count=2,
+            taints=[{"device": "gpu-0", "taint": taint("NoExecute", description="too hot")}],
+        ),
+        holds(),
+        HOLDER,
+        first="because of slice marks (by driver gpu.example.com).",
+        says=('reason "too hot"',),
+        because=("ResourceSlice/marks",),
+    ),
+    "it shares a claim, and both must leave": about_pod(
+        "Leaving",
+        "DueNow",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        claim("c", holds=("n1/gpu-0",), pods=("r", "q")),
+        HOLDER,
+        pod("r", "c", on="n1"),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its extended resource is a device": about_pod(
+        "Leaving",
+        "DueNow",
+        node(),
+        class_(extendedResourceName="example.com/gpu"),
+        TWO,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(
+            ownerReferences=[
+                {"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "uid-q", "controller": True}
+            ]
+        ),
+        pod("q", on="n1", status={"extendedResourceClaimStatus": {"resourceClaimName": "c"}}),
         because=("DeviceTaintRule/fw",),
     ),
     "many leave before it": about_pod(
@@ -141,6 +214,40 @@ PODS = {
         says=("as soon as its PodDisruptionBudgets allow",),
         because=("DeviceTaintRule/fw",),
     ),
+    "a budget keeps it": about_pod(
+        "Leaving",
+        "WaitsForBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        budget("quorum", allowed=0),
+        first="It goes as soon as PodDisruptionBudget team/quorum allows, which allows nobody",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "a budget lets it go": about_pod(
+        "Leaving",
+        "WaitsForBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        budget("quorum", allowed=1),
+        first="PodDisruptionBudget team/quorum allows it to go.",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "two budgets keep it for ever": about_pod(
+        "Leaving",
+        "WaitsForBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        budget("one", allowed=1),
+        budget("two", allowed=1),
+        first="It cannot go: more than one PodDisruptionBudget is about it, team/one and team/two.",
+        because=("DeviceTaintRule/fw",),
+    ),
     "eviction is paused": about_pod(
         "Running",
         "EvictionPaused",
@@ -148,7 +255,7 @@ PODS = {
         rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "vendor is asked"}),
         holds(),
         HOLDER,
-        says=('eviction by rule fw is paused: "vendor is asked"',),
+        first='stays while eviction by rule fw (by alice) is paused: "vendor is asked"',
         because=("DeviceTaintRule/fw",),
         helps="sully evictions resume fw",
     ),
@@ -193,10 +300,26 @@ PODS = {
         pod("q", "c", on="n1", deleted=10),
         evicted("q", after=10),
         after=15,
-        says=(
-            "is being deleted since 2030-01-01T12:00:10Z (5s ago) because it was evicted",
-            f"Device {GPU} carried taint example.com/fw:NoExecute from rule fw (by alice)",
+        first="is being deleted, which should have ended at 2030-01-01T12:00:10Z (5s ago), because"
+        " it was evicted: rule fw (by alice) made it leave.",
+        says=(f"Device {GPU} carried taint example.com/fw:NoExecute from rule fw (by alice)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it is on its way and has time": about_pod(
+        "Leaving",
+        "EvictedByTaint",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        pod(
+            "q",
+            "c",
+            on="n1",
+            deleted=30,
+            status={"conditions": [{"type": "DisruptionTarget", "reason": BY_TAINT}]},
         ),
+        first="is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest, because of a"
+        " taint on one of its devices",
         because=("DeviceTaintRule/fw",),
     ),
     "it is on its way for another reason": about_pod(
@@ -235,7 +358,7 @@ PODS = {
         after=70,
         says=(
             "Pod team/q of ReplicaSet web was evicted from node n1 at 2030-01-01T12:00:10Z"
-            " (60s ago)",
+            " (60s ago) because of rule fw (by alice).",
             f"Device {GPU} carried taint example.com/fw:NoExecute from rule fw (by alice)",
             'reason "firmware"',
         ),
@@ -318,7 +441,7 @@ CLAIMS = {
         rule("fw", "NoExecute", select=ON_GPU),
         holds(),
         HOLDER,
-        says=("Its users must leave now", "from rule fw (by alice)"),
+        says=("Its users must leave now because of rule fw (by alice)", "from rule fw (by alice)"),
         because=("DeviceTaintRule/fw",),
     ),
     "its users must leave later": about_claim(
@@ -330,6 +453,45 @@ CLAIMS = {
         HOLDER,
         says=("Its users must leave at 2030-01-01T12:01:00Z (in 60s)",),
         because=("DeviceTaintRule/fw",),
+    ),
+    "eviction of its users is paused": about_claim(
+        "Reserved",
+        "EvictionPaused",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        says=("eviction by it is paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "the taint ends before its users must leave": about_claim(
+        "Reserved",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/expires-at": at(30)}),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        says=("nobody has to leave for it",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "nobody uses it, so nobody must leave": about_claim(
+        "Allocated",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        claim("c", holds=("n1/gpu-0",)),
+        first="reserved for nobody",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its user has finished": about_claim(
+        "Reserved",
+        "UsersGone",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        pod("q", "c", on="n1", status={"phase": "Failed"}),
+        says=("q is gone or done; the claim controller releases it",),
+        because=("Pod/q",),
     ),
     "its users tolerate the taint": about_claim(
         "Reserved",
@@ -351,7 +513,7 @@ CLAIMS = {
         helps="Ask an admin",
     ),
     "its users are gone": about_claim(
-        "Reserved", "UsersGone", *PLAIN, holds(), because=("Pod/q",), says=("q is gone",)
+        "Reserved", "UsersGone", *PLAIN, holds(), because=("Pod/q",), says=("q is gone or done",)
     ),
     "its device is gone": about_claim(
         "Reserved",
@@ -403,7 +565,7 @@ DEVICES = {
         "KeepsNewPodsOff",
         *PLAIN,
         rule("fw"),
-        says=("only who tolerates its taints can have it",),
+        first="on node n1: rule fw (by alice) keeps off everybody who does not tolerate it.",
         because=("DeviceTaintRule/fw",),
         helps="delete rule fw",
     ),
@@ -433,7 +595,7 @@ DEVICES = {
         rule("fw", "NoExecute"),
         holds(),
         HOLDER,
-        says=("1 claim must give it up now",),
+        first="is in use by pod team/q, who must leave it now because of rule fw (by alice).",
         because=("DeviceTaintRule/fw",),
         helps="delete rule fw",
     ),
@@ -454,6 +616,26 @@ DEVICES = {
         holds(),
         HOLDER,
         says=("eviction by it is paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "in use, and the taint ends first": about_device(
+        "InUse",
+        "UsersMayStay",
+        *PLAIN,
+        rule("fw", "NoExecute", annotations={"sully.dev/expires-at": at(30)}),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        first="is in use by pod team/q, who may stay in spite of rule fw (by alice).",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "known only from an eviction": about_device(
+        "Gone",
+        "NotPublished",
+        rule("fw", "NoExecute"),
+        evicted("q", after=10),
+        after=70,
+        first=f"No driver publishes device {GPU} any more, and no claim has it; pod team/q was"
+        " evicted from it at 2030-01-01T12:00:10Z (60s ago) because of rule fw (by alice).",
         because=("DeviceTaintRule/fw",),
     ),
     "looked at by an admin": about_device(
@@ -517,5 +699,5 @@ def test_a_device_is_found_by_the_end_of_its_name() -> None:
     assert str(find(world, "n1/gpu-0")) == GPU
     assert str(find(world, "gpu-1")) == f"{DRIVER}/n1/gpu-1"
     assert find(world, "gpu-9") is None
-    with pytest.raises(AmbiguousError, match=f"2 devices are called gpu-0: {GPU}, "):
+    with pytest.raises(AmbiguousError, match=f"2 devices are called gpu-0: {GPU} and "):
         find(world, "gpu-0")

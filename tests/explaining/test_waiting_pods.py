@@ -30,6 +30,7 @@ TWO = slice_(device("gpu-0"), device("gpu-1"))
 PLAIN = (node(), class_(), TWO)
 BUSY = (claim("busy", holds=("n1/gpu-0", "n1/gpu-1"), pods=("q",)), pod("q", "busy", on="n1"))
 TOLERATES_FW = {"key": "example.com/fw", "operator": "Exists", "effect": "NoSchedule"}
+FOR_A_MINUTE = TOLERATES_FW | {"effect": "NoExecute", "tolerationSeconds": 60}
 ALL = {"allocationMode": "All", "count": 0}
 
 ACCOUNT = (
@@ -50,6 +51,19 @@ def waiting(cause: str, *objects: Obj, asks: Obj | None = None, **more: Any) -> 
 def alone(cause: str, *objects: Obj, **more: Any) -> Situation:
     """Return a pod `p` that is among the objects."""
     return Situation(kind="pod", name="p", objects=objects, state="Pending", cause=cause, **more)
+
+
+def _in_pool(name: str, made: Obj) -> Obj:
+    made["spec"]["pool"]["name"] = name
+    return made
+
+
+def _sharing(memory: str, made: Obj) -> Obj:
+    """Let a claim have a share of its device."""
+    share = {"shareID": "00000000-0000-0000-0000-000000000001"}
+    for each in made["status"]["allocation"]["devices"]["results"]:
+        each |= share | {"consumedCapacity": {"memory": memory}}
+    return made
 
 
 ITSELF = {
@@ -141,9 +155,37 @@ CLAIMS = {
         TWO,
         claim("c", holds=("n1/gpu-0",), selector=on_node("n1"), pods=("q",)),
         pod("p", "c"),
-        says=("claim team/c has its devices already, and 1 node that would take the pod",),
+        first=f"claim team/c has {DRIVER}/n1/gpu-0 already, and 1 node that would take the pod",
         because=("ResourceClaim/team/c",),
-        helps="on the node where the devices are",
+        helps="Wait until q no longer uses the claim, let the pod on the node where the devices",
+    ),
+    "the claim has devices on another node, for nobody": alone(
+        "ClaimElsewhere",
+        node("n2"),
+        class_(),
+        TWO,
+        claim("c", holds=("n1/gpu-0",), selector=on_node("n1")),
+        pod("p", "c"),
+        says=("Nobody uses the claim, so the scheduler takes its devices back",),
+        because=("ResourceClaim/team/c",),
+    ),
+    "the claim has as many users as may be": alone(
+        "ClaimFull",
+        *PLAIN,
+        claim("c", holds=("n1/gpu-0",), pods=[f"q{each}" for each in range(256)]),
+        pod("p", "c"),
+        first="claim team/c is reserved for 256 pods, the most there may be",
+        because=("ResourceClaim/team/c",),
+        helps="another claim",
+    ),
+    "the class of an alternative does not exist": waiting(
+        "ClassMissing",
+        *PLAIN,
+        asks={
+            "name": "gpu",
+            "firstAvailable": [{"name": "big", "deviceClassName": "big", "count": 1}],
+        },
+        first="request gpu/big: device class big does not exist",
     ),
     "it would have to leave the shared claim at once": alone(
         "ClaimTainted",
@@ -152,7 +194,7 @@ CLAIMS = {
         claim("c", holds=("n1/gpu-0",), selector=on_node("n1"), pods=("q",)),
         pod("p", "c"),
         says=(
-            "it would have to leave claim team/c at once",
+            "it would have to leave claim team/c at once because of rule fw (by alice)",
             f"Device {DRIVER}/n1/gpu-0 of the claim carries taint example.com/fw:NoExecute from"
             " rule fw (by alice)",
         ),
@@ -208,7 +250,8 @@ DEVICES = {
         rule("fw", description="firmware update"),
         after=300,
         says=(
-            "waits for a node since 2030-01-01T12:00:00Z (5m ago): no node has the devices",
+            "waits for a node since 2030-01-01T12:00:00Z (5m ago): rule fw (by alice) keeps it off"
+            " devices that it could use",
             "Request gpu of claim team/c wants 1 device, and none is available: 2 are tainted",
             "2 devices carry taint example.com/fw:NoSchedule from rule fw (by alice), set"
             ' 2030-01-01T12:00:00Z (5m ago), reason "firmware update"',
@@ -244,6 +287,16 @@ DEVICES = {
         because=("ResourceSlice/slice-n1",),
         helps="Tolerate gpu.example.com/ecc=high:NoExecute",
     ),
+    "its driver keeps it off with a slice of taints": waiting(
+        "DevicesTainted",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        slice_(name="marks", count=2, taints=[{"device": "gpu-0", "taint": taint()}]),
+        first="slice marks (by driver gpu.example.com) keeps it off devices that it could use",
+        because=("ResourceSlice/marks",),
+        helps="Tolerate example.com/fw:NoSchedule from slice marks",
+    ),
     "a patch keeps it off": waiting(
         "DevicesTainted",
         *PLAIN,
@@ -273,11 +326,76 @@ DEVICES = {
         because=("DeviceTaintRule/fw", "DeviceTaintRule/heat"),
         helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have it lifted.",
     ),
+    "a toleration of another value does not help": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", value="4.2"),
+        asks=request(tolerations=[TOLERATES_FW | {"operator": "Equal", "value": "4.1"}]),
+        says=(
+            "Request gpu tolerates example.com/fw=4.1:NoSchedule, which is of another value than"
+            " example.com/fw=4.2:NoSchedule",
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw=4.2:NoSchedule",
+    ),
+    "the toleration is over": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        asks=request(tolerations=[FOR_A_MINUTE]),
+        after=60,
+        first="rule fw (by alice) keeps it off devices that it could use",
+        says=("Request gpu tolerates example.com/fw:NoExecute for 60s, which is over.",),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoExecute from rule fw without tolerationSeconds in request"
+        " gpu, or have it lifted. The pod would then go to node n1.",
+    ),
+    "the toleration is not over yet": waiting(
+        "NotScheduledYet",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        asks=request(tolerations=[FOR_A_MINUTE]),
+        after=59,
+        first="though it would fit on node n1 now",
+    ),
+    "admin access is no way around a taint": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        asks=request(adminAccess=True),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoSchedule",
+    ),
+    "two claims, and one device is tainted": alone(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw", select={"device": "gpu-0"}),
+        claim("c"),
+        claim("d"),
+        pod("p", "c", "d"),
+        first="rule fw (by alice) keeps it off",
+        says=("Request gpu of claim team/d wants 1 device, and 1 is available: 1 is tainted",),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoSchedule",
+    ),
+    "two claims, and one device is in use": alone(
+        "DevicesInUse",
+        *PLAIN,
+        claim("busy", holds=("n1/gpu-0",), pods=("q",)),
+        pod("q", "busy", on="n1"),
+        claim("c"),
+        claim("d"),
+        pod("p", "c", "d"),
+        first="claim team/busy has devices that it could use",
+        because=("ResourceClaim/team/busy",),
+        helps="Wait until claim team/busy",
+    ),
     "a toleration of another effect does not help": waiting(
         "DevicesTainted",
         *PLAIN,
         rule("fw", "NoExecute"),
         asks=request(tolerations=[TOLERATES_FW]),
+        says=("Request gpu tolerates example.com/fw:NoSchedule, which is of another effect than",),
         because=("DeviceTaintRule/fw",),
         helps="Tolerate example.com/fw:NoExecute",
     ),
@@ -316,6 +434,7 @@ DEVICES = {
         "DevicesInUse",
         *PLAIN,
         *BUSY,
+        first="claim team/busy has devices that it could use",
         says=("none is available: 2 are in use by team/busy (2)",),
         because=("ResourceClaim/team/busy",),
         helps="Wait until claim team/busy (2 devices, used by pod team/q) gives its devices back."
@@ -340,6 +459,7 @@ DEVICES = {
         rule("fw", select={"pool": "n1"}),
         *BUSY,
         asks=request(count=3),
+        first="request gpu wants 3 devices of one node, and none has more than 2",
         says=("wants 3 devices, and no node has so many: n1 has the most, 2",),
         helps="Ask for at most 2 devices in request gpu",
     ),
@@ -358,14 +478,32 @@ DEVICES = {
         "NoDevices",
         node(),
         class_(),
-        says=("wants 1 device of class gpus, and no driver offers any device",),
+        first="no driver offers it any device of class gpus.",
+        says=("wants 1 device of class gpus, and no node has any that can be looked at",),
         helps="publishes devices of class gpus",
+    ),
+    "devices there are, but not here": waiting(
+        "NoDevices",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), on="n2"),
+        says=("1 device is published, but for nodes that do not exist, or in pools that are",),
+        helps="publishes devices of class gpus",
+    ),
+    "the pool is being replaced": waiting(
+        "NoDevices",
+        node(),
+        class_(),
+        TWO,
+        _in_pool("n1", slice_(device("gpu-9"), on="n2", generation=2)),
+        says=("1 device is published, but for nodes that do not exist, or in pools that are",),
     ),
     "no device is of the class": waiting(
         "SelectorsExclude",
         node(),
         class_("gpus", 'device.driver == "other.example.com"'),
         TWO,
+        first="no device is of class gpus.",
         says=("2 are not of class gpus",),
         helps='refuses most devices: `device.driver == "other.example.com"`.',
     ),
@@ -373,6 +511,7 @@ DEVICES = {
         "SelectorsExclude",
         *PLAIN,
         asks=request(selectors=[{"cel": {"expression": 'device.driver == "x"'}}]),
+        first="no device passes the selectors of request gpu.",
         says=('2 are not chosen by selector `device.driver == "x"`',),
         helps="Change the selector",
     ),
@@ -382,8 +521,50 @@ DEVICES = {
         asks=request(
             selectors=[{"cel": {"expression": f'device.attributes["{DRIVER}"].size > 3'}}]
         ),
-        says=("claim team/c",),
-        helps="Correct what the error names",
+        first="): claim team/c: selector #0 on device gpu.example.com/n1/gpu-0: CEL runtime error",
+        helps="Guard the attribute with has() in that selector",
+    ),
+    "a selector of the class fails": waiting(
+        "AttemptFails",
+        node(),
+        class_("gpus", f'device.attributes["{DRIVER}"].size > 3'),
+        TWO,
+        first="): class gpus: selector #0 on device gpu.example.com/n1/gpu-0: CEL runtime error",
+        helps="Guard the attribute with has() in that selector",
+    ),
+    "a selector would fail if the search came to it": alone(
+        "SelectorsFail",
+        *PLAIN,
+        class_("big", 'device.driver == "big"'),
+        claim(
+            "c",
+            request("a", cls="big"),
+            request(
+                "b", selectors=[{"cel": {"expression": f'device.attributes["{DRIVER}"].size > 3'}}]
+            ),
+        ),
+        pod("p", "c"),
+        first="a selector of request b fails.",
+        says=("2 are not judged because a selector fails", "2 are not of class big"),
+        helps="Guard optional attributes with has() in the selectors",
+    ),
+    "more devices than a claim may have": waiting(
+        "AttemptFails",
+        node(),
+        class_(),
+        slice_(*(device(f"gpu-{each}") for each in range(40))),
+        asks=request(count=33),
+        first="number of requested devices 33 exceeds the claim limit of 32",
+        helps="spread them over several claims",
+    ),
+    "the devices are for other nodes, one by one": waiting(
+        "DevicesElsewhere",
+        node(),
+        node("n2", cordoned=True),
+        class_(),
+        slice_(device("gpu-0", nodeName="n2"), on="", allNodes=None, perDeviceNodeSelection=True),
+        first="the devices that it could use are on nodes that do not take it",
+        helps="Let the pod on the nodes that have such devices",
     ),
     "the devices are on nodes that refuse the pod": waiting(
         "DevicesElsewhere",
@@ -405,6 +586,19 @@ DEVICES = {
         asks=request(capacity={"requests": {"memory": "80Gi"}}),
         says=("1 is too small in capacity",),
         helps="Ask for less capacity",
+    ),
+    "others have the rest of a shared device": waiting(
+        "DevicesInUse",
+        node(),
+        class_(),
+        slice_(device("gpu-0", capacity={"memory": "8Gi"}, allowMultipleAllocations=True)),
+        _sharing("6Gi", claim("busy", holds=("n1/gpu-0",), pods=("q",))),
+        pod("q", "busy", on="n1"),
+        asks=request(capacity={"requests": {"memory": "4Gi"}}),
+        first="claim team/busy has devices that it could use",
+        says=("1 is too small in capacity, in part for shares by team/busy (1)",),
+        because=("ResourceClaim/team/busy",),
+        helps="Wait until claim team/busy (1 device, used by pod team/q) gives its devices back",
     ),
     "counters are used up": waiting(
         "CountersUsedUp",
@@ -436,7 +630,61 @@ DEVICES = {
         node(),
         class_(),
         slice_(device("gpu-0"), count=2),
+        first="the driver of pool gpu.example.com/n1 is still writing it.",
         says=("Pools whose driver is still writing them are left out: gpu.example.com/n1",),
+        helps="Wait until the driver has written all of pool gpu.example.com/n1",
+    ),
+    "a pool draws on counters that are not there": waiting(
+        "PoolsUnusable",
+        node(),
+        class_(),
+        slice_(
+            device(
+                "gpu-0",
+                consumesCounters=[{"counterSet": "x", "counters": {"slots": {"value": "1"}}}],
+            )
+        ),
+        first="pool gpu.example.com/n1 contradicts itself.",
+        says=("contradicts itself: counter set x not found",),
+        helps="has to publish it without contradictions",
+    ),
+    "all of a pool that contradicts itself": waiting(
+        "AttemptFails",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), name="a", count=2),
+        slice_(device("gpu-0"), name="b", count=2),
+        asks=request(**ALL),
+        first="asks for all devices, but resource pool gpu.example.com/n1 is currently invalid",
+        helps="publish the pool without contradictions",
+    ),
+    "all, and a constraint against it": alone(
+        "AttemptFails",
+        *PLAIN,
+        claim("c", request(**ALL), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
+        pod("p", "c"),
+        first="cannot add device gpu.example.com/n1/gpu-0 because a claim constraint would not be",
+        helps="ask for a number of devices, not all",
+    ),
+    "devices that must differ do not": alone(
+        "ConstraintUnmet",
+        node(),
+        class_(),
+        slice_(
+            device("gpu-0", attributes={"numa": "0"}), device("gpu-1", attributes={"numa": "0"})
+        ),
+        claim("c", request(count=2), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}]),
+        pod("p", "c"),
+        first=f"no node has devices that meet constraint distinctAttribute {DRIVER}/numa together",
+        helps="Relax the constraint",
+    ),
+    "devices lack the attribute of a constraint": alone(
+        "ConstraintUnmet",
+        *PLAIN,
+        claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
+        pod("p", "c"),
+        says=("2 are kept apart by constraint matchAttribute",),
+        helps="Relax the constraint",
     ),
     "a pool contradicts itself": waiting(
         "PoolsUnusable",

@@ -46,8 +46,7 @@ def test_what_the_guide_promises_is_shown_by_a_situation() -> None:
 
 NOT_SHOWN = {
     "DisruptionTarget",
-    # Of a scheduler that fails on a device only when it comes to it: tests/domain/allocation.
-    "SelectorsFail",
-    # Takes a budget of departures, which no snapshot shows.
-    "HeldByBudget",
+    # For who sees less than all: test_partial.py.
+    "NotVisible",
+    "NotAllowed",
 }

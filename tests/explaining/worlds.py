@@ -7,7 +7,6 @@ from datetime import timedelta
 from typing import Any
 
 from sully.client.transport import Key, Kind
-from sully.controllers.clusters.kinds import POLICIES
 from sully.domain.explaining.story import Explanation
 from sully.explaining.answers import QUESTIONS
 from sully.explaining.world import World
@@ -21,9 +20,7 @@ Obj = dict[str, Any]
 DRIVER = "gpu.example.com"
 CLASS = "gpus"
 NAMESPACE = "team"
-KINDS: dict[str, Kind[Any]] = {
-    each.kind: each for each in (*EVERYTHING, POLICIES.read_as(dict[str, Any]))
-}
+KINDS: dict[str, Kind[Any]] = {each.kind: each for each in EVERYTHING}
 
 
 def at(seconds: float) -> str:
@@ -256,6 +253,16 @@ def pod(
         "metadata": metadata,
         "spec": {"resourceClaims": named, "containers": [{"name": "c"}], "nodeName": on} | spec,
         "status": {"phase": "Running" if on else "Pending"} | (status or {}),
+    }
+
+
+def budget(name: str, *, allowed: int) -> Obj:
+    """Return a budget that is about all pods of the namespace."""
+    return {
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": NAMESPACE},
+        "spec": {"selector": {}},
+        "status": {"disruptionsAllowed": allowed},
     }
 
 

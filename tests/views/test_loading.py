@@ -154,3 +154,30 @@ async def test_a_server_that_is_away() -> None:
         await transport.close()
         with pytest.raises(UnreachableError):
             await load(transport, DEVICES, now=NOON)
+
+
+FORBIDDEN = {
+    "one namespace is allowed": ("a", ("p",), (("pods", "a"), ("devicetaintrules", ""))),
+    "none is asked for": ("", (), (("pods", ""), ("devicetaintrules", ""))),
+    "another is allowed": ("b", (), (("pods", ""), ("devicetaintrules", ""))),
+}
+
+
+@pytest.mark.parametrize(("at_least", "pods", "gaps"), FORBIDDEN.values(), ids=FORBIDDEN)
+async def test_who_may_list_one_namespace(
+    at_least: str, pods: tuple[str, ...], gaps: tuple[tuple[str, str], ...]
+) -> None:
+    obj = {"metadata": {"name": "p", "namespace": "a", "uid": "u"}}
+
+    async def answer(request: web.Request) -> web.Response:
+        if request.path != "/api/v1/namespaces/a/pods":
+            body = {"kind": "Status", "code": 403, "reason": "Forbidden", "message": "not you"}
+            return web.json_response(body, status=403)
+        return web.json_response({"metadata": {"resourceVersion": "1"}, "items": [obj]})
+
+    async with connected(answer) as transport:
+        found = await load(transport, (PODS, RULES), now=NOON, at_least=at_least)
+
+    assert tuple(each.metadata.name for each in found.of(PODS).values()) == pods
+    assert tuple((each.kind.plural, each.but) for each in found.gaps) == gaps
+    assert {each.why for each in found.gaps} == {"not allowed"}

@@ -12,8 +12,14 @@ from devices import DRIVER, GPU
 from sully.client.transport import Key
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot import Objects, Snapshot
-from sully.views.snapshotfile import SnapshotError, read_snapshot, write_snapshot
+from sully.views.snapshot import Gap, Objects, Snapshot
+from sully.views.snapshotfile import (
+    SnapshotError,
+    documents_in,
+    from_documents,
+    read_snapshot,
+    write_snapshot,
+)
 from sully.views.snapshotkinds import EVERYTHING
 
 Obj = dict[str, Any]
@@ -112,6 +118,34 @@ def test_what_is_no_snapshot(data: bytes, complaint: str) -> None:
         read_snapshot(data, now=NOON)
 
 
+def test_everything_there_is_to_ask_about_is_saved() -> None:
+    assert sorted(each.plural for each in EVERYTHING) == [
+        "addonplacementscores",
+        "clustertaintpolicies",
+        "daemonsets",
+        "deployments",
+        "deviceclasses",
+        "devicetaintrules",
+        "evictionrecords",
+        "jobs",
+        "managedclusters",
+        "managedclustersetbindings",
+        "managedclustersets",
+        "nodes",
+        "placementdecisions",
+        "placements",
+        "poddisruptionbudgets",
+        "pods",
+        "replicasets",
+        "resourceclaims",
+        "resourceclaimtemplates",
+        "resourceslicepatches",
+        "resourceslices",
+        "statefulsets",
+        "taintrecords",
+    ]
+
+
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "yaml"])
 def test_what_is_written_is_read_again(as_json: bool) -> None:
     kinds = {each.kind: each for each in EVERYTHING}
@@ -129,3 +163,27 @@ def test_what_is_written_is_read_again(as_json: bool) -> None:
     assert again.of(SLICES).keys() == {Key("", "s")}
     assert again.of(PODS).keys() == {Key("n", "p")}
     assert not again.of(PATCHES)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_what_was_listed_and_empty_is_not_missing(as_json: bool) -> None:
+    hidden = Gap(next(each for each in EVERYTHING if each.kind == "Node"), "not allowed")
+    taken = Snapshot((), taken=NOON, gaps=[hidden])
+
+    read = read_snapshot(write_snapshot(taken, as_json=as_json), now=NOON)
+
+    assert [(each.kind.kind, each.why) for each in read.gaps] == [("Node", "not in the file")]
+    assert len(read.of(PODS)) == 0
+
+
+def test_several_files_are_one_snapshot() -> None:
+    documents = [*documents_in(text(SLICE)), *documents_in(json.dumps(POD_LIST).encode())]
+
+    read = from_documents(documents, now=NOON)
+
+    assert (len(read.of(SLICES)), len(read.of(PODS))) == (1, 1)
+
+
+def test_an_object_whose_metadata_is_no_mapping() -> None:
+    with pytest.raises(SnapshotError, match="has no metadata"):
+        read_snapshot(text({**SLICE, "metadata": "s"}), now=NOON)

@@ -9,11 +9,12 @@ from typing import Any
 from sully.client.transport import Key, Kind
 from sully.controllers.clusters.kinds import POLICIES
 from sully.domain.explaining.story import Explanation
-from sully.explaining import devices, fleet, pods, rules
+from sully.explaining import devices, fleet, partial, pods, rules
+from sully.explaining.kinds import ABOUT_DEVICES, SEEN_PODS
 from sully.explaining.world import World
 from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
 from sully.views.kinds import CLAIMS, PATCHES, RULES, SLICES
-from sully.views.snapshotkinds import FLEET, HISTORY, SCHEDULABLE_PODS, SCHEDULING
+from sully.views.snapshotkinds import FLEET
 
 Answer = Callable[[World, Key], Explanation | None]
 
@@ -28,34 +29,42 @@ class Question:
     needs: tuple[Kind[Any], ...]
     """Without these kinds there is no answer."""
     namespaced: bool = False
+    partly: partial.Partly | None = None
+    """Answers who may not see all of the kinds that are needed."""
 
 
 def _device(world: World, key: Key) -> Explanation | None:
     found = devices.find(world, key.name)
-    return devices.device(world, found) if found is not None else None
+    return devices.device(world, found) if found is not None else devices.gone(world, key.name)
 
 
-_DEVICES = (*SCHEDULING, *HISTORY)
 _FLEET = (*FLEET, POLICIES)
 _PLACED = (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS)
 
 QUESTIONS = {
-    "pod": Question("Pod", pods.pod, _DEVICES, (SCHEDULABLE_PODS, CLAIMS), namespaced=True),
+    "pod": Question("Pod", pods.pod, ABOUT_DEVICES, (SEEN_PODS, CLAIMS), namespaced=True),
     "claim": Question(
-        "ResourceClaim", pods.claim, _DEVICES, (CLAIMS, SCHEDULABLE_PODS), namespaced=True
+        "ResourceClaim", pods.claim, ABOUT_DEVICES, (CLAIMS, SEEN_PODS), namespaced=True
     ),
-    "device": Question("Device", _device, _DEVICES, (SLICES, CLAIMS, SCHEDULABLE_PODS)),
+    "device": Question(
+        "Device",
+        _device,
+        ABOUT_DEVICES,
+        (SLICES, CLAIMS, SEEN_PODS),
+        partly=partial.device,
+    ),
     "rule": Question(
         "DeviceTaintRule",
         lambda world, key: rules.rule(world, key.name),
-        _DEVICES,
-        (RULES, SLICES, CLAIMS, SCHEDULABLE_PODS),
+        ABOUT_DEVICES,
+        (RULES, SLICES, CLAIMS, SEEN_PODS),
+        partly=partial.rule,
     ),
     "patch": Question(
         "ResourceSlicePatch",
         lambda world, key: rules.patch(world, key.name),
-        _DEVICES,
-        (PATCHES, SLICES, CLAIMS, SCHEDULABLE_PODS),
+        ABOUT_DEVICES,
+        (PATCHES, SLICES, CLAIMS, SEEN_PODS),
     ),
     "placement": Question(
         "Placement",
@@ -63,11 +72,13 @@ QUESTIONS = {
         _FLEET,
         _PLACED,
         namespaced=True,
+        partly=partial.placement,
     ),
     "cluster": Question(
         "ManagedCluster",
         lambda world, key: fleet.cluster(world.hub, key.name),
         _FLEET,
         _PLACED,
+        partly=partial.cluster,
     ),
 }

@@ -20,6 +20,7 @@ from sully.controllers.scheduling.devices import Devices
 from sully.controllers.scheduling.judging import Judge, Placed, Refused
 from sully.controllers.scheduling.wishes import Options, unallocated
 from sully.domain.allocation.accounts import Survey, account_for
+from sully.domain.allocation.lapses import AsOf
 from sully.domain.allocation.requests import Demand, prepare
 from sully.domain.allocation.verdicts import Failed, Reason, Unresolved
 from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
@@ -31,9 +32,10 @@ from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.filters import rejects
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
+from sully.explaining.kinds import SEEN_PODS
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot import Snapshot, StoppedClock
-from sully.views.snapshotkinds import NODES, SCHEDULABLE_PODS
+from sully.views.snapshotkinds import NODES
 
 TERMS = Terms(effects=EVICTING_WITH_BUDGETS)
 """An effect that a server does not know was refused when it was written."""
@@ -53,7 +55,7 @@ class Attempts:
         self._backings = Backings()
         for node in snapshot.of(NODES).values():
             self._cluster.put(node)
-        for pod in snapshot.of(SCHEDULABLE_PODS).values():
+        for pod in snapshot.of(SEEN_PODS).values():
             if pod.spec.node_name and not pod.finished:
                 self._cluster.occupy(pod.metadata.uid, pod.spec.node_name, requests_of(pod))
         for class_ in snapshot.of(CLASSES).values():
@@ -66,7 +68,7 @@ class Attempts:
     def attempt(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Attempt:
         """Return what the scheduler would do with a pod whose claims are all there."""
         nodes = len(self._cluster)
-        match prepare(unallocated(claims), self._snapshot.inventory.class_, OPTIONS.heed):
+        match self._prepared(claims):
             case Unresolved(message):
                 return Attempt(unresolved=message, nodes=nodes)
             case Failed(error):
@@ -84,6 +86,11 @@ class Attempts:
             rejections=self._rejections(pod),
             nodes=nodes,
         )
+
+    def _prepared(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
+        wanted, classes = unallocated(claims), self._snapshot.inventory.class_
+        as_of = AsOf(self._snapshot.taken, self._snapshot.inventory.times)
+        return prepare(wanted, classes, OPTIONS.heed, as_of)
 
     def tries(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Tries:
         """Return how to try things with a pod."""
@@ -112,7 +119,7 @@ class Attempts:
         found = self._snapshot.get(NODES, Key("", node))
         if found is not None:
             cluster.put(found)
-        for pod in self._snapshot.of(SCHEDULABLE_PODS).values():
+        for pod in self._snapshot.of(SEEN_PODS).values():
             if pod.spec.node_name == node and not pod.finished:
                 cluster.occupy(pod.metadata.uid, node, requests_of(pod))
         return cluster
@@ -124,7 +131,7 @@ class Attempts:
 
     def largest(self, pod: Pod, claims: Sequence[ResourceClaim]) -> dict[tuple[str, str], Largest]:
         """Return for each request the node with the most devices that could serve it."""
-        demand = prepare(unallocated(claims), self._snapshot.inventory.class_, OPTIONS.heed)
+        demand = self._prepared(claims)
         found: dict[tuple[str, str], Largest] = {}
         if not isinstance(demand, Demand):
             return found

@@ -7,14 +7,16 @@ from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.offers import offer_pool
 from sully.domain.devices import Published
 from sully.domain.explaining.devices import DeviceFacts, PoolCause, explain_device
+from sully.domain.explaining.evicted import explain_left
 from sully.domain.explaining.story import Explanation
+from sully.domain.explaining.wording import listed
 from sully.domain.pools import DeviceId, PoolId, current
 from sully.explaining.attempts import TERMS
 from sully.explaining.world import World
 from sully.views.nameindex import Names
 from sully.views.sights import ALL_NODES, SOME_NODES, node_of
 
-MOST_NAMED = 8
+MOST_NAMED = 4
 
 
 class AmbiguousError(ValueError):
@@ -23,20 +25,39 @@ class AmbiguousError(ValueError):
 
 def find(world: World, text: str) -> DeviceId | None:
     """Return the device that somebody means, by its whole name or by the end of it."""
-    found = [each for each in _known(world) if str(each) == text or str(each).endswith(f"/{text}")]
+    found = [each for each in known(world) if matches(each, text)]
     exact = [each for each in found if str(each) == text]
     if len(found) > 1 and not exact:
-        names = ", ".join(map(str, sorted(found)[:MOST_NAMED]))
+        names = listed([str(each) for each in sorted(found)], MOST_NAMED)
         raise AmbiguousError(f"{len(found)} devices are called {text}: {names}")
     return next(iter(exact or found), None)
 
 
-def _known(world: World) -> set[DeviceId]:
+def matches(device: DeviceId | str, text: str) -> bool:
+    """Say whether a device has a name, or a name that ends so."""
+    name = str(device)
+    return name == text or name.endswith(f"/{text}")
+
+
+def known(world: World) -> set[DeviceId]:
+    """Return the devices that are published or held."""
     inventory, usage = world.snapshot.inventory, world.snapshot.usage
     published = {
         DeviceId(*pool, name) for pool in inventory.pools() for name in inventory.devices(pool)
     }
     return published | {each.device for each in usage.held(Names())}
+
+
+def gone(world: World, text: str) -> Explanation | None:
+    """Explain a device that is only remembered, because pods were evicted from it."""
+    records = world.evictions(
+        lambda each: any(matches(cause.device, text) for cause in each.spec.causes)
+    )
+    if not records:
+        return None
+    causes = [cause for each in records for cause in each.spec.causes]
+    name = next(cause.device for cause in causes if matches(cause.device, text))
+    return explain_left(name, records, world.sources, world.now)
 
 
 def device(world: World, id_: DeviceId) -> Explanation:

@@ -22,11 +22,11 @@ from sully.domain.explaining.story import Explanation
 from sully.domain.rules import needs_content, recorded
 from sully.domain.taints import NONE
 from sully.explaining.attempts import TERMS
+from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.pods import told_account
 from sully.explaining.world import World, choices_text
 from sully.views.kinds import PATCHES, PODS, RULES
 from sully.views.nameindex import names_in
-from sully.views.snapshotkinds import SCHEDULABLE_PODS
 from sully.views.usage import Held
 
 
@@ -52,7 +52,7 @@ def rule(world: World, name: str) -> Explanation | None:
             counts=world.exposures.counts(found, evicted=evicted),
             leavers=tuple(sorted(_leavers(world, found))),
             would=world.exposures.preview(found) if found.spec.taint.effect == NONE else None,
-            kept_off=tuple(_kept_off(world, name)),
+            kept_off=tuple(kept_off(world, name)),
             mismatch=_mismatch(world, found.spec.device_selector),
             problem=choices_text(problems),
             record=record,
@@ -94,10 +94,10 @@ def _held(world: World, found: DeviceTaintRule) -> Iterator[Held]:
             yield held
 
 
-def _kept_off(world: World, name: str) -> Iterator[str]:
+def kept_off(world: World, name: str) -> Iterator[str]:
     """Yield the pods without a node whose account names a rule."""
     origin = f"DeviceTaintRule/{name}"
-    pods = world.snapshot.of(SCHEDULABLE_PODS)
+    pods = world.snapshot.of(SEEN_PODS)
     for key in sorted(pods.keys()):
         pod = pods.get(key)
         account = told_account(pod) if pod is not None and not pod.spec.node_name else None

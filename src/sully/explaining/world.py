@@ -100,8 +100,11 @@ class World:
             request=result.request,
             taints=self.taints(device, (claim,)),
             tolerations=result.tolerations,
-            published=self.snapshot.inventory.published(device) is not None,
-            pods=tuple(str(key_of(pod)) for pod in self.snapshot.usage.holders(claim)),
+            # Nobody can say so who may not see what is published.
+            published=self._hides(SLICES) or self.snapshot.inventory.published(device) is not None,
+            pods=tuple(
+                str(key_of(pod)) for pod in self.snapshot.usage.holders(claim) if not pod.finished
+            ),
             admin=bool(result.admin_access),
         )
 

@@ -11,6 +11,7 @@ Merging is in merging.py, one pool in pools.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from sully.api.resource.annotations import pause_reason
 from sully.api.resource.types import (
@@ -31,6 +32,7 @@ from sully.views.merging import Merged, Merger
 from sully.views.nameindex import ANY, Names, names_in
 from sully.views.places import Places
 from sully.views.pools import Pool
+from sully.views.tainttimes import TaintTimes
 
 Listener = Callable[[Change], None]
 
@@ -59,6 +61,9 @@ class Inventory:
         self._classes = classes
         self._rule_cache = rules if self._features.taints and self._features.rules else None
         self._patch_cache = patches
+        self._slice_cache = slices
+        self.times = TaintTimes()
+        """When the taints were added that make pods leave."""
         classes.on_change(self._class_changed)
         if self._rule_cache is not None:
             self._rule_cache.on_change(self._rule_changed)
@@ -67,6 +72,12 @@ class Inventory:
         slices.on_change(self._slice_changed)
 
     # Reading
+
+    @property
+    def sources(self) -> tuple[Copy[Any], ...]:
+        """Return the copies that all this is made from, for those who ask how current they are."""
+        found = (self._slice_cache, self._classes, self._rule_cache, self._patch_cache)
+        return tuple(each for each in found if each is not None)
 
     def device(self, device: DeviceId) -> EffectiveDevice | None:
         """Return a device, or None if no current slice has it."""
@@ -197,6 +208,7 @@ class Inventory:
     # What happened
 
     def _slice_changed(self, old: ResourceSlice | None, new: ResourceSlice | None) -> None:
+        self.times.change(old, new)
         self._places.change(old, new)
         touched: dict[PoolId, frozenset[str] | None] = {}
         before, after = (pool_of(each) if each is not None else None for each in (old, new))
@@ -228,6 +240,7 @@ class Inventory:
             del self._by_driver[id_.driver]
 
     def _rule_changed(self, old: DeviceTaintRule | None, new: DeviceTaintRule | None) -> None:
+        self.times.change(old, new)
         states = [each for each in (old, new) if each is not None]
         for rule in states:
             self._merger.remove_rule(rule.metadata.name)
@@ -245,6 +258,7 @@ class Inventory:
     def _patch_changed(
         self, old: ResourceSlicePatch | None, new: ResourceSlicePatch | None
     ) -> None:
+        self.times.change(old, new)
         for patch in (old, new):
             if patch is not None:
                 self._merger.patches.remove(patch.metadata.name)

@@ -29,10 +29,13 @@ async def load(
     *,
     now: datetime,
     namespace: str = "",
+    at_least: str = "",
     features: Features | None = None,
 ) -> Snapshot:
     """List all objects of these kinds; with a namespace only those in it, and all without one.
 
+    Where those of all namespaces may not be listed, those of the one that is wanted `at_least` are,
+    and a gap says so.
     A resource that is asked for as several types is listed once.
     """
     wanted: dict[tuple[str, str], Kind[Any]] = {}
@@ -43,13 +46,15 @@ async def load(
     try:
         async with asyncio.TaskGroup() as tasks:
             started = [
-                tasks.create_task(_fetch(transport, kind, namespace if kind.namespaced else ""))
+                tasks.create_task(
+                    _fetch(transport, kind, (namespace, at_least) if kind.namespaced else ("",))
+                )
                 for kind in wanted.values()
             ]
     except BaseExceptionGroup as group:
         # One is enough to know: they all speak to the same server.
         raise group.exceptions[0] from group
-    found = [each.result() for each in started]
+    found = [part for each in started for part in each.result()]
     return Snapshot(
         [each for each in found if isinstance(each, Objects)],
         taken=now,
@@ -58,13 +63,20 @@ async def load(
     )
 
 
-async def _fetch(transport: Transport, kind: Kind[Any], namespace: str) -> Objects | Gap:
+async def _fetch(
+    transport: Transport, kind: Kind[Any], namespaces: tuple[str, ...]
+) -> list[Objects | Gap]:
+    first, *others = namespaces
     try:
-        return Objects(kind, await list_all(transport, kind, namespace))
+        return [Objects(kind, await list_all(transport, kind, first))]
     except Forbidden as error:
-        return Gap(kind, "not allowed", error.message)
+        if not any(others):
+            return [Gap(kind, "not allowed", error.message)]
+        found = await _fetch(transport, kind, (others[0],))
+        known = any(isinstance(each, Objects) for each in found)
+        return [*found, Gap(kind, "not allowed", error.message, others[0])] if known else found
     except NotFound:
-        return await _fetch_other_version(transport, kind, namespace)
+        return [await _fetch_other_version(transport, kind, first)]
 
 
 async def _fetch_other_version(

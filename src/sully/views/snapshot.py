@@ -43,6 +43,8 @@ class Gap:
     kind: Kind[Any]
     why: Literal["not served", "not allowed", "not in the file"]
     message: str = ""
+    but: str = ""
+    """The one namespace of which it has all; empty: it has nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,14 @@
 """Snapshots in files: as `kubectl get … -o yaml` or `-o json` prints them, of any cluster.
 
 A file is a List, an object, or several of either as documents of YAML. Kinds that no question
-needs are left aside. `sully snapshot` writes one List, with the time at which it was taken; where a
-file does not say, the reader does.
+needs are left aside. `sully snapshot` writes one List, with the time at which it was taken and the
+kinds that were listed, so that one without objects is told from one that is missing; where a file
+does not say, the reader does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
@@ -21,6 +22,8 @@ from sully.views.snapshotkinds import EVERYTHING
 
 TAKEN = "takenTime"
 """Where a List says when it was taken; only ours do."""
+LISTED = "listedKinds"
+"""Where it says of which kinds it has all there are."""
 
 
 class SnapshotError(ValueError):
@@ -29,19 +32,35 @@ class SnapshotError(ValueError):
 
 def read_snapshot(data: bytes, *, now: datetime, features: Features | None = None) -> Snapshot:
     """Read a file; `now` is when it was taken, unless it says so itself."""
-    documents = list(_documents(data))
+    return from_documents(documents_in(data), now=now, features=features)
+
+
+def documents_in(data: bytes) -> list[Any]:
+    """Return the documents of a file; several files are read as one by adding theirs."""
+    return list(_documents(data))
+
+
+def from_documents(
+    documents: Sequence[Any], *, now: datetime, features: Features | None = None
+) -> Snapshot:
+    """Return the snapshot that documents hold together."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for obj in _objects(documents):
+    for obj in objects_in(documents):
         kind = _kind_of(obj)
         if kind is not None:
             found.setdefault(kind.kind, []).append(_in_hub_version(obj, kind))
-    if not found:
+    listed = _listed(documents)
+    if not found and not listed:
         names = ", ".join(sorted(each.kind for each in EVERYTHING))
         raise SnapshotError(f"it has no object of a kind that counts; those are: {names}")
     return Snapshot(
         [Objects(kind, found[kind.kind]) for kind in EVERYTHING if kind.kind in found],
         taken=_taken(documents) or now,
-        gaps=[Gap(kind, "not in the file") for kind in EVERYTHING if kind.kind not in found],
+        gaps=[
+            Gap(kind, "not in the file")
+            for kind in EVERYTHING
+            if kind.kind not in found and _name(kind) not in listed
+        ],
         features=features,
     )
 
@@ -49,7 +68,14 @@ def read_snapshot(data: bytes, *, now: datetime, features: Features | None = Non
 def write_snapshot(snapshot: Snapshot, *, as_json: bool) -> bytes:
     """Return a snapshot of plain objects as the text of a file."""
     items = [_clean(obj) for kind in EVERYTHING for obj in _sorted(snapshot, kind)]
-    whole = {"apiVersion": "v1", "kind": "List", TAKEN: format_time(snapshot.taken), "items": items}
+    missing = {_name(each.kind) for each in snapshot.gaps}
+    whole = {
+        "apiVersion": "v1",
+        "kind": "List",
+        TAKEN: format_time(snapshot.taken),
+        LISTED: [_name(each) for each in EVERYTHING if _name(each) not in missing],
+        "items": items,
+    }
     return to_json(whole) + b"\n" if as_json else to_yaml(whole)
 
 
@@ -78,7 +104,7 @@ def _documents(data: bytes) -> Iterator[Any]:
     import yaml
 
     try:
-        yield from yaml.load_all(data, Loader=_loader())
+        yield from yaml.load_all(data, Loader=object_loader())
     except yaml.YAMLError as error:
         raise SnapshotError(f"it is no YAML: {error}") from error
     except (BodyError, ValueError) as error:
@@ -86,8 +112,8 @@ def _documents(data: bytes) -> Iterator[Any]:
 
 
 @cache
-def _loader() -> Any:
-    """Return a loader that leaves times as texts, which is what they are in objects."""
+def object_loader() -> Any:
+    """Return a loader of YAML that leaves times as texts, which is what they are in objects."""
     import yaml
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -99,7 +125,8 @@ def _loader() -> Any:
     return type("ObjectLoader", (base,), {"yaml_implicit_resolvers": resolvers})
 
 
-def _objects(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
+def objects_in(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
+    """Yield the objects in documents, also those that stand in lists."""
     for document in documents:
         if document is None:
             continue
@@ -115,13 +142,14 @@ def _objects(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
 def _items(document: Mapping[str, Any], items: Iterable[Any]) -> Iterator[dict[str, Any]]:
     """Yield the items of a list; those of `PodList` do not say what they are."""
     named = {"apiVersion": document.get("apiVersion"), "kind": document["kind"][: -len("List")]}
-    yield from _objects(named | each if isinstance(each, dict) else each for each in items)
+    yield from objects_in(named | each if isinstance(each, dict) else each for each in items)
 
 
 def _kind_of(obj: Mapping[str, Any]) -> Kind[dict[str, Any]] | None:
     group = str(obj.get("apiVersion") or "").rpartition("/")[0]
     found = _kinds().get((group, str(obj["kind"])))
-    if found is not None and not (obj.get("metadata") or {}).get("name"):
+    metadata = obj.get("metadata")
+    if found is not None and not (isinstance(metadata, dict) and metadata.get("name")):
         raise SnapshotError(f"a {found.kind} in it has no metadata.name")
     return found
 
@@ -149,6 +177,15 @@ def _resources() -> dict[tuple[str, str], Any]:
     from sully.api import build_scheme  # late: files usually have the newest version
 
     return {(each.group, each.plural): each for each in build_scheme().resources()}
+
+
+def _name(kind: Kind[Any]) -> str:
+    return f"{kind.plural}.{kind.group}".rstrip(".")
+
+
+def _listed(documents: Iterable[Any]) -> set[str]:
+    lists = [each.get(LISTED) for each in documents if isinstance(each, dict)]
+    return {str(name) for each in lists if isinstance(each, list) for name in each}
 
 
 def _taken(documents: Iterable[Any]) -> datetime | None:

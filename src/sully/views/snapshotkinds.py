@@ -60,8 +60,17 @@ _OWNERS = (
     _untyped("batch", "v1", "jobs", "Job"),
     _untyped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 )
+_POLICIES: Kind[dict[str, Any]] = Kind(
+    OURS,
+    VERSION,
+    "clustertaintpolicies",
+    "ClusterTaintPolicy",
+    dict[str, Any],
+    namespaced=False,
+)
 EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
     *(each.read_as(dict[str, Any]) for each in (*SCHEDULING, *FLEET, *HISTORY)),
     *_OWNERS,
+    _POLICIES,
 )
 """What `sully snapshot` saves: enough for every question that is answered from a file."""

@@ -12,9 +12,10 @@ from sully.api.resource.types import DeviceClass, ResourceSlice
 from sully.client.objects import from_body
 from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.devices import Devices
-from sully.controllers.scheduling.judging import Judge, Placed
+from sully.controllers.scheduling.judging import Judge, Placed, Refused
 from sully.controllers.scheduling.spent import MANY
 from sully.controllers.scheduling.wishes import Options
+from sully.domain.scheduling.decisions import Concern
 from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import (
     Node,
@@ -82,8 +83,9 @@ class Scene:
         self._backings.change(None, class_)
         for name in names:
             self._cluster.put(node_of(name, 4))
-        self._judge = self._new_judge()
+        self._judge, self._brief = self._new_judge(), self._new_judge()
         self._placed: list[int] = []
+        self._waiting: list[tuple[Pod, list[ResourceClaim], Concern]] = []
         self._asked = 0
 
     def _new_judge(self) -> Judge:
@@ -96,13 +98,20 @@ class Scene:
         )
 
     def ask(self, count: int, cpu: int) -> None:
-        """Ask both judges, and do as they say."""
+        """Ask all judges, and do as they say."""
         self._asked += 1
         number = self._asked
         pod = pod_of(number, cpu)
         claims = [claim_of(number, count)] if count else []
         found, fresh = self._judge.judge(pod, claims), self._new_judge().judge(pod, claims)
         assert found == fresh
+        brief = self._brief.judge(pod, claims, briefly=True)
+        if isinstance(found, Placed):
+            assert brief == found
+        else:
+            assert isinstance(brief, Refused)
+            assert found.question == brief.question
+            self._waiting = [*self._waiting[-3:], (pod, claims, brief.why.concern)]
         if isinstance(found, Placed):
             for claim, allocation in zip(claims, found.place.allocated.allocations, strict=True):
                 self._devices.assume(claim, allocation)
@@ -113,10 +122,20 @@ class Scene:
         if self._placed:
             number = self._placed.pop(which % len(self._placed))
             self._devices.abandon(f"c-{number}")
+            self._none_is_missed(Concern.DEVICES)
             self._cluster.vacate(f"p-{number}")
+            self._none_is_missed(Concern.DEVICES | Concern.ROOM)
 
     def change(self, which: int) -> None:
         self._cluster.put(node_of(f"n-{which:02d}", 6))
+        self._none_is_missed(Concern.NODES)
+
+    def _none_is_missed(self, concern: Concern) -> None:
+        """Whoever a change does not wake would have got nothing."""
+        kept = [each for each in self._waiting if not each[2] & concern]
+        for pod, claims, _ in kept:
+            assert isinstance(self._new_judge().judge(pod, claims), Refused)
+        self._waiting = kept
 
 
 @settings(max_examples=50, deadline=None)

@@ -116,10 +116,8 @@ EVENTS: dict[str, tuple[Event, set[str]]] = {
         patch(CLAIMS, FIRST, GIVEN_BACK, "status"),
         {"device", "joins"},
     ),
-    "a claim with devices is deleted": (
-        deleted_claim,
-        {"device", "joins"},
-    ),
+    # Who joins it waits for its taint to go, and now for a claim of that name to come.
+    "a claim with devices is deleted": (deleted_claim, {"device"}),
     "its claim comes": (lambda world: claim(world, "missing"), {"claim"}),
     "its claim is annotated": (labelled(CLAIMS, Key("a", "device")), set()),
     "somebody else's claim comes": (lambda world: claim(world, "another"), set()),

@@ -100,4 +100,5 @@ def test_an_explanation_for_programs_has_every_part() -> None:
         "summary": ["It waits."],
         "remedies": [],
         "details": [{"title": "Full", "rows": [{"first": "1", "secondOne": "2"}]}],
+        "notes": [],
     }

@@ -7,10 +7,10 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from devices import DRIVER, KEY, device, rule, select, slice_, taint
+from devices import DRIVER, KEY, cel, device, rule, select, slice_, taint
 from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices import EffectiveDevice, Published, driver_taints
-from sully.domain.planning.lifting import Obstacle, lifting, remedy
+from sully.domain.planning.lifting import Obstacle, lifting, remedy, same_criteria
 from sully.domain.planning.taintgrammar import Unwanted
 from sully.domain.rules import sourced
 from sully.domain.taints import Origin
@@ -86,3 +86,29 @@ def test_remedies(kind: str, text: str) -> None:
     origin = Origin(kind, "x")
 
     assert text in remedy(Obstacle("d/p/gpu-0", origin))
+
+
+CLASSED = rule("classed", select(device_class_name="a100"))
+BY_CEL = rule("cel", select(selectors=cel("x", "y")))
+CRITERIA: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "the class": ("a100", (), ("classed",)),
+    "another class": ("h100", (), ()),
+    "the expressions in any order": ("", ("y", "x"), ("cel",)),
+    "some of the expressions": ("", ("x",), ()),
+    "class and expression": ("a100", ("x",), ()),
+}
+
+
+@pytest.mark.parametrize(("name", "expressions", "want"), CRITERIA.values(), ids=CRITERIA)
+def test_rules_by_criteria(name: str, expressions: tuple[str, ...], want: tuple[str, ...]) -> None:
+    found = same_criteria(
+        [CLASSED, BY_CEL, rule("named", GPU)], lambda *_: True, Unwanted(KEY), name, expressions
+    )
+
+    assert tuple(each.metadata.name for each in found) == want
+
+
+def test_criteria_do_not_reach_beyond_the_names() -> None:
+    found = same_criteria([CLASSED], lambda *at: at[0] == DRIVER, Unwanted(KEY), "a100", ())
+
+    assert found == ()

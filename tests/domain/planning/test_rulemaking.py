@@ -11,6 +11,8 @@ from sully.domain.planning.rulemaking import (
     LABEL,
     Marking,
     lost,
+    name_for,
+    overwriting,
     rules,
     with_description_aside,
     without_rate,
@@ -108,3 +110,28 @@ def test_what_a_foreign_server_keeps() -> None:
     assert "evictionsPerSecond" not in without_rate(rule)["spec"]["taint"]
     # What it was made from is as before.
     assert rule["spec"]["taint"]["description"] == "why"
+
+
+def test_what_is_not_asked_for_again_goes() -> None:
+    before = Marking(taint=TAINT, reason="why", expires=NOON, rate=3, device_class="c", name="r")
+    (known,) = rules([GPU], before)
+    known["spec"]["taint"]["timeAdded"] = "2030-01-01T11:00:00Z"
+    known["metadata"]["annotations"]["example.com/other"] = "kept"
+    (body,) = rules([GPU], Marking(taint=Wanted(TAINT.key, "", "NoSchedule"), name="r"))
+
+    patch = overwriting(body, known)
+
+    assert patch["metadata"] == {"name": "r", "annotations": {"sully.dev/expires-at": None}}
+    assert patch["spec"]["deviceSelector"] == {**GPU, "deviceClassName": None}
+    assert patch["spec"]["taint"] == {
+        "key": TAINT.key,
+        "effect": "NoSchedule",
+        "value": None,
+        "description": None,
+        "evictionsPerSecond": None,
+    }
+    assert list(lost(patch["spec"], body["spec"])) == []
+
+
+def test_taints_that_share_a_name() -> None:
+    assert name_for("hot", TAINT) == "hot-too-hot-noexecute"

@@ -33,6 +33,7 @@ def test_parse(text: str, want: Wanted | Unwanted) -> None:
 REFUSED = {
     "no effect": ("key=value", "has no effect"),
     "an effect of clusters": ("key:NoSelect", "there is no effect 'NoSelect'"),
+    "an effect in small letters": ("key:noexecute", "did you mean NoExecute"),
     "no key": (":NoExecute", "has no key"),
     "no key to remove": ("-", "has no key"),
     "an unknown effect to remove": ("key:Never-", "there is no effect 'Never'"),
@@ -56,7 +57,13 @@ def test_what_is_written_is_read_again(text: str) -> None:
     assert parse_taint(str(read)) == read
 
 
-WORDS = {"a:NoExecute": True, "a-": True, "gpu.example.com/pool/gpu-0": False, "*": False}
+WORDS = {
+    "a:NoExecute": True,
+    "a-": True,
+    "a=b": True,
+    "gpu.example.com/pool/gpu-0": False,
+    "*": False,
+}
 
 
 @pytest.mark.parametrize(("word", "want"), WORDS.items(), ids=WORDS)

@@ -6,7 +6,7 @@ A pod counts from the moment a node was chosen for it, so that the next pod find
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator
 
 from sully.domain.allocation.nodes import Node as Spot
 from sully.domain.scheduling.filters import NodeState
@@ -36,6 +36,11 @@ class Cluster:
     def by_load(self, but: Container[str] = ()) -> Iterator[NodeState]:
         """Yield the nodes but these, the emptiest first; equally empty ones by name."""
         return (self._nodes[name] for _, name in self._order if name not in but)
+
+    def among(self, names: Iterable[str]) -> Iterator[NodeState]:
+        """Yield those of these nodes that there are, in the same order."""
+        known = sorted((self._loads[name], name) for name in names if name in self._nodes)
+        return (self._nodes[name] for _, name in known)
 
     def on_gain(self, listener: Callable[[str], None]) -> None:
         """Tell of every node that is new, that changed, or that a pod has left."""

@@ -9,16 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any
-
-import msgspec
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.exhausted import Exhausted
+from sully.controllers.scheduling.questions import Asking, Question, told_of
 from sully.controllers.scheduling.spent import MANY, Spent
 from sully.controllers.scheduling.wishes import Options, Wish, unallocated
 from sully.domain.allocation.accounts import MOST_NODES, Survey, account_for
+from sully.domain.allocation.lapses import AsOf
 from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.verdicts import Failed, Unresolved
@@ -27,7 +27,6 @@ from sully.domain.scheduling.account import (
     Account,
     Blocked,
     account_of,
-    for_claims,
     tainted_claim,
 )
 from sully.domain.scheduling.decisions import (
@@ -64,6 +63,8 @@ class Refused:
     why: Refuse
     account: Account | None = None
     deallocate: ResourceClaim | None = None
+    question: Question = b""
+    """Every pod with this question is refused as well; empty if that depends on more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,33 +92,59 @@ class Judge:
         self._clock = clock
         self._options = options
         self._spent = Spent(devices.catalogue)
-        cluster.on_gain(self._spent.gained)
-        devices.ledger.on_release(self._spent.freed)
+        self._exhausted = Exhausted(devices.catalogue)
+        for each in (self._spent, self._exhausted):
+            cluster.on_gain(each.gained)
+            devices.ledger.on_release(each.freed)
         self._world: tuple[int, ...] = ()
         self._refused: dict[bytes, tuple[Refused, list[str]]] = {}
         """Refusals in this state of the world, by question, with the claims they name."""
 
-    def judge(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Placed | Refused:
-        """Decide about a pod whose claims are all there."""
+    def judge(
+        self, pod: Pod, claims: Sequence[ResourceClaim], *, briefly: bool = False
+    ) -> Placed | Refused:
+        """Decide about a pod whose claims are all there.
+
+        `briefly`, a refusal that was explained before need not be explained again.
+        """
         for objection in self._objections(pod, claims):
             return self._object(pod, objection)
         wanted = unallocated(claims)
-        demand = self._demand(pod, wanted)
+        as_of = self._as_of()
+        demand = self._demand(pod, wanted, as_of)
         if isinstance(demand, Refuse):
             return Refused(demand)
         if len(wanted) < len(claims):
             # What it has already decides as well, and that is its own.
-            return self._answer(pod, claims, demand)
-        known = self._remembered(pod, wanted)
-        if known is not None:
-            return known
-        found = self._briefly(pod, wanted, demand) or self._answer(pod, claims, demand)
+            return self._answer(pod, claims, demand, None)
+        asking = Asking(pod, wanted, as_of)
+        return (
+            self._remembered(asking)
+            or self._since(asking, demand, briefly=briefly)
+            or self._but_spent(asking, demand)
+            or self._anew(asking, demand)
+        )
+
+    def _as_of(self) -> AsOf | None:
+        if not self._options.ends:
+            return None
+        return AsOf(self._clock.now(), self._devices.inventory.times)
+
+    def _anew(self, asking: Asking, demand: Demand) -> Placed | Refused:
+        found = self._answer(asking.pod, asking.wanted, demand, asking)
         if isinstance(found, Refused) and found.why.reason != ERROR:
-            self._refused[_question(pod, wanted)] = found, [claim_key(each) for each in wanted]
+            found = replace(found, question=asking.question)
+            self._exhausted.add(asking.question, found.why.concern)
+            names = [claim_key(each) for each in asking.wanted]
+            self._refused[asking.question] = found, names
         return found
 
     def _answer(
-        self, pod: Pod, claims: Sequence[ResourceClaim], demand: Demand
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaim],
+        demand: Demand,
+        asking: Asking | None,
     ) -> Placed | Refused:
         """Ask all nodes, so that a refusal can say what each of them said."""
         requests = requests_of(pod)
@@ -127,22 +154,40 @@ class Judge:
         if isinstance(found, Refuse):
             account = None if self._options.strict else self._account(pod, wish)
             return Refused(found, account, wish.to_deallocate)
-        if len(refusing) >= MANY and all(each.status.allocation is None for each in claims):
-            self._spent.add(_question(pod, claims), refusing)
+        if asking is not None and len(refusing) >= MANY:
+            self._spent.add(asking.question, refusing)
         return self._placed(found, wish)
 
-    def _briefly(self, pod: Pod, wanted: Sequence[ResourceClaim], demand: Demand) -> Placed | None:
+    def _since(self, asking: Asking, demand: Demand, *, briefly: bool) -> Placed | Refused | None:
+        """Ask nodes that gained something since all of them refused, if all of them did."""
+        self._exhausted.in_world(self._devices.catalogue.version, self._backings.version)
+        since = self._exhausted.since(asking.question) if self._exhausted else None
+        if since is None:
+            return None
+        pod, requests = asking.pod, requests_of(asking.pod)
+        wish = self._wish(pod, asking.wanted, demand, requests)
+        refusing: set[str] = set()
+        found = decide(pod, requests, self._cluster.among(since.nodes), wish, refusing)
+        if isinstance(found, Place):
+            self._exhausted.refused(asking.question, refusing, Concern.NOTHING)
+            return self._placed(found, wish)
+        if found.reason == ERROR:
+            return None
+        self._exhausted.refused(asking.question, refusing, found.concern)
+        why = Refuse("", concern=since.concern)
+        return Refused(why, question=asking.question) if briefly else None
+
+    def _but_spent(self, asking: Asking, demand: Demand) -> Placed | None:
         """Ask only nodes that may have gained something since pods like this one were refused."""
         self._spent.in_world(self._devices.catalogue.version, self._backings.version)
-        question = _question(pod, wanted) if self._spent else b""
-        spent = self._spent.on(question)
+        spent = self._spent.on(asking.question) if self._spent else ()
         if not spent:
             return None
-        requests = requests_of(pod)
-        wish = self._wish(pod, wanted, demand, requests)
+        pod, requests = asking.pod, requests_of(asking.pod)
+        wish = self._wish(pod, asking.wanted, demand, requests)
         refusing: set[str] = set()
         found = decide(pod, requests, self._cluster.by_load(but=spent), wish, refusing)
-        self._spent.add(question, refusing)
+        self._spent.add(asking.question, refusing)
         return self._placed(found, wish) if isinstance(found, Place) else None
 
     def _wish(
@@ -155,11 +200,14 @@ class Judge:
         state = self._cluster.get(place.node)
         return Placed(place, wish.extension(wish.provided(state)) if state is not None else None)
 
-    def _demand(self, pod: Pod, wanted: Sequence[ResourceClaim]) -> Demand | Refuse:
+    def _demand(
+        self, pod: Pod, wanted: Sequence[ResourceClaim], as_of: AsOf | None
+    ) -> Demand | Refuse:
         """Return what is still to be allocated, in a form that is quick to try on nodes."""
         if not wanted:
             return _NO_DEMAND
-        match prepare(wanted, self._devices.inventory.class_, self._options.heed):
+        heed, classes = self._options.heed, self._devices.inventory.class_
+        match prepare(wanted, classes, heed, as_of):
             case Unresolved(message):
                 return refuse_everywhere(pod, message, len(self._cluster), Concern.CLASSES)
             case Failed(error):
@@ -183,7 +231,7 @@ class Judge:
                 yield _Objection(f"resource claim {name} is in the process of being allocated")
             elif (blocked := self._would_evict(pod, claim)) is not None:
                 text = f"resourceclaim {name} holds a device with an untolerated NoExecute taint"
-                yield _Objection(text, Concern.DEVICES, blocked)
+                yield _Objection(text, Concern.TAINTS, blocked)
 
     def _would_evict(self, pod: Pod, claim: ResourceClaim) -> Blocked | None:
         """Say why a pod that joins a claim now would have to leave at once."""
@@ -223,7 +271,7 @@ class Judge:
 
     # -- the same again ---------------------------------------------------------------------------
 
-    def _remembered(self, pod: Pod, wanted: Sequence[ResourceClaim]) -> Refused | None:
+    def _remembered(self, asking: Asking) -> Refused | None:
         """Return what a pod that asks the same was told in this state of the world."""
         world = (
             self._cluster.version,
@@ -235,34 +283,11 @@ class Judge:
             self._world = world
             self._refused.clear()
         # Who gets a node need not pay for this: every placement is a new state of the world.
-        found = self._refused.get(_question(pod, wanted)) if self._refused else None
+        found = self._refused.get(asking.question) if self._refused else None
         if found is None:
             return None
         refused, claims = found
         account = refused.account
         if account is not None:
-            names = dict(zip(claims, map(claim_key, wanted), strict=True))
-            account = for_claims(account, lambda name: names.get(name, name))
+            account = told_of(account, claims, asking.wanted)
         return replace(refused, account=account)
-
-
-def _question(pod: Pod, wanted: Sequence[ResourceClaim]) -> bytes:
-    """Return what a pod asks, apart from the names in it."""
-    spec = pod.spec
-    asked: list[Any] = [
-        pod.metadata.namespace,
-        spec.node_selector,
-        spec.affinity,
-        spec.tolerations,
-        spec.preemption_policy,
-        spec.overhead,
-        spec.resources,
-        [_needs(each) for each in spec.init_containers],
-        [_needs(each) for each in spec.containers],
-        [each.spec for each in wanted],
-    ]
-    return msgspec.json.encode(asked, order="deterministic")
-
-
-def _needs(container: Any) -> tuple[Any, Any]:
-    return container.get("resources"), container.get("restartPolicy")

@@ -131,8 +131,9 @@ class News:
     def devices_changed(self, change: Change) -> None:
         """Take a change of the inventory."""
         self._devices.changed(change)
-        if change.pools and not _only_adds_taints(change):
-            self._queue.wake(Concern.DEVICES)
+        if not _only_adds_taints(change):
+            # A rule may be about devices that nobody publishes any more, and so touch no pool.
+            self._queue.wake(Concern.DEVICES | Concern.TAINTS if change.pools else Concern.TAINTS)
 
 
 def _only_adds_taints(change: Change) -> bool:

@@ -18,12 +18,13 @@ from sully.domain.scheduling.decisions import Concern
 from sully.domain.scheduling.objects import Pod
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_Rank = tuple[int, datetime, int]
+Rank = tuple[int, datetime, int]
+"""What the order of pods goes by: importance, age, and who came first."""
 
 
 @dataclass(slots=True)
 class _Entry:
-    rank: _Rank
+    rank: Rank
     since: float
     active: bool = False
     attempts: int = 0
@@ -36,7 +37,9 @@ class Queue:
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
         self._entries: dict[Key, _Entry] = {}
-        self._heap: list[tuple[_Rank, Key]] = []
+        self._heap: list[tuple[Rank, Key]] = []
+        self._parked: dict[Concern, set[Key]] = {}
+        """Pods that wait, by what may help them, so that a change does not cost as many looks."""
         self._order = count()
         self._listeners: list[Callable[[], None]] = []
 
@@ -65,19 +68,22 @@ class Queue:
         entry = self._entries.get(key)
         if entry is None or entry.active:
             return
+        self._unpark(key, entry)
         entry.active = True
         heappush(self._heap, (entry.rank, key))
         self._tell()
 
     def wake(self, concern: Concern) -> None:
         """Look again at all pods whose refusal was about this."""
-        for key, entry in list(self._entries.items()):
-            if entry.concern & concern:
+        for about in [each for each in self._parked if each & concern]:
+            for key in list(self._parked[about]):
                 self.touch(key)
 
     def remove(self, key: Key) -> None:
         """Forget a pod."""
-        self._entries.pop(key, None)
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._unpark(key, entry)
 
     def pop(self) -> Key | None:
         """Take the pod that comes first; it stays known, and waits for nothing yet."""
@@ -86,7 +92,7 @@ class Queue:
             entry = self._entries.get(key)
             # Anything else was overtaken: removed, or ranked anew since.
             if entry is not None and entry.active and entry.rank == rank:
-                entry.active, entry.concern = False, Concern.NOTHING
+                entry.active = False
                 entry.attempts += 1
                 return key
         return None
@@ -96,11 +102,24 @@ class Queue:
         now, entry = self._monotonic(), self._entries.get(key)
         return Look(now, entry.since, entry.attempts) if entry is not None else Look(now, now)
 
+    def rank(self, key: Key) -> Rank | None:
+        """Return what a pod's turn goes by; None if it is not known."""
+        entry = self._entries.get(key)
+        return entry.rank if entry is not None else None
+
     def park(self, key: Key, concern: Concern) -> None:
         """Let a pod wait until something changes."""
         entry = self._entries.get(key)
-        if entry is not None:
+        if entry is not None and not entry.active:
+            self._unpark(key, entry)
             entry.concern = concern
+            self._parked.setdefault(concern, set()).add(key)
+
+    def _unpark(self, key: Key, entry: _Entry) -> None:
+        parked = self._parked.get(entry.concern)
+        entry.concern = Concern.NOTHING
+        if parked is not None:
+            parked.discard(key)
 
     def enqueue(
         self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]

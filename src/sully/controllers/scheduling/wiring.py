@@ -51,7 +51,10 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     queue: Queue | None = None,
 ) -> None:
     """Run the scheduler with the other controllers of a manager."""
-    recorder = EventRecorder(transport, COMPONENT, clock=clock)
+    # Beside another scheduler events must not seem to be its.
+    names = settings.schedulers
+    component = COMPONENT if COMPONENT in names else min(names)
+    recorder = EventRecorder(transport, component, clock=clock)
     manager.alongside(recorder.run)
     claims = manager.informer(CLAIMS)
     counted = SchedulerMetrics(metrics or Metrics())

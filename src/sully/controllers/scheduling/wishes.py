@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
 from sully.api.resource.types import DeviceClass
 from sully.client.transport import Key
 from sully.controllers.scheduling.devices import Devices
 from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.lapses import fleeting
 from sully.domain.allocation.rechecks import usable_on
 from sully.domain.allocation.requests import Demand, Heed, claim_key, prepare
 from sully.domain.allocation.verdicts import (
@@ -20,6 +21,7 @@ from sully.domain.allocation.verdicts import (
     Refused,
     Unresolved,
 )
+from sully.domain.devices import EffectiveDevice
 from sully.domain.eviction import USUAL, Terms
 from sully.domain.holding import made_for
 from sully.domain.scheduling.decisions import NO_DEVICES
@@ -45,6 +47,11 @@ class Options:
     """How it is judged whether a pod would have to leave at once."""
     schedulers: frozenset[str] = SCHEDULERS
     """Which `schedulerName` makes a pod ours; fewer where another scheduler is at work."""
+
+    @property
+    def ends(self) -> bool:
+        """Say whether tolerations for some time end for the choice of devices too."""
+        return self.taints and not self.strict
 
     @property
     def heed(self) -> Heed:
@@ -185,14 +192,20 @@ class Wish:
         return found
 
     def dislikes(self, allocated: Allocated) -> int:
-        """Count taints that only advise against a device and are not tolerated."""
-        if not self._options.prefer_no_schedule:
-            return 0
+        """Count taints that only advise against a device, or are tolerated only for a time."""
         return sum(
-            discouraging(device.taints, result.tolerations)
+            self._dislikes(device, result.tolerations)
             for allocation, devices in zip(allocated.allocations, allocated.devices, strict=True)
             for result, device in zip(allocation.devices.results, devices, strict=True)
+            if device.taints
         )
+
+    def _dislikes(self, device: EffectiveDevice, tolerations: tuple[DeviceToleration, ...]) -> int:
+        options = self._options
+        found = discouraging(device.taints, tolerations) if options.prefer_no_schedule else 0
+        if options.ends:
+            found += fleeting(device.taints, tolerations)
+        return found
 
     def clear(self) -> str:
         """Pick a claim to take devices from: one that no node of the pod can use, nor anyone."""

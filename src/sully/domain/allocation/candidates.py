@@ -16,11 +16,13 @@ from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.capacity import Need, need_of
 from sully.domain.allocation.counters import Draw
 from sully.domain.allocation.derived import DerivedError, derive
+from sully.domain.allocation.lapses import ends_sometime, lapsed
 from sully.domain.allocation.ledger import InUse, PoolUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices import EffectiveDevice
+from sully.domain.eviction import EVICTING_WITH_BUDGETS
 from sully.domain.pools import PoolId
 from sully.domain.selectors import Content, SelectorError, mismatch
 from sully.domain.taints import SourcedTaint, discouraging, untolerated
@@ -30,6 +32,8 @@ _ADVICE = (
     ". consider using CEL optional chaining (.? followed by orValue()) or guarding the check"
     " with has() for optional fields"
 )
+_LEAVING = "taints make pods leave"
+"""Where a pool's memory says whether any of its devices has such a taint."""
 _MOST_SHAPES = 512
 """Shapes remembered per offer; a cluster has few, and a flood of them must not fill the memory."""
 
@@ -86,7 +90,7 @@ class Slot:
     taints: tuple[SourcedTaint, ...] = ()
     """Those that keep the shape off it."""
     dislikes: int = 0
-    """How many taints advise against it."""
+    """How many taints advise against it, or are tolerated only for a time."""
     failure: SelectorFailure | DerivedFailure | None = None
 
 
@@ -157,6 +161,7 @@ class Lane:
 
 def candidates(pool: PoolOffer, shape: Shape) -> Candidates:
     """Judge the devices of a pool for a shape, or remember how they were judged."""
+    shape = as_seen(shape, (pool,))
     found = pool.memory.get(shape)
     if not isinstance(found, Candidates):
         found = _judge_all(pool, shape)
@@ -166,11 +171,30 @@ def candidates(pool: PoolOffer, shape: Shape) -> Candidates:
 
 def lane(offer: NodeOffer, shape: Shape) -> Lane:
     """Return a node's candidates for a shape."""
+    shape = as_seen(shape, offer.pools)
     found = offer.memory.get(shape)
     if not isinstance(found, Lane):
         groups = tuple(_groups(offer.pools, shape))
         found = Lane(groups, any(slot.failure for each in groups for slot in each.slots))
         _remember(offer.memory, shape, found)
+    return found
+
+
+def as_seen(shape: Shape, pools: Iterable[PoolOffer]) -> Shape:
+    """Return what a shape is to these pools: ends matter only where taints make pods leave."""
+    if shape.lasting is None or any(map(_makes_leave, pools)):
+        return shape
+    return shape.lasting
+
+
+def _makes_leave(pool: PoolOffer) -> bool:
+    found = pool.memory.get(_LEAVING)
+    if not isinstance(found, bool):
+        found = pool.memory[_LEAVING] = any(
+            taint.taint.effect in EVICTING_WITH_BUDGETS
+            for device in pool.devices
+            for taint in device.taints
+        )
     return found
 
 
@@ -239,9 +263,25 @@ def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -
         draws=pool.draws.get(name, ()),
         is_shareable=shareable,
         need=need if shareable else None,
-        taints=untolerated(device.taints, shape.tolerations, shape.blocking),
-        dislikes=discouraging(device.taints, shape.tolerations) if shape.heeds_advice else 0,
+        taints=_in_the_way(device, shape),
+        dislikes=_dislikes(device, shape),
     )
+
+
+def _in_the_way(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ...]:
+    found = untolerated(device.taints, shape.tolerations, shape.blocking)
+    if shape.ends and shape.blocking:
+        found += lapsed(device.taints, shape.tolerations, shape.ends)
+    return found
+
+
+def _dislikes(device: EffectiveDevice, shape: Shape) -> int:
+    found = discouraging(device.taints, shape.tolerations) if shape.heeds_advice else 0
+    if shape.ends:
+        found += sum(
+            ends_sometime(each.taint, shape.tolerations, shape.ends) for each in device.taints
+        )
+    return found
 
 
 def _against(

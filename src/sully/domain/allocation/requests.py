@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from sully.api.resource.claim_types import (
     DeviceConstraint,
     DeviceDerivedAttribute,
@@ -22,6 +24,7 @@ from sully.api.resource.claim_types import (
     ResourceClaim,
 )
 from sully.api.resource.types import DeviceClass, DeviceSelector
+from sully.domain.allocation.lapses import AsOf, Ends
 from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.rules import Classes
 from sully.domain.taints import BLOCKING, BLOCKING_WITH_BUDGETS
@@ -41,6 +44,7 @@ class Shape:
     class_selectors: tuple[DeviceSelector, ...]
     selectors: tuple[DeviceSelector, ...]
     tolerations: tuple[DeviceToleration, ...]
+    """For good: what became of those that end stands in `ends`."""
     capacity: Mapping[str, str]
     derived: tuple[DeviceDerivedAttribute, ...]
     """Attributes to be worked out, for constraints."""
@@ -48,6 +52,10 @@ class Shape:
     """Effects of taints that keep it off a device."""
     heeds_advice: bool
     """Taints that only advise against a device decide which is tried first."""
+    ends: Ends = ()
+    """For which taints its tolerations are over; empty if none of them has an end."""
+    lasting: Shape | None = None
+    """The same with tolerations that have no end; None where that is this one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,6 +68,8 @@ class Alternative:
     full_name: str
     """`request` or `request/subrequest`, as allocations name it."""
     shape: Shape
+    tolerations: tuple[DeviceToleration, ...]
+    """As they were written; an allocation repeats them."""
     device_class: DeviceClass
     count: int | None
     """How many devices; None stands for all that match."""
@@ -116,12 +126,18 @@ HEED = Heed()
 
 
 def prepare(
-    claims: Iterable[ResourceClaim], classes: Classes, heed: Heed = HEED
+    claims: Iterable[ResourceClaim],
+    classes: Classes,
+    heed: Heed = HEED,
+    as_of: AsOf | None = None,
 ) -> Demand | Unresolved | Failed:
-    """Read claims that are to be allocated together."""
+    """Read claims that are to be allocated together, as of now or of no time at all.
+
+    Without a time, tolerations that end are taken for ones that do not.
+    """
     found = []
     for claim in claims:
-        read = _read_claim(claim, classes, heed)
+        read = _read_claim(claim, classes, heed, as_of)
         if not isinstance(read, ClaimDemand):
             return read
         found.append(read)
@@ -134,14 +150,14 @@ def claim_key(claim: ResourceClaim) -> str:
 
 
 def _read_claim(
-    claim: ResourceClaim, classes: Classes, heed: Heed
+    claim: ResourceClaim, classes: Classes, heed: Heed, as_of: AsOf | None
 ) -> ClaimDemand | Unresolved | Failed:
     key, devices = claim_key(claim), claim.spec.devices
     requests = []
     for request in devices.requests or ():
         alternatives = []
         for given in _alternatives(request):
-            read = _read(key, request, given, classes, heed)
+            read = _read(key, request, given, classes, (heed, as_of))
             if not isinstance(read, Alternative):
                 return read
             alternatives.append(read)
@@ -162,7 +178,7 @@ def _read(
     request: DeviceRequest,
     given: ExactDeviceRequest | DeviceSubRequest,
     classes: Classes,
-    heed: Heed,
+    how: tuple[Heed, AsOf | None],
 ) -> Alternative | Unresolved | Failed:
     choice = isinstance(given, DeviceSubRequest)
     name = given.name if isinstance(given, DeviceSubRequest) else request.name
@@ -177,7 +193,8 @@ def _read(
         request=request.name,
         name=name,
         full_name=full_name,
-        shape=_shape_of(given, device_class, heed),
+        shape=_shape_of(given, device_class, *how),
+        tolerations=given.tolerations,
         device_class=device_class,
         # Objects stored before defaulting may lack the count.
         count=None if given.allocation_mode == ALL else given.count or 1,
@@ -195,6 +212,13 @@ def _unsupported(given: ExactDeviceRequest | DeviceSubRequest) -> str:
     return ""
 
 
+def for_good(tolerations: tuple[DeviceToleration, ...]) -> tuple[DeviceToleration, ...]:
+    """Return tolerations without their ends."""
+    if all(each.toleration_seconds is None for each in tolerations):
+        return tolerations
+    return tuple(replace(each, toleration_seconds=None) for each in tolerations)
+
+
 class _Key(NamedTuple):
     """What makes two shapes equal."""
 
@@ -205,10 +229,14 @@ class _Key(NamedTuple):
     capacity: tuple[tuple[str, str], ...]
     derived: tuple[DeviceDerivedAttribute, ...]
     heed: Heed
+    ends: Ends
 
 
 def _shape_of(
-    given: ExactDeviceRequest | DeviceSubRequest, device_class: DeviceClass, heed: Heed
+    given: ExactDeviceRequest | DeviceSubRequest,
+    device_class: DeviceClass,
+    heed: Heed,
+    as_of: AsOf | None,
 ) -> Shape:
     amounts = given.capacity.requests if given.capacity is not None else {}
     return _shape(
@@ -216,10 +244,11 @@ def _shape_of(
             device_class.metadata.name,
             device_class.spec.selectors,
             given.selectors,
-            given.tolerations,
+            for_good(given.tolerations),
             tuple(sorted(amounts.items())),
             given.derived_attributes,
             heed,
+            as_of.ends(given.tolerations) if as_of is not None and given.tolerations else (),
         )
     )
 
@@ -235,4 +264,6 @@ def _shape(key: _Key) -> Shape:
         derived=key.derived,
         blocking=key.heed.blocking,
         heeds_advice=key.heed.advice,
+        ends=key.ends,
+        lasting=_shape(key._replace(ends=())) if key.ends else None,
     )

@@ -71,7 +71,7 @@ def _result(alternative: Alternative, slot: Slot) -> DeviceRequestAllocationResu
         pool=id_.pool,
         device=id_.device,
         admin_access=True if alternative.admin_access else None,
-        tolerations=alternative.shape.tolerations,
+        tolerations=alternative.tolerations,
         binding_conditions=published.device.binding_conditions,
         binding_failure_conditions=published.device.binding_failure_conditions,
         consumed_capacity=dict(slot.need.texts) if slot.need is not None else {},

@@ -12,7 +12,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
-from sully.domain.allocation.candidates import Slot, candidates
+from sully.domain.allocation.candidates import Slot, as_seen, candidates
+from sully.domain.allocation.lapses import is_lapsed
 from sully.domain.allocation.offers import PoolOffer
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Shape
@@ -62,7 +63,7 @@ class Tally:
 
     available: int = 0
     refused: Counter[Reason] = field(default_factory=Counter)
-    taints: dict[tuple[Origin, str], tuple[SourcedTaint, int]] = field(default_factory=dict)
+    taints: dict[tuple[Origin, str], TaintCount] = field(default_factory=dict)
     selectors: Counter[tuple[str, int]] = field(default_factory=Counter)
     holders: Counter[str] = field(default_factory=Counter)
 
@@ -75,12 +76,12 @@ class Tally:
         match found.reason:
             case Reason.TAINT:
                 for each in found.taints:
-                    self._add_taint(each, 1)
+                    self._add_taint(TaintCount(each, 1, lapsed=_is_lapsed(each, shape)))
             case Reason.CLASS_SELECTOR:
                 self.selectors[shape.class_name, found.selector] += 1
             case Reason.REQUEST_SELECTOR:
                 self.selectors["", found.selector] += 1
-            case Reason.IN_USE:
+            case Reason.IN_USE | Reason.CAPACITY:
                 self.holders.update(found.holders)
             case _:
                 pass
@@ -94,14 +95,18 @@ class Tally:
         self.refused.update(other.refused)
         self.selectors.update(other.selectors)
         self.holders.update(other.holders)
-        for first, count in other.taints.values():
-            self._add_taint(first, count)
+        for each in other.taints.values():
+            self._add_taint(each)
 
-    def _add_taint(self, each: SourcedTaint, count: int) -> None:
+    def _add_taint(self, each: TaintCount) -> None:
+        found = each.taint
         # The place in the slice tells devices apart, which is what must not happen here.
-        key = replace(each.origin, index=0), written(each.taint)
-        first, known = self.taints.get(key, (each, 0))
-        self.taints[key] = first, known + count
+        key = replace(found.origin, index=0), written(found.taint)
+        known = self.taints.get(key)
+        if known is not None:
+            both = known.lapsed or each.lapsed
+            each = replace(known, devices=known.devices + each.devices, lapsed=both)
+        self.taints[key] = each
 
     def account(self, claim: str, plan: Plan) -> RequestAccount:
         """Return the counts as an account; the order is that of what was met first."""
@@ -112,7 +117,7 @@ class Tally:
             alternative.count,
             self.available,
             dict(self.refused),
-            tuple(TaintCount(first, count) for first, count in self.taints.values()),
+            tuple(self.taints.values()),
             tuple(SelectorCount(*key, count) for key, count in self.selectors.items()),
             tuple(HolderCount(claim, count) for claim, count in self.holders.items()),
             alternative.admin_access,
@@ -123,7 +128,7 @@ def tally(
     plan: Plan, offers: Sequence[PoolOffer], before: State, unfit: AbstractSet[EffectiveDevice]
 ) -> Tally:
     """Count the devices of one pool, in all the ways in which nodes see it."""
-    shape = plan.alternative.shape
+    shape = as_seen(plan.alternative.shape, offers)
     if len(offers) > 1 or unfit:
         return _tally(_best(plan, offers, before, unfit), shape)
     pool = offers[0]
@@ -136,6 +141,10 @@ def tally(
     counted = _tally(findings(plan, pool, before, unfit), shape)
     pool.memory[key] = _Remembered(version, counted)
     return counted
+
+
+def _is_lapsed(each: SourcedTaint, shape: Shape) -> bool:
+    return bool(shape.ends) and is_lapsed(each.taint, shape.tolerations, shape.ends)
 
 
 class _Remembered(NamedTuple):
@@ -179,8 +188,16 @@ def findings(
             yield Finding(closed.device, closed.reason, closed.taints, closed.selector)
     for slot in judged.open:
         reason = _against(plan, slot, before, unfit)
-        holders = _held_by(plan, pool, slot.device, before) if reason is Reason.IN_USE else None
-        yield Finding(slot.device, reason, holders=holders or ())
+        yield Finding(slot.device, reason, holders=_keepers(plan, slot, before, reason))
+
+
+def _keepers(plan: Plan, slot: Slot, before: State, reason: Reason | None) -> tuple[str, ...]:
+    """Return the claims without which nothing would speak against a device."""
+    if reason is Reason.IN_USE:
+        return _held_by(plan, slot.pool, slot.device, before) or ()
+    held = before.use.get(slot.pool.id)
+    # It is large enough, or it were no candidate: others have the rest of it.
+    return tuple(held.holders.get(slot.name, ())) if reason is Reason.CAPACITY and held else ()
 
 
 def _held_by(

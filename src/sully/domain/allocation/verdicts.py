@@ -45,6 +45,8 @@ class TaintCount:
 
     taint: SourcedTaint
     devices: int
+    lapsed: bool = False
+    """The request has a toleration for it, whose time is over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,12 @@ from typing import Any
 from sully.api.resource.claim_types import ResourceClaim
 from sully.domain.allocation.requests import claim_key
 from sully.domain.claims import is_leaving, owning_pod
-from sully.domain.eviction import USUAL, Terms, leaves_at
-from sully.domain.explaining.holdings import Holding, device_table, toleration_text
+from sully.domain.eviction import USUAL, Terms
+from sully.domain.explaining.holdings import Holding, device_table, evicting, toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, listed, moment, since
+from sully.domain.taints import SourcedTaint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,12 +147,13 @@ def _trouble(facts: ClaimFacts, away: list[str]) -> Trouble:
         at = min(when for _, when, _ in due)
         when = "now" if at <= facts.now else f"at {moment(at, facts.now)}"
         texts = tuple(text for _, _, text in due[:3])
-        lead = f"Its users must leave {when}."
+        names = listed([facts.sources.of(each).told() for each in origins], 2)
+        lead = f"Its users must leave {when} because of {names}."
         help_ = ("Pods stay if the taint is lifted in time; tolerations cannot be added now.",)
         return "UsersMustLeave", origins, (lead, *texts), help_
     if facts.gone:
         names = listed(facts.gone)
-        text = f"{names} {are(len(facts.gone))} gone; the claim controller releases it."
+        text = f"{names} {are(len(facts.gone))} gone or done; the claim controller releases it."
         return "UsersGone", tuple(f"Pod/{each}" for each in facts.gone), (text,), ()
     if facts.blind:
         text = "Whether they are tainted, and so whether its users may stay, you may not see."
@@ -163,21 +165,26 @@ def _trouble(facts: ClaimFacts, away: list[str]) -> Trouble:
     if marks:
         texts = tuple(
             f"Device {held.device} carries {facts.sources.told_of(each, facts.now)};"
-            " nobody has to leave for it."
+            f" {_why_not(facts, each)}."
             for held, each in marks[:3]
         )
         origins = tuple(dict.fromkeys(str(each.origin) for _, each in marks))
-        return "TaintsDoNotEvict", origins, texts, ()
+        paused = any(facts.sources.of(each).paused is not None for each in origins)
+        return "EvictionPaused" if paused else "TaintsDoNotEvict", origins, texts, ()
     return "", (), (), ()
+
+
+def _why_not(facts: ClaimFacts, found: SourcedTaint) -> str:
+    if facts.sources.of(str(found.origin)).paused is not None:
+        return "eviction by it is paused"
+    return "nobody has to leave for it"
 
 
 def _due(facts: ClaimFacts) -> Iterator[tuple[str, datetime, str]]:
     for held in facts.holdings:
-        for each in held.taints:
-            at = leaves_at(each.taint, held.tolerations, now=facts.now, terms=facts.terms)
-            if at is not None:
-                told = facts.sources.told_of(each, facts.now)
-                yield str(each.origin), at, f"Device {held.device} carries {told}."
+        for at, each in evicting(held, facts.sources, now=facts.now, terms=facts.terms):
+            told = facts.sources.told_of(each, facts.now)
+            yield str(each.origin), at, f"Device {held.device} carries {told}."
 
 
 def _requests(claim: ResourceClaim) -> Table:

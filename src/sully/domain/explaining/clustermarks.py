@@ -40,18 +40,22 @@ class ClusterMarks:
         at = since(found.last_transition_time, self._now)
         return f"{kind} is {found.status}{at}: {ended(found.message or found.reason)}"
 
-    def author(self, cluster: ManagedCluster, taint: Taint) -> str:
-        """Say who set a taint, and for which condition if it was no person."""
+    def who(self, cluster: ManagedCluster, taint: Taint) -> str:
+        """Say who set a taint; nothing if nobody knows."""
         found = self.policy(cluster, taint)
         if taint.key in HEALTH_KEYS:
-            who = "the hub"
-        elif found is not None:
-            who = f"policy {found[0].metadata.name}"
-        elif marked(taint) in read_marks(cluster.metadata.annotations.get(OWNED, "")):
+            return "the hub"
+        if found is not None:
+            return f"policy {found[0].metadata.name}"
+        if marked(taint) in read_marks(cluster.metadata.annotations.get(OWNED, "")):
             return "a policy that is gone or changed"
-        else:
-            return manager(cluster.metadata, "f:spec", "f:taints")
-        kind = self._behind(cluster, taint)
+        return manager(cluster.metadata, "f:spec", "f:taints")
+
+    def author(self, cluster: ManagedCluster, taint: Taint) -> str:
+        """Say who set a taint, and for which condition if it was no person."""
+        who, kind = self.who(cluster, taint), self._behind(cluster, taint)
+        if not kind:
+            return who
         told = condition(cluster, kind)
         state = f"is {told.status}" if told is not None else "was never reported"
         return f"{who} because its condition {kind} {state}"

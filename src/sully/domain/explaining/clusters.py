@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sully.api.cluster.types import HEALTH_KEYS, ManagedCluster
 from sully.domain.clusterhealth import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition
@@ -14,6 +15,8 @@ from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, ended, listed, mark, moment, number, since
 from sully.domain.placement.verdicts import ClusterVerdict, sentence
 from sully.machinery.timestamps import format_time
+
+_MOST: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,14 +104,43 @@ def _unhealthy(facts: ClusterFacts) -> Explanation | None:
 def _healthy(facts: ClusterFacts) -> Explanation:
     found = condition(facts.cluster, AVAILABLE)
     at = since(found.last_transition_time, facts.now) if found is not None else ""
-    text = f"Cluster {facts.cluster.metadata.name} is available{at}, in set {listed(facts.sets)}."
-    if not facts.cluster.spec.taints:
-        return _story(facts, "Available", "NothingAgainst", text)
+    text = f"Cluster {facts.cluster.metadata.name} is available{at}, in set {listed(facts.sets)}"
     out = [each for each in facts.seen if each.verdict.stage == "TaintToleration"]
     if out:
         help_ = "Lift the taint, or tolerate it in the placements that should have the cluster."
+        text = f"{text}, but {_blocker(facts, out)} keeps it out of {_placements_of(out)}."
         return _story(facts, "Tainted", "KeptOutByTaint", text, remedies=(help_,))
-    return _story(facts, "Tainted", "TaintsTolerated", text)
+    cause = "NothingAgainst" if not facts.cluster.spec.taints else "TaintsTolerated"
+    state = "Available" if not facts.cluster.spec.taints else "Tainted"
+    if not facts.seen:
+        cause = "NoPlacement"
+        text += ", but no placement may use that set"
+    elif not any(each.verdict.stage == "Selected" for each in facts.seen):
+        cause = "NotChosen"
+        text += f", but not chosen by {_placements_of(facts.seen)}"
+    return _story(facts, state, cause, f"{text}.", *_why_not(facts))
+
+
+def _blocker(facts: ClusterFacts, out: Sequence[Seen]) -> str:
+    """Name the taint that keeps a cluster out of the most placements, and who set it."""
+    taints = [each.verdict.blocked_by.taint for each in out if each.verdict.blocked_by is not None]
+    if not taints:
+        return "a taint"
+    common = Counter(map(mark, taints)).most_common(1)[0][0]
+    taint = next(each for each in taints if mark(each) == common)
+    who = facts.marks.who(facts.cluster, taint)
+    return f"taint {common}, set by {who}," if who else f"taint {common}"
+
+
+def _placements_of(seen: Sequence[Seen]) -> str:
+    names = listed([each.placement for each in seen], 3)
+    return f"placement {names}" if len(seen) == 1 else f"placements {names}"
+
+
+def _why_not(facts: ClusterFacts) -> Iterator[str]:
+    for each in facts.seen[:_MOST]:
+        if each.verdict.stage not in ("Selected", "TaintToleration"):
+            yield f"{each.placement}: {sentence(each.verdict)}."
 
 
 def _taints(facts: ClusterFacts) -> Iterator[str]:

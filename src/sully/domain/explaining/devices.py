@@ -9,11 +9,11 @@ from typing import Any, Literal
 
 from sully.api.resource.types import DeviceAttribute
 from sully.domain.devices import EffectiveDevice
-from sully.domain.eviction import USUAL, Terms, leaves_at
-from sully.domain.explaining.holdings import Holding, standing, toleration_text
+from sully.domain.eviction import USUAL, Terms
+from sully.domain.explaining.holdings import Holding, evicting, standing, toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table, tables
-from sully.domain.explaining.wording import are, listed, mark, moment, noun, number
+from sully.domain.explaining.wording import are, listed, mark, moment, noun
 from sully.domain.pools import DeviceId
 from sully.domain.taints import SourcedTaint, blocks
 
@@ -87,7 +87,12 @@ def _unused(facts: DeviceFacts) -> Explanation:
         cause = "TaintWithoutEffect" if facts.taints else "NothingAgainst"
         text = f"Device {facts.id}{facts.where} is free, and nothing keeps pods off it."
         return _story(facts, "Free", cause, text, *_marks(facts), because=_origins(facts.taints))
-    text = f"Nobody uses device {facts.id}{facts.where}; only who tolerates its taints can have it."
+    names = listed([facts.sources.of(each).told() for each in _origins(blocking)], 2)
+    keep = "keeps" if len(_origins(blocking)) == 1 else "keep"
+    text = (
+        f"Nobody uses device {facts.id}{facts.where}: {names} {keep} off everybody who does not"
+        " tolerate it."
+    )
     return _story(
         facts,
         "Tainted",
@@ -100,35 +105,39 @@ def _unused(facts: DeviceFacts) -> Explanation:
 
 
 def _used(facts: DeviceFacts) -> Explanation:
-    users = listed(_users(facts)) or "nobody"
-    text = f"Device {facts.id}{facts.where} is in use by {users}."
+    text = f"Device {facts.id}{facts.where} is in use by {listed(_users(facts)) or 'nobody'}"
     due = list(_due(facts))
     if due:
         first = min(at for at, _ in due)
         when = "now" if first <= facts.now else f"at {moment(first, facts.now)}"
-        lead = f"{number(len({claim for _, claim in due}), 'claim')} must give it up {when}."
+        origins = _origins([each for _, each in due])
+        names = listed([facts.sources.of(each).told() for each in origins], 2)
         return _story(
             facts,
             "InUse",
             "UsersMustLeave",
-            text,
-            lead,
+            f"{text}, who must leave it {when} because of {names}.",
             *_marks(facts),
             because=_origins(facts.taints),
             remedies=(_undo(facts, facts.taints),),
         )
     if not facts.taints:
         claims = tuple(f"ResourceClaim/{each.claim}" for each in facts.holdings)
-        return _story(facts, "InUse", "NothingAgainst", text, "It is not tainted.", because=claims)
+        return _story(
+            facts, "InUse", "NothingAgainst", f"{text}. It is not tainted.", because=claims
+        )
     return _story(
         facts,
         "InUse",
         "UsersMayStay",
-        text,
-        "Nobody has to leave: the taints do not evict, or are tolerated.",
+        f"{text}, who may stay in spite of {_all(facts)}.",
         *_marks(facts),
         because=_origins(facts.taints),
     )
+
+
+def _all(facts: DeviceFacts) -> str:
+    return listed([facts.sources.of(each).told() for each in _origins(facts.taints)], 2)
 
 
 def _users(facts: DeviceFacts) -> Iterator[str]:
@@ -137,13 +146,9 @@ def _users(facts: DeviceFacts) -> Iterator[str]:
             yield f"pod {listed(each.pods, 2)}" if each.pods else f"claim {each.claim}"
 
 
-def _due(facts: DeviceFacts) -> Iterator[tuple[datetime, str]]:
+def _due(facts: DeviceFacts) -> Iterator[tuple[datetime, SourcedTaint]]:
     for held in facts.holdings:
-        for each in facts.taints:
-            if facts.sources.of(str(each.origin)).paused is None:
-                at = leaves_at(each.taint, held.tolerations, now=facts.now, terms=facts.terms)
-                if at is not None:
-                    yield at, held.claim
+        yield from evicting(held, facts.sources, now=facts.now, terms=facts.terms)
 
 
 def _marks(facts: DeviceFacts) -> Iterator[str]:
@@ -198,7 +203,8 @@ def _taint_table(facts: DeviceFacts) -> Table:
             (held.claim, standing(each, held.tolerations, now=facts.now, terms=facts.terms))
             for held in facts.holdings
         ]
-        rows += [(*told, *user) for user in users or [("", "")]]
+        alone = "keeps new pods off" if blocks(each.taint) else "has no effect"
+        rows += [(*told, *user) for user in users or [("", alone)]]
     return Table("Taints", ("taint", "origin", "claim", "standing"), tuple(rows))
 
 

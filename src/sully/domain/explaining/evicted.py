@@ -8,7 +8,7 @@ from datetime import datetime
 from sully.api.sully.types import EvictionCause, EvictionRecord
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table
-from sully.domain.explaining.wording import mark, moment
+from sully.domain.explaining.wording import listed, mark, moment
 from sully.machinery.timestamps import format_time
 
 
@@ -30,13 +30,42 @@ def explain_evicted(
         cause="EvictedByTaint",
         summary=(
             f"Pod {pod.namespace}/{pod.name}{owner} was evicted{where} at"
-            f" {moment(spec.evicted_time, now)}.{before}",
+            f" {moment(spec.evicted_time, now)} because of"
+            f" {_origins(spec.causes, sources)}.{before}",
             *causes_told(spec.causes, sources, now),
         ),
         because=tuple(dict.fromkeys(f"{each.kind}/{each.name}" for each in spec.causes)),
         remedies=_afterwards(owned=pod.owner is not None),
         details=record_tables(ordered),
     )
+
+
+def explain_left(
+    device: str, records: Sequence[EvictionRecord], sources: Sources, now: datetime
+) -> Explanation:
+    """Say what is remembered of a device that no driver publishes and no claim has."""
+    last = max(records, key=lambda each: each.spec.evicted_time).spec
+    causes = [each for each in last.causes if each.device == device] or list(last.causes)
+    return Explanation(
+        kind="Device",
+        name=device,
+        state="Gone",
+        cause="NotPublished",
+        summary=(
+            f"No driver publishes device {device} any more, and no claim has it; pod"
+            f" {last.pod.namespace}/{last.pod.name} was evicted from it at"
+            f" {moment(last.evicted_time, now)} because of {_origins(causes, sources)}.",
+            *causes_told(causes, sources, now),
+        ),
+        because=tuple(dict.fromkeys(f"{each.kind}/{each.name}" for each in causes)),
+        remedies=("If it should be there, see that its driver runs.",),
+        details=record_tables(records),
+    )
+
+
+def _origins(causes: Iterable[EvictionCause], sources: Sources) -> str:
+    names = [sources.of(f"{each.kind}/{each.name}").told() for each in causes]
+    return listed(dict.fromkeys(names), 2) or "a taint that is not on record"
 
 
 def _afterwards(*, owned: bool) -> tuple[str, ...]:

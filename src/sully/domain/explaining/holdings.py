@@ -26,7 +26,7 @@ class Holding:
     tolerations: tuple[DeviceToleration, ...] = ()
     published: bool = True
     pods: tuple[str, ...] = ()
-    """Who uses the claim."""
+    """Who uses the claim; not who has finished."""
     admin: bool = False
     """It only looks at the device, beside whoever uses it."""
 
@@ -51,6 +51,24 @@ def standing(
     if due is None:
         return "tolerated"
     return f"tolerated until {moment(due, now)}" if due > now else "not tolerated"
+
+
+def evicting(
+    held: Holding, sources: Sources, *, now: datetime, terms: Terms
+) -> Iterator[tuple[datetime, SourcedTaint]]:
+    """Yield the taints that make the users of a device leave it, and when.
+
+    Not those whose rule is paused, or ends by itself before anybody has to leave for it.
+    """
+    if not held.pods:
+        return
+    for each in held.taints:
+        source = sources.of(str(each.origin))
+        at = leaves_at(each.taint, held.tolerations, now=now, terms=terms)
+        if at is None or source.paused is not None:
+            continue
+        if source.until is None or source.until > max(at, now):
+            yield at, each
 
 
 def device_table(

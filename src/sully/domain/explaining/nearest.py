@@ -181,6 +181,8 @@ def remedies(
 
 def _tolerate(taints: Sequence[Taint], account: Account, sources: Sources, now: datetime) -> str:
     wanted = joined([f"{mark(each)} from {noun(each.origin)}" for each in taints])
+    if any(each.lapsed for each in taints):
+        wanted += " without tolerationSeconds"
     requests = [
         asked.request
         for asked in account.requests
@@ -209,6 +211,9 @@ def _wait(claims: Sequence[str], account: Account, users: Callable[[str], Sequen
 
 def advice(account: Account, asked: Askings) -> Iterator[str]:
     """Say what to look at where nothing that can be tried would help."""
+    if account.reason == "PoolsUnusable":
+        yield from _pools(account)
+        return
     seen: set[str] = set()
     for each in lacking(account):
         asking = asked.get((each.claim, each.request), NOT_KNOWN)
@@ -218,6 +223,15 @@ def advice(account: Account, asked: Askings) -> Iterator[str]:
             yield text
     if not lacking(account) and account.requests:
         yield "Each request could be served, but no node has the devices for all of them together."
+
+
+def _pools(account: Account) -> Iterator[str]:
+    if account.invalid_pools:
+        pools = listed(account.invalid_pools)
+        yield f"The driver of pool {pools} has to publish it without contradictions."
+    if account.incomplete_pools:
+        pools = listed(account.incomplete_pools)
+        yield f"Wait until the driver has written all of pool {pools}; see that it runs."
 
 
 def _advice(asked: Asked, asking: Asking) -> str:  # noqa: PLR0911 - one answer for each reason

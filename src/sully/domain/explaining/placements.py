@@ -13,15 +13,23 @@ from datetime import datetime
 from typing import Any, Final
 
 from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import ManagedCluster
+from sully.api.cluster.types import PREFER_NO_SELECT, ManagedCluster
 from sully.domain.explaining.clustermarks import ClusterMarks
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, ended, listed, mark, moment, number, since
-from sully.domain.placement.conditions import SATISFIED
+from sully.domain.placement.conditions import LEAVES_HELD, SATISFIED
 from sully.domain.placement.outcome import DISABLED, Outcome
+from sully.domain.placement.predicates import Mismatch
 from sully.domain.placement.verdicts import Breakdown, ClusterVerdict, sentence
+from sully.machinery.meta import Condition
 
 _MOST_NAMED: Final = 3
+_MATCHING: Final = {
+    "labels": "label clusters so that they match",
+    "claims": "have clusters report such claims",
+    "expression": "see that the clusters have what the expression asks for",
+}
+"""What makes clusters match a part of a predicate."""
 _CAUSES: Final = {"Predicate": "PredicatesRefuse", "TaintToleration": "ClustersTainted"}
 
 
@@ -114,9 +122,13 @@ def _nothing_to_use(facts: PlacementFacts) -> Explanation | None:
 
 
 def _when(facts: PlacementFacts) -> str:
-    conditions = facts.placement.status.conditions
-    told = next((each for each in conditions if each.type == SATISFIED), None)
+    told = _condition(facts, SATISFIED)
     return since(told.last_transition_time, facts.now) if told is not None else ""
+
+
+def _condition(facts: PlacementFacts, kind: str) -> Condition | None:
+    conditions = facts.placement.status.conditions
+    return next((each for each in conditions if each.type == kind), None)
 
 
 def _misconfigured(facts: PlacementFacts) -> Explanation | None:
@@ -137,29 +149,84 @@ def _chosen(facts: PlacementFacts) -> Explanation:
     if outcome is None or breakdown is None:
         return _story(facts, "Unknown", "NotDecided", f"{_name(facts)} was not decided yet.")
     want = facts.placement.spec.number_of_clusters
+    if want is not None and want <= 0:
+        text = f"{_name(facts)} gets no cluster: its numberOfClusters is {want}, not above 0."
+        help_ = "Raise numberOfClusters, or leave it out for all clusters that fit."
+        return _story(facts, "Empty", "NoneWanted", text, remedies=(help_,))
     wants = "all clusters that fit" if want is None else number(want, "cluster")
     lead = (
         f"{_name(facts)} wants {wants} and gets {outcome.selected} of the"
-        f" {breakdown.considered} in its sets{_when(facts)}."
+        f" {breakdown.considered} in its sets{_when(facts)}"
     )
-    if want is not None and want <= 0:
-        text = "numberOfClusters is not above 0, so it selects none."
-        return _story(facts, "Empty", "NoneWanted", lead, text)
-    reasons = tuple(_refusals(facts))
+    reasons = (*_refusals(facts), *_warning(outcome))
+    if (held := _condition(facts, LEAVES_HELD)) is not None and held.status == "True":
+        return _held(facts, wants, held, reasons)
     if outcome.unscheduled or not outcome.selected:
         cause = _worst(facts)
         return _story(
             facts,
             "Short" if outcome.selected else "Empty",
             cause,
-            lead,
+            f"{lead}: {_lead(facts, cause)}.",
             *reasons,
             because=tuple(_origins(facts)),
             remedies=tuple(_remedies(facts)),
         )
-    held = (f"{listed(outcome.held)} may leave when there is budget.",) if outcome.held else ()
-    cause = "HeldByBudget" if outcome.held else "AllDecisionsScheduled"
-    return _story(facts, "Satisfied", cause, lead, *held, *_ends(facts), *reasons)
+    cause = "AllDecisionsScheduled"
+    return _story(facts, "Satisfied", cause, f"{lead}.", *_ends(facts), *reasons)
+
+
+def _held(
+    facts: PlacementFacts, wants: str, told: Condition, reasons: Sequence[str]
+) -> Explanation:
+    """Tell of clusters that stay only because not all may leave at once."""
+    text = (
+        f"{_name(facts)} wants {wants} and keeps {number(len(facts.decided), 'cluster')}, some of"
+        f" which would leave were it not for the hub's budget of departures"
+        f"{since(told.last_transition_time, facts.now)}."
+    )
+    return _story(
+        facts,
+        "Satisfied",
+        "HeldByBudget",
+        text,
+        ended(told.message),
+        *reasons,
+        because=tuple(_origins(facts)),
+        remedies=("They stay if they recover before it is their turn.",),
+    )
+
+
+def _lead(facts: PlacementFacts, cause: str) -> str:
+    """End the first sentence: what keeps most clusters out, and who set it."""
+    if cause == "ClustersTainted":
+        kept = Counter(
+            mark(each.blocked_by.taint)
+            for each in facts.verdicts
+            if each.stage == "TaintToleration" and each.blocked_by is not None
+        )
+        text, count = kept.most_common(1)[0]
+        return f"taint {text}{_set_by(facts, text)} keeps {number(count, 'cluster')} out"
+    if cause == "PredicatesRefuse":
+        count = sum(each.stage == "Predicate" for each in facts.verdicts)
+        return f"its predicates do not match {number(count, 'cluster')}"
+    return "there are no more"
+
+
+def _set_by(facts: PlacementFacts, text: str) -> str:
+    for each in facts.verdicts:
+        cluster = facts.clusters.get(each.cluster)
+        blocked = each.blocked_by
+        if cluster is not None and blocked is not None and mark(blocked.taint) == text:
+            who = facts.marks.who(cluster, blocked.taint)
+            return f", set by {who}," if who else ""
+    return ""
+
+
+def _warning(outcome: Outcome) -> Iterator[str]:
+    """Tell of scores that have run out: clusters are ranked without them."""
+    if outcome.status.code == "Warning":
+        yield ended(outcome.status.message)
 
 
 def _worst(facts: PlacementFacts) -> str:
@@ -174,21 +241,35 @@ def _worst(facts: PlacementFacts) -> str:
 def _refusals(facts: PlacementFacts) -> Iterator[str]:
     by_taint: dict[str, list[ClusterVerdict]] = {}
     by_part: dict[str, list[str]] = {}
-    ranked = []
+    ranked: list[str] = []
+    disliked: list[str] = []
     for each in facts.verdicts:
         if each.stage == "TaintToleration" and each.blocked_by is not None:
             by_taint.setdefault(mark(each.blocked_by.taint), []).append(each)
         elif each.stage == "Predicate":
-            part = listed([f"{one.part} {one.text}" for one in each.mismatches], 2)
+            part = listed(list(map(_mismatch, each.mismatches)), 2)
             by_part.setdefault(part, []).append(each.cluster)
         elif each.stage == "Rank":
-            ranked.append(each.cluster)
+            (disliked if _is_disliked(each) else ranked).append(each.cluster)
     for verdicts in by_taint.values():
         yield from _by_taint(facts, verdicts)
     for part, names in by_part.items():
         yield f"{_clusters(names)} not matched: {part}."
     if ranked:
         yield f"{_clusters(ranked)} left out because others score higher."
+    if disliked:
+        yield f"{_clusters(disliked)} left out because a PreferNoSelect taint advises against it."
+
+
+def _is_disliked(verdict: ClusterVerdict) -> bool:
+    return any(
+        each.taint.effect == PREFER_NO_SELECT and not each.tolerated for each in verdict.taints
+    )
+
+
+def _mismatch(found: Mismatch) -> str:
+    fails = f", which fails: {found.error}" if found.error else ""
+    return f"{found.part} {found.text}{fails}"
 
 
 def _by_taint(facts: PlacementFacts, verdicts: Sequence[ClusterVerdict]) -> Iterator[str]:
@@ -226,9 +307,10 @@ def _remedies(facts: PlacementFacts) -> Iterator[str]:
     )
     for text, count in kept.most_common(2):
         yield f"Tolerate {text}, which keeps {number(count, 'cluster')} out, or have it lifted."
-    if not kept and any(each.stage == "Predicate" for each in facts.verdicts):
-        yield "Widen the predicates, or label clusters so that they match."
-    if not kept and not any(each.stage == "Predicate" for each in facts.verdicts):
+    parts = {one.part for each in facts.verdicts for one in each.mismatches}
+    if not kept and parts:
+        yield f"Widen the predicates, or {_MATCHING[min(parts, key=list(_MATCHING).index)]}."
+    if not kept and not parts:
         yield "Ask for fewer clusters, or add some to the sets."
 
 

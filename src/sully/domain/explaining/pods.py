@@ -29,10 +29,19 @@ from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, tables
 from sully.domain.explaining.wording import ended, listed, moment, number, quoted, since
 from sully.domain.scheduling.objects import Pod
+from sully.domain.taints import SourcedTaint
 
 DISRUPTED: Final = "DisruptionTarget"
 BY_TAINT: Final = "DeletionByDeviceTaintManager"
 _MOST_REASONS: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetFact:
+    """A PodDisruptionBudget, and how many of its pods may go now."""
+
+    name: str
+    allowed: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +58,8 @@ class PodFacts:
     """Claims that it names and that are not reserved for it."""
     blind: bool = False
     """Who asks may not see the taints of devices."""
+    budgets: tuple[BudgetFact, ...] = ()
+    """The PodDisruptionBudgets that are about it."""
     terms: Terms = USUAL
 
 
@@ -128,10 +139,24 @@ def _staying(facts: PodFacts) -> Explanation:
         facts,
         "Running",
         "TaintsDoNotEvict",
-        f"{where}. Nothing makes it leave: it tolerates the taints there, or they do not evict.",
+        f"{where}. {_may_stay(facts)}",
         *marks[:_MOST_REASONS],
         because=(str(each.origin) for held in facts.holdings for each in held.taints),
     )
+
+
+def _may_stay(facts: PodFacts) -> str:
+    found = [each for held in facts.holdings for each in held.taints]
+    evicting = [each for each in found if each.taint.effect in facts.terms.effects]
+    if not evicting:
+        return f"It may stay: {_told(facts, found)} at most keeps new pods off."
+    return f"It may stay: it tolerates what comes from {_told(facts, evicting)}."
+
+
+def _told(facts: PodFacts, taints: Iterable[SourcedTaint]) -> str:
+    """Name the objects behind taints, with their authors."""
+    names = [facts.sources.of(str(each.origin)).told() for each in taints]
+    return listed(dict.fromkeys(names), 2)
 
 
 def _marks(facts: PodFacts) -> Iterator[str]:
@@ -152,8 +177,8 @@ def _held(facts: PodFacts, because: Sequence[Reason]) -> Explanation:
         facts,
         "Running",
         "EvictionPaused",
-        f"Pod {facts.pod.label} must leave its devices, but eviction by rule {name} is"
-        f" paused{reason}.",
+        f"Pod {facts.pod.label} is on node {facts.pod.spec.node_name} and stays while eviction by"
+        f" {_told(facts, [each.taint for each in because])} is paused{reason}.",
         *_reasons(facts, because),
         because=_origins(because),
         help_=(
@@ -173,10 +198,14 @@ def _due_later(facts: PodFacts, until: datetime, because: Sequence[Reason]) -> E
         "Running",
         "ToleratedForNow",
         f"Pod {facts.pod.label} is on node {facts.pod.spec.node_name} and must leave at"
-        f" {moment(until, facts.now)}: till then it tolerates what is on its devices.",
+        f" {moment(until, facts.now)}: until then it tolerates what comes from"
+        f" {_told(facts, [each.taint for each in lasting])}.",
         *_reasons(facts, lasting),
         because=_origins(lasting),
-        help_=(_undo(lasting), "Tolerations are fixed once a claim is allocated."),
+        help_=(
+            _undo(lasting),
+            "More tolerations in its claim would not help: they count when devices are chosen.",
+        ),
     )
 
 
@@ -191,8 +220,9 @@ def _outlives(facts: PodFacts, because: Sequence[Reason]) -> Explanation:
         facts,
         "Running",
         "TaintEndsFirst",
-        f"Pod {facts.pod.label} is on node {facts.pod.spec.node_name} and may stay: what is on its"
-        " devices ends by itself before its tolerations do.",
+        f"Pod {facts.pod.label} is on node {facts.pod.spec.node_name} and may stay:"
+        f" {_told(facts, [each.taint for each in because])} ends by itself before the pod's"
+        " toleration does.",
         *_reasons(facts, because),
         because=_origins(because),
     )
@@ -200,22 +230,35 @@ def _outlives(facts: PodFacts, because: Sequence[Reason]) -> Explanation:
 
 def _due(facts: PodFacts, verdict: Evict) -> Explanation:
     because = verdict.due(facts.now) or verdict.because
-    cause, why = _why_still_here(because)
+    cause, why = _why_still_here(facts, because)
     return _story(
         facts,
         "Leaving",
         cause,
         f"Pod {facts.pod.label} has to leave node {facts.pod.spec.node_name}"
-        f"{since(verdict.since, facts.now)}. {why}",
+        f"{since(verdict.since, facts.now)} because of"
+        f" {_told(facts, [each.taint for each in because])}. {why}",
         *_reasons(facts, because),
         because=_origins(because),
         help_=(_undo(because),),
     )
 
 
-def _why_still_here(because: Sequence[Reason]) -> tuple[str, str]:
+def _budgets(facts: PodFacts) -> str:
+    known = facts.budgets
+    if not known:
+        return "It goes as soon as its PodDisruptionBudgets allow."
+    names = listed([each.name for each in known])
+    if len(known) > 1:
+        return f"It cannot go: more than one PodDisruptionBudget is about it, {names}."
+    if known[0].allowed > 0:
+        return f"PodDisruptionBudget {names} allows it to go."
+    return f"It goes as soon as PodDisruptionBudget {names} allows, which allows nobody to go now."
+
+
+def _why_still_here(facts: PodFacts, because: Sequence[Reason]) -> tuple[str, str]:
     if needs_budget(because):
-        return "WaitsForBudget", "It goes as soon as its PodDisruptionBudgets allow."
+        return "WaitsForBudget", _budgets(facts)
     rates = [each.taint.taint.evictions_per_second for each in because]
     known = [rate for rate in rates if rate is not None]
     if known and len(known) == len(rates):
@@ -239,8 +282,10 @@ def _undo(because: Sequence[Reason]) -> str:
     rules = [each.taint.origin.name for each in because if each.rule is not None]
     if len(rules) < len(because):
         return "It stays if the taint is cleared in time by whoever set it."
-    names = listed(dict.fromkeys(rules))
-    return f"It stays if rule {names} is deleted in time; pausing the rule puts it off."
+    names = list(dict.fromkeys(rules))
+    if len(names) == 1:
+        return f"It stays if rule {names[0]} is deleted in time; pausing the rule puts it off."
+    return f"It stays if rules {listed(names)} are deleted in time; pausing them puts it off."
 
 
 # -- on its way ---------------------------------------------------------------------------------
@@ -248,14 +293,15 @@ def _undo(because: Sequence[Reason]) -> str:
 
 def _leaving(facts: PodFacts) -> Explanation:
     pod = facts.pod
-    gone = f"Pod {pod.label} is being deleted{since(pod.metadata.deletion_timestamp, facts.now)}"
+    gone = f"Pod {pod.label} is being deleted{_by_when(facts)}"
     told = pod.condition(DISRUPTED)
     if facts.record is not None:
         return _story(
             facts,
             "Leaving",
             "EvictedByTaint",
-            f"{gone} because it was evicted from its devices.",
+            f"{gone} because it was evicted:"
+            f" {listed(dict.fromkeys(_causes(facts, facts.record)), 2)} made it leave.",
             *causes_told(facts.record.spec.causes, facts.sources, facts.now),
             because=(f"{each.kind}/{each.name}" for each in facts.record.spec.causes),
         )
@@ -270,5 +316,20 @@ def _leaving(facts: PodFacts) -> Explanation:
             because=(str(each.origin) for held in facts.holdings for each in held.taints),
         )
     if told is not None:
-        return _story(facts, "Leaving", told.reason, f"{gone}: {ended(told.message)}")
-    return _story(facts, "Leaving", "Deleted", f"{gone}, and no taint of a device is the reason.")
+        text = f"{gone.removesuffix(',')}: {ended(told.message)}"
+        return _story(facts, "Leaving", told.reason, text)
+    return _story(facts, "Leaving", "Deleted", f"{gone} and no taint of a device is the reason.")
+
+
+def _by_when(facts: PodFacts) -> str:
+    """Say how long it may take: the time in a pod is when its grace ends, not when it began."""
+    end = facts.pod.metadata.deletion_timestamp
+    if end is None:
+        return ""
+    if end > facts.now:
+        return f", until {moment(end, facts.now)} at the latest,"
+    return f", which should have ended at {moment(end, facts.now)},"
+
+
+def _causes(facts: PodFacts, record: EvictionRecord) -> Iterator[str]:
+    return (facts.sources.of(f"{each.kind}/{each.name}").told() for each in record.spec.causes)

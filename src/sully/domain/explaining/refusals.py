@@ -6,17 +6,14 @@ waiting.py asks here when nothing about the pod itself stands in the way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Final
 
+from sully.domain.explaining.leads import lead
 from sully.domain.explaining.nearest import Help, Largest, advice, helps, remedies, too_large
 from sully.domain.explaining.shortages import account_tables, sentences
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.waitingfacts import Attempt, WaitingFacts, story, waits
-from sully.domain.explaining.wording import listed, number
+from sully.domain.explaining.wording import are, listed, number
 from sully.domain.scheduling.account import Account, Asked, Blocked
-
-_NO_DEVICES: Final = "no node has the devices that it asks for."
-_TOGETHER: Final = "no node has devices for all of its requests together."
 
 
 def explain_nodes(facts: WaitingFacts, found: Attempt) -> Explanation | None:
@@ -66,22 +63,32 @@ def explain_blocked(facts: WaitingFacts, account: Account | None) -> Explanation
     first = account.blocked[0]
     if first.taints:
         return _tainted_claim(facts, first)
+    held = facts.held(first.claim)
+    devices = f"has {listed(held.devices, 2)}" if held.devices else "has its devices"
     text = (
-        f"{waits(facts)}: claim {first.claim} has its devices already, and"
-        f" {number(first.nodes, 'node')} that would take the pod cannot use them."
+        f"{waits(facts)}: claim {first.claim} {devices} already, and"
+        f" {number(first.nodes, 'node')} that would take the pod cannot use that."
     )
-    return story(
-        facts,
-        account.reason,
-        text,
-        because=(f"ResourceClaim/{first.claim}",),
-        help_=("Let the pod on the node where the devices are, or give it a claim of its own.",),
+    because = (f"ResourceClaim/{first.claim}",)
+    if not held.users:
+        more = "Nobody uses the claim, so the scheduler takes its devices back and chooses others."
+        help_ = "See that a scheduler runs."
+        return story(facts, account.reason, text, more, because=because, help_=(help_,))
+    uses = "uses" if len(held.users) == 1 else "use"
+    help_ = (
+        f"Wait until {listed(held.users, 2)} no longer {uses} the claim, let the pod on the node"
+        " where the devices are, or give it a claim of its own."
     )
+    return story(facts, account.reason, text, because=because, help_=(help_,))
 
 
 def _tainted_claim(facts: WaitingFacts, blocked: Blocked) -> Explanation:
     marks = [facts.sources.told(each, each.origin, facts.now) for each in blocked.taints]
-    text = f"{waits(facts)}: it would have to leave claim {blocked.claim} at once."
+    names = [facts.sources.of(each.origin).told() for each in blocked.taints]
+    text = (
+        f"{waits(facts)}: it would have to leave claim {blocked.claim} at once because of"
+        f" {listed(dict.fromkeys(names), 2)}."
+    )
     return story(
         facts,
         "ClaimTainted",
@@ -103,7 +110,7 @@ def explain_account(facts: WaitingFacts, account: Account | None) -> Explanation
     if not found and facts.tries is not None and (large := too_large(account, facts.tries)):
         return _too_large(facts, account, large)
     short = _reason(account, found)
-    why = _TOGETHER if short == "NotTogether" else _NO_DEVICES
+    why = lead(short, account, facts.asked, facts.sources)
     help_ = (
         *remedies(found, account, facts.sources, facts.users, facts.now),
         *(() if found else advice(account, facts.asked)),
@@ -112,8 +119,9 @@ def explain_account(facts: WaitingFacts, account: Account | None) -> Explanation
     return story(
         facts,
         short,
-        f"{waits(facts)}: {why}",
+        f"{waits(facts)}: {why}.",
         *sentences(account, facts.asked, facts.sources, facts.now),
+        *_out_of_reach(facts, short),
         *_also(rejections),
         because=tuple(_origins(account)),
         help_=help_,
@@ -122,12 +130,20 @@ def explain_account(facts: WaitingFacts, account: Account | None) -> Explanation
 
 
 def _reason(account: Account, found: Sequence[Help]) -> str:
-    """Return the cause in a word; taints are not to blame where tolerating them does not help."""
-    waiting_helps = any(not each.trial.tolerate for each in found)
-    tolerating_helps = any(each.trial.tolerate for each in found)
-    if account.reason == "DevicesTainted" and waiting_helps and not tolerating_helps:
-        return "DevicesInUse"
-    return account.reason
+    """Return the cause in a word, which is what helps against it, where trials have shown that."""
+    reason = account.reason
+    if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
+        return reason
+    return "DevicesTainted" if any(each.trial.tolerate for each in found) else "DevicesInUse"
+
+
+def _out_of_reach(facts: WaitingFacts, cause: str) -> Iterator[str]:
+    """Tell of devices that there are, but on no node that a scheduler knows of."""
+    if cause == "NoDevices" and facts.published:
+        yield (
+            f"{number(facts.published, 'device')} {are(facts.published)} published, but for nodes"
+            " that do not exist, or in pools that are being replaced."
+        )
 
 
 def _too_large(
@@ -143,10 +159,12 @@ def _too_large(
         f"Ask for at most {number(most.devices, 'device')} in request {each.request}."
         for each, most in large
     ]
+    first, most = large[0]
+    why = f"request {first.request} wants {first.wanted} devices of one node, and none has more"
     return story(
         facts,
         "NodesTooSmall",
-        f"{waits(facts)}: {_NO_DEVICES}",
+        f"{waits(facts)}: {why} than {most.devices}.",
         *texts,
         help_=tuple(help_),
         details=_tables(facts, account, {}),

@@ -16,7 +16,8 @@ from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, ended, listed, mark, moment, number, quoted, since
 from sully.domain.history import EXPIRY, devices_text
 from sully.domain.preview import Preview, preview
-from sully.domain.taints import NONE, PREFER_NO_SCHEDULE, blocks
+from sully.domain.rules import UNKNOWN
+from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
 from sully.machinery.timestamps import format_time
 
 _MOST_ROWS: Final = 50
@@ -77,9 +78,10 @@ def _what(facts: RuleFacts) -> str:
     why = f", reason {quoted(source.why)}" if source.why else ""
     at = f" at {moment(source.since, facts.now)}" if source.since is not None else ""
     made = f", made{by}{at}" if by or at else ""
+    aside = f"{made}{why}," if made or why else ""
     selector = devices_text(rule.spec.device_selector)
     return (
-        f"Rule {rule.metadata.name}{made}{why}, puts taint {mark(rule.spec.taint)} on devices"
+        f"Rule {rule.metadata.name}{aside} puts taint {mark(rule.spec.taint)} on devices"
         f" {selector}."
     )
 
@@ -112,6 +114,8 @@ def _selects_nothing(facts: RuleFacts) -> Explanation | None:
         return None
     if facts.problem:
         help_ = "Correct the expression or name a class that exists."
+        if UNKNOWN.problem in facts.problem:
+            help_ = "Select devices whose slice is gone by driver, pool and device."
         return _story(facts, "Idle", "SelectorFails", "It selects no device.", remedies=(help_,))
     text = f"It selects no device: {facts.mismatch or 'none meets all of its criteria'}."
     help_ = "'sully devices' lists the devices there are."
@@ -125,7 +129,7 @@ def _without_eviction(facts: RuleFacts) -> Explanation | None:
     selected = f"It selects {_devices(facts)}"
     if taint.effect == NONE:
         would = f" With NoExecute: {preview(facts.would).message}" if facts.would else ""
-        return _story(facts, "Preview", "NoEffect", f"{selected} and does nothing.{would}")
+        return _story(facts, "Preview", "NoEffect", f"{selected}, and does nothing.{would}")
     if blocks(taint):
         text = (
             f"{selected}. New pods get none of them unless they tolerate it; nobody has to leave."
@@ -153,26 +157,35 @@ def _evicting(facts: RuleFacts) -> Explanation:
         text = f"{selected}, and eviction is paused{why}; {number(count, 'pod')} would have to go."
         help_ = f"Resume it with: sully evictions resume {name}"
         return _story(facts, "Paused", "EvictionPaused", text, remedies=(help_,))
-    if not facts.leavers:
+    until = of_rule(facts.rule).until
+    leavers = [each for each in facts.leavers if until is None or until > each.due]
+    if facts.leavers and not leavers:
+        pods = number(len(facts.leavers), "pod")
+        text = f"{selected}. Nobody has to leave: it ends before the tolerations of {pods} do."
+        return _story(facts, "Done", "TaintEndsFirst", text)
+    if not leavers:
         return _done(facts, selected)
-    due = [each for each in facts.leavers if each.due <= facts.now]
+    due = [each for each in leavers if each.due <= facts.now]
     help_ = f"To stop: sully evictions pause {name}, or delete the rule; who is gone stays gone."
     if due:
-        count = len(facts.leavers)
+        count = len(leavers)
         some = "" if len(due) == count else f", {len(due)} of them"
         text = f"{selected}. {number(count, 'pod')} must leave{some} now{_pace(facts)}."
         return _story(facts, "Evicting", "PodsMustLeave", text, remedies=(help_,))
-    first = min(facts.leavers)
+    first = min(leavers)
     text = (
-        f"{selected}. {number(len(facts.leavers), 'pod')} must leave later; the first,"
+        f"{selected}. {number(len(leavers), 'pod')} must leave later; the first,"
         f" {first.pod}, tolerates it until {moment(first.due, facts.now)}."
     )
     return _story(facts, "Evicting", "ToleratedForNow", text, remedies=(help_,))
 
 
 def _pace(facts: RuleFacts) -> str:
-    rate = facts.rule.spec.taint.evictions_per_second
-    return f", at {number(rate, 'pod')} a second" if rate is not None else ""
+    taint = facts.rule.spec.taint
+    rate = taint.evictions_per_second
+    pace = f", at {number(rate, 'pod')} a second" if rate is not None else ""
+    budgets = ", as PodDisruptionBudgets allow" if taint.effect == NO_EXECUTE_WITH_BUDGET else ""
+    return f"{pace}{budgets}"
 
 
 def _done(facts: RuleFacts, selected: str) -> Explanation:

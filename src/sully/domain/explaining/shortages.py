@@ -17,7 +17,10 @@ from sully.api.resource.claim_types import (
     ResourceClaim,
 )
 from sully.api.resource.types import DeviceSelector
+from sully.domain.allocation.lapses import has_end
 from sully.domain.allocation.requests import claim_key
+from sully.domain.covering import difference
+from sully.domain.explaining.holdings import toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Table
 from sully.domain.explaining.wording import are, code, listed, mark, number
@@ -100,12 +103,13 @@ def lacking(account: Account) -> tuple[Asked, ...]:
 
 def sentences(account: Account, asked: Askings, sources: Sources, now: datetime) -> Iterator[str]:
     """Say what each request that lacks something lacks, and which taints are in the way."""
-    short = lacking(account)
+    short = lacking(account) or account.requests
     for each in short[:_MOST_SENTENCES]:
         yield _request(each, asked.get((each.claim, each.request), NOT_KNOWN))
     if len(short) > _MOST_SENTENCES:
         yield f"{number(len(short) - _MOST_SENTENCES, 'more request')} cannot be served either."
     yield from _taints(short, sources, now)
+    yield from _near_misses(short, asked)
     if account.incomplete_pools:
         pools = listed(account.incomplete_pools)
         yield f"Pools whose driver is still writing them are left out: {pools}."
@@ -119,7 +123,7 @@ def _request(asked: Asked, asking: Asking) -> str:
     if not total:
         wanted = number(asked.wanted, "device") if asked.wanted else "all devices"
         of = f" of class {asking.device_class}" if asking.device_class else ""
-        return f"{name} wants {wanted}{of}, and no driver offers any device to a node for this pod."
+        return f"{name} wants {wanted}{of}, and no node has any that can be looked at."
     parts = [_part(reason, asked, asking) for reason in _ORDER if asked.refused.get(reason)]
     against = f": {', '.join(parts)}" if parts else ""
     if not asked.wanted:
@@ -144,10 +148,16 @@ def _part(reason: str, asked: Asked, asking: Asking) -> str:
         "selectorError": "not judged because a selector fails",
         "constraint": f"kept apart by {_constraint(asking)}",
         "node": "for nodes that do not take the pod",
-        "capacity": "too small in capacity",
+        "capacity": _capacity(asked),
         "counters": "blocked because shared counters are used up",
     }
     return f"{count} {are(count)} {texts[reason]}"
+
+
+def _capacity(asked: Asked) -> str:
+    if asked.refused.get("inUse") or not asked.holders:
+        return "too small in capacity"
+    return f"too small in capacity, in part for shares{_holders(asked)}"
 
 
 def _holders(asked: Asked) -> str:
@@ -195,6 +205,27 @@ def _taints(short: Iterable[Asked], sources: Sources, now: datetime) -> Iterator
     more = len(found) - _MOST_SENTENCES
     if more > 0:
         yield f"{number(more, 'more taint')} {are(more)} in the way."
+
+
+def _near_misses(short: Iterable[Asked], asked: Askings) -> Iterator[str]:
+    """Tell of tolerations that were meant for a taint in the way, and why they do not cover it."""
+    told = {
+        f"Request {each.request} tolerates {toleration_text(toleration)}, which {why}.": None
+        for each in short
+        for taint in each.taints
+        for toleration in asked.get((each.claim, each.request), NOT_KNOWN).tolerations
+        if (why := _why_not_tolerated(toleration, taint))
+    }
+    yield from list(told)[:_MOST_SENTENCES]
+
+
+def _why_not_tolerated(toleration: DeviceToleration, taint: Taint) -> str:
+    differs = difference(toleration, taint)
+    if differs is None:
+        return "is over" if taint.lapsed and has_end(toleration) else ""
+    if toleration.key != taint.key:
+        return ""
+    return f"is of another {differs} than {mark(taint)}"
 
 
 def merged_taints(short: Iterable[Asked]) -> list[Taint]:

@@ -45,6 +45,8 @@ class Explanation:
     remedies: tuple[str, ...] = ()
     """What would change it, the nearest first."""
     details: tuple[Table, ...] = ()
+    notes: tuple[str, ...] = ()
+    """What the answer had to go without."""
 
     @property
     def title(self) -> str:
@@ -65,6 +67,7 @@ class Explanation:
             "summary": list(self.summary),
             "remedies": list(self.remedies),
             "details": [each.as_json() for each in self.details],
+            "notes": list(self.notes),
         }
 
 

@@ -6,11 +6,25 @@ before devices (refusals.py). A pod that has a node is in pods.py.
 
 from __future__ import annotations
 
+from typing import Final
+
 from sully.domain.explaining.refusals import explain_account, explain_blocked, explain_nodes
 from sully.domain.explaining.story import Explanation
 from sully.domain.explaining.waitingfacts import SCHEDULED, WaitingFacts, story, waits
 from sully.domain.explaining.wording import ended, listed, number
+from sully.domain.scheduling.messages import in_filter
 from sully.domain.scheduling.objects import SCHEDULERS
+
+_IN_FILTER: Final = in_filter("")
+_ERROR_HELP: Final = {
+    "currently being updated": "Wait until the driver has written the whole pool.",
+    "currently invalid": "The driver has to publish the pool without contradictions.",
+    "exceeds the claim limit": "Ask for fewer devices, or spread them over several claims.",
+    "claim constraint would not": "Relax the constraint, or ask for a number of devices, not all.",
+    "CEL runtime error": "Guard the attribute with has() in that selector.",
+    "CEL compile error": "Correct the expression of that selector.",
+}
+"""What helps against an error, by a part of its text."""
 
 
 def explain_waiting(facts: WaitingFacts) -> Explanation:
@@ -65,8 +79,10 @@ def _tried(facts: WaitingFacts) -> Explanation | None:
         help_ = "Create the class, or name one that exists."
         return story(facts, "ClassMissing", f"{waits(facts)}: {found.unresolved}.", help_=(help_,))
     if found.error:
-        text = f"{waits(facts)}: {ended(found.error)}"
-        return story(facts, "AttemptFails", text, help_=("Correct what the error names.",))
+        # Which plugin of a scheduler met the error is no news to who wrote the claim.
+        error = found.error.removeprefix(_IN_FILTER)
+        text = f"{waits(facts)}: {ended(error)}"
+        return story(facts, "AttemptFails", text, help_=(_error_help(error),))
     if not found.nodes:
         text = f"{waits(facts)}, and there is no node at all."
         return story(facts, "NoNodes", text, help_=("Add a node.",))
@@ -79,6 +95,13 @@ def _tried(facts: WaitingFacts) -> Explanation | None:
         or explain_nodes(facts, found)
         or explain_account(facts, found.account)
     )
+
+
+def _error_help(error: str) -> str:
+    for part, help_ in _ERROR_HELP.items():
+        if part in error:
+            return help_
+    return "Correct what the error names."
 
 
 def _unknown(facts: WaitingFacts) -> Explanation:

@@ -22,7 +22,12 @@ SCHEDULED: Final = "PodScheduled"
 PENDING: Final = "Pending"
 
 ClaimCause = Literal[
-    "ClaimNotCreated", "TemplateMissing", "ClaimMissing", "ClaimDeleting", "ClaimOfOther"
+    "ClaimNotCreated",
+    "TemplateMissing",
+    "ClaimMissing",
+    "ClaimDeleting",
+    "ClaimOfOther",
+    "ClaimFull",
 ]
 
 
@@ -34,6 +39,15 @@ class ClaimProblem:
     text: str
     because: tuple[str, ...] = ()
     remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a claim has that a pod would like to share."""
+
+    devices: tuple[str, ...] = ()
+    users: tuple[str, ...] = ()
+    """Who it is reserved for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +85,9 @@ class WaitingFacts:
     asked: Askings = field(default_factory=dict)
     tries: Tries | None = None
     users: Callable[[str], Sequence[str]] = lambda _: ()
+    held: Callable[[str], Held] = lambda _: Held()
+    published: int = 0
+    """Devices that drivers publish, for whatever nodes."""
 
 
 def story(

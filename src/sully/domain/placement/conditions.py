@@ -11,6 +11,8 @@ from sully.machinery.meta import Condition
 
 MISCONFIGURED = "PlacementMisconfigured"
 SATISFIED = "PlacementSatisfied"
+LEAVES_HELD = "sully.dev/LeavesHeld"
+"""Says which clusters would leave a placement, were there budget for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,6 +34,8 @@ class Mismatch:
     index: int
     part: Part
     text: str
+    error: str = ""
+    """Why an expression could not be evaluated, which counts as not true."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,9 @@ class Predicate:
                 if not each.matches(values):
                     return Mismatch(index, "labels" if part == "labels" else "claims", str(each))
         program = self._failing(candidate)
-        return Mismatch(index, "expression", program.expression) if program is not None else None
+        if program is None:
+            return None
+        return Mismatch(index, "expression", program.expression, _error(program, candidate))
 
     def _failing(self, candidate: Candidate) -> Program | None:
         """Return the first expression that is not true; what cannot be evaluated is not."""
@@ -83,6 +87,15 @@ class Predicate:
             if value is not True:
                 return program
         return None
+
+
+def _error(program: Program, candidate: Candidate) -> str:
+    """Say why an expression that is not true fails, if it does."""
+    try:
+        program.evaluate(candidate.activation())
+    except EvaluationError as error:
+        return str(error)
+    return ""
 
 
 def compile_predicates(predicates: Iterable[ClusterPredicate]) -> tuple[Predicate, ...]:

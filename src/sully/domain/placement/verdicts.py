@@ -193,7 +193,9 @@ def sentence(verdict: ClusterVerdict) -> str:
             return "the placement cannot be evaluated"
         case "Predicate":
             parts = (
-                f"predicate {one.index}: {one.part} ({one.text})" for one in verdict.mismatches
+                f"predicate {one.index}: {one.part} ({one.text})"
+                + (f" fails: {one.error}" if one.error else "")
+                for one in verdict.mismatches
             )
             return f"no predicate matches: {'; '.join(parts)}"
         case "TaintToleration":
@@ -221,6 +223,8 @@ def _taint_sentence(finding: TaintFinding | None) -> str:
     )
     if finding.toleration is None:
         return f"taint {mark} is not tolerated"
+    if finding.failure == "expired" and taint.time_added is None:
+        return f"taint {mark} has no timeAdded from which a toleration for some time could count"
     if finding.failure == "expired" and finding.until is not None:
         return f"taint {mark} was tolerated until {format_time(finding.until)}"
     return f"taint {mark} is not tolerated: the nearest toleration differs in its {finding.failure}"

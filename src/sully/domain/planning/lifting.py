@@ -6,7 +6,7 @@ would lose their taint too; and what a driver or a patch says is not ours to del
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector
@@ -62,6 +62,25 @@ def lifting(
                 found = Origin(origin.kind, origin.name)
                 obstacles.setdefault(found, Obstacle(str(device.id), found))
     return Lifting(going, tuple(obstacles.values()))
+
+
+def same_criteria(
+    rules: Iterable[DeviceTaintRule],
+    meant: Meant,
+    unwanted: Unwanted,
+    device_class: str,
+    expressions: Collection[str],
+) -> tuple[DeviceTaintRule, ...]:
+    """Return the rules that set a taint by this class and these expressions, and no others."""
+    return tuple(
+        rule
+        for rule in sorted(rules, key=lambda each: each.metadata.name)
+        if (selector := rule.spec.device_selector) is not None
+        and unwanted.means(rule.spec.taint.key, rule.spec.taint.effect)
+        and covers(meant, selector)
+        and (selector.device_class_name or "") == device_class
+        and {each.cel.expression for each in selector.selectors if each.cel} == set(expressions)
+    )
 
 
 def covers(meant: Meant, selector: DeviceTaintSelector | None) -> bool:

@@ -66,6 +66,8 @@ def lost(sent: Any, kept: Any, at: str = "") -> Iterator[str]:
         known = kept if isinstance(kept, Mapping) else {}
         for name, value in sent.items():
             place = f"{at}.{name}" if at else name
+            if value is None:
+                continue  # it was to go
             if name not in known:
                 yield place
             else:
@@ -85,6 +87,29 @@ def without_rate(body: Obj) -> Obj:
     """Return a rule that does not say how fast pods leave."""
     taint = {k: v for k, v in body["spec"]["taint"].items() if k != "evictionsPerSecond"}
     return {**body, "spec": {**body["spec"], "taint": taint}}
+
+
+def overwriting(body: Obj, known: Obj) -> Obj:
+    """Return a rule as a patch of the one there is, which takes away what is not asked for again.
+
+    When the taint was added is the server's to say; labels and foreign annotations stay.
+    """
+    asked, there = body["spec"], known["spec"]
+    taint = _gone(there["taint"], asked["taint"], but=("timeAdded",)) | asked["taint"]
+    criteria = asked["deviceSelector"]
+    selector = _gone(there.get("deviceSelector") or {}, criteria) | criteria
+    annotations = body["metadata"].get("annotations", {})
+    ours = {
+        name: None
+        for name in known["metadata"].get("annotations", {})
+        if name in (EXPIRES_AT, DESCRIPTION)
+    }
+    metadata = {**body["metadata"], "annotations": ours | annotations}
+    return {**body, "metadata": metadata, "spec": {"deviceSelector": selector, "taint": taint}}
+
+
+def _gone(there: Obj, asked: Obj, but: Sequence[str] = ()) -> Obj:
+    return {name: None for name in there if name not in asked and name not in but}
 
 
 def _rule(name: str, names: Names, marking: Marking, group: str = "") -> Obj:
@@ -108,11 +133,20 @@ def _rule(name: str, names: Names, marking: Marking, group: str = "") -> Obj:
     }
 
 
+def name_for(base: str, taint: Wanted) -> str:
+    """Return what the rule for one of several taints is called that share a name."""
+    return f"{base}-{_slug(taint.key)}-{taint.effect.lower()}"
+
+
+def _slug(key: str) -> str:
+    slug = re.sub(r"[^a-z0-9]+", "-", key.rpartition("/")[2].lower()).strip("-")
+    return slug[:_LONGEST].strip("-") or "taint"
+
+
 def _made_name(selections: Sequence[Names], marking: Marking) -> str:
     taint = marking.taint
-    slug = re.sub(r"[^a-z0-9]+", "-", taint.key.rpartition("/")[2].lower()).strip("-")
     asked = [taint.key, taint.effect, [selector(each, marking) for each in selections]]
-    return f"{slug[:_LONGEST].strip('-') or 'taint'}-{_digest(asked)}"
+    return f"{_slug(taint.key)}-{_digest(asked)}"
 
 
 def _digest(value: Any) -> str:

@@ -49,6 +49,11 @@ class Unwanted:
         """Write it as it was given."""
         return f"{self.key}:{self.effect}-" if self.effect else f"{self.key}-"
 
+    @property
+    def taint(self) -> str:
+        """Return what is to go, without the dash."""
+        return str(self)[:-1]
+
     def means(self, key: str, effect: str) -> bool:
         """Say whether a taint with this key and effect is meant."""
         return self.key == key and self.effect in ("", effect)
@@ -74,14 +79,14 @@ def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> Wanted 
 
 
 def is_taint(text: str) -> bool:
-    """Say whether an argument is a taint and not a pattern; a pattern has neither of its marks."""
-    return ":" in text or text.endswith("-")
+    """Say whether an argument is a taint and not a pattern; a pattern has none of its marks."""
+    return ":" in text or "=" in text or text.endswith("-")
 
 
 def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
     if not key:
         raise TaintSyntaxError(f"{text!r} has no key: write KEY[=VALUE]:EFFECT")
     if effect not in effects:
-        raise TaintSyntaxError(
-            f"{text!r}: there is no effect {effect!r}; use one of {', '.join(effects)}"
-        )
+        alike = next((each for each in effects if each.lower() == effect.lower()), "")
+        remedy = f"did you mean {alike}?" if alike else f"use one of {', '.join(effects)}"
+        raise TaintSyntaxError(f"{text!r}: there is no effect {effect!r}; {remedy}")

@@ -42,6 +42,8 @@ class Taint(Wire, frozen=True, kw_only=True):
     origin: str
     """The kind and name of the rule, slice or patch it stands in: `DeviceTaintRule/broken`."""
     devices: int
+    lapsed: bool = False
+    """The request has a toleration for it, whose tolerationSeconds are over."""
 
 
 class Selector(Wire, frozen=True, kw_only=True):
@@ -179,7 +181,7 @@ def account_of(refused: Refused, *, nodes: int, reached: int, counted: int) -> A
     )
 
 
-def taint_of(found: SourcedTaint, devices: int = 1) -> Taint:
+def taint_of(found: SourcedTaint, devices: int = 1, *, lapsed: bool = False) -> Taint:
     """Write a taint down, with who set it."""
     taint = found.taint
     return Taint(
@@ -188,6 +190,7 @@ def taint_of(found: SourcedTaint, devices: int = 1) -> Taint:
         effect=taint.effect,
         origin=str(found.origin),
         devices=devices,
+        lapsed=lapsed,
     )
 
 
@@ -225,7 +228,7 @@ def _by_holder(each: HolderCount) -> tuple[int, str]:
 
 
 def _taint(each: TaintCount) -> Taint:
-    return taint_of(each.taint, each.devices)
+    return taint_of(each.taint, each.devices, lapsed=each.lapsed)
 
 
 def _selector(each: SelectorCount) -> Selector:

@@ -30,6 +30,8 @@ class Concern(Flag):
     ROOM = auto()
     DEVICES = auto()
     CLASSES = auto()
+    TAINTS = auto()
+    """Those on devices that it has already: it is no help if others become free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ def refuse_leftover(pod: Pod, nodes: int) -> Refuse:
         return Refuse(messages.NO_NODES, concern=Concern.NODES)
     rejections = [Rejection((messages.LEFTOVER,))] * nodes
     never = pod.spec.preemption_policy == "Never"
-    after = [messages.DELETED, messages.preemption(rejections, never=never)]
+    after = [messages.DELETED, messages.preemption_nowhere(nodes, never=never)]
     return Refuse(messages.by_nodes(rejections, after))
 
 
@@ -143,5 +145,5 @@ def refuse_everywhere(pod: Pod, reason: str, nodes: int, concern: Concern) -> Re
     if not nodes:
         return Refuse(messages.NO_NODES, concern=concern | Concern.NODES)
     never = pod.spec.preemption_policy == "Never"
-    told = messages.preemption([Rejection((reason,))] * nodes, never=never)
+    told = messages.preemption_nowhere(nodes, never=never)
     return Refuse(messages.by_pod(nodes, reason, [told]), concern=concern)

@@ -30,9 +30,18 @@ def by_pod(nodes: int, reason: str, after: Iterable[str]) -> str:
 
 def preemption(rejections: Iterable[Rejection], *, never: bool = False) -> str:
     """Tell that nobody is made to leave; we never do that, whatever would help."""
+    found = Counter(_NO_VICTIMS if each.helped_by_leaving else _NOT_HELPFUL for each in rejections)
+    return _preemption(found, never=never)
+
+
+def preemption_nowhere(nodes: int, *, never: bool = False) -> str:
+    """Tell the same where it would help on none of the nodes."""
+    return _preemption(Counter({_NOT_HELPFUL: nodes}), never=never)
+
+
+def _preemption(found: Counter[str], *, never: bool) -> str:
     if never:
         return f"preemption: {_NEVER}"
-    found = Counter(_NO_VICTIMS if each.helped_by_leaving else _NOT_HELPFUL for each in rejections)
     return f"preemption: {_head(found.total())}{_histogram(found)}"
 
 

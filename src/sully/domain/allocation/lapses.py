@@ -1,0 +1,100 @@
+"""Tolerations that end: may a new pod still count on one?
+
+`tolerationSeconds` say how long a pod may stay where a taint makes others leave. Kubernetes 1.37
+goes on giving such devices to new pods when those seconds are over, and each of them has to leave
+at once; where an owner replaces them, that never ends. Here a toleration that is over tolerates
+nothing, and one that will be over comes after devices that need none.
+
+Whether it is over depends on when the taint was added, so seconds are read as the newest time of a
+taint for which they are over now. That is the same for most requests, changes rarely, and knows
+nothing of clocks: what was found out about devices once stays true for it (candidates.py), as do
+refusals (controllers/scheduling/questions.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final, Protocol
+
+from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceTaint
+from sully.domain.eviction import EVICTING_WITH_BUDGETS
+from sully.domain.taints import SourcedTaint, tolerates
+
+Ends = tuple[datetime | None, ...]
+"""For each toleration the newest time of a taint for which it is over; None if it has no end."""
+NOT_YET: Final = datetime.min.replace(tzinfo=UTC)
+"""It has an end, and is over for no taint that there is."""
+
+
+class Times(Protocol):
+    """When the taints were added that make pods leave."""
+
+    def newest(self, until: datetime) -> datetime | None:
+        """Return the last time that is not after another; None if all are."""
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """A moment, and the taints there are at it."""
+
+    now: datetime
+    times: Times
+
+    def ends(self, tolerations: Sequence[DeviceToleration]) -> Ends:
+        """Return for which taints tolerations are over; nothing if none of them has an end."""
+        found = tuple(map(self._end, tolerations))
+        return found if any(each is not None for each in found) else ()
+
+    def _end(self, toleration: DeviceToleration) -> datetime | None:
+        if not has_end(toleration):
+            return None
+        try:
+            over = self.now - timedelta(seconds=max(0, toleration.toleration_seconds or 0))
+        except OverflowError:
+            return NOT_YET
+        return self.times.newest(over) or NOT_YET
+
+
+def has_end(toleration: DeviceToleration) -> bool:
+    """Say whether a toleration is one for a time; seconds mean nothing without such an effect."""
+    limited = toleration.toleration_seconds is not None
+    return limited and toleration.effect in EVICTING_WITH_BUDGETS
+
+
+def ends_sometime(taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Ends) -> bool:
+    """Say whether a taint is tolerated, but not for ever."""
+    return bool(_limits(taint, tolerations, ends))
+
+
+def is_lapsed(taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Ends) -> bool:
+    """Say whether a taint was tolerated and is no more; as in eviction, the shortest time counts.
+
+    A taint without a time is new: the server always stamps one.
+    """
+    known = _limits(taint, tolerations, ends)
+    return bool(known) and taint.time_added is not None and max(known) >= taint.time_added
+
+
+def _limits(
+    taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Ends
+) -> list[datetime]:
+    """Return the ends of the tolerations that cover a taint; nothing if one of them has none."""
+    found = [end for each, end in zip(tolerations, ends, strict=True) if tolerates(each, taint)]
+    known = [end for end in found if end is not None]
+    return known if len(known) == len(found) else []
+
+
+def lapsed(
+    taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration], ends: Ends
+) -> tuple[SourcedTaint, ...]:
+    """Return the taints of a device that a request tolerated until some time ago, in order."""
+    return tuple(each for each in taints if is_lapsed(each.taint, tolerations, ends))
+
+
+def fleeting(taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]) -> int:
+    """Count the taints of a device that a request tolerates only for a time."""
+    ends = tuple(NOT_YET if has_end(each) else None for each in tolerations)
+    return sum(ends_sometime(each.taint, tolerations, ends) for each in taints)

@@ -1,0 +1,70 @@
+"""When the taints were added that make pods leave, over all objects that can say so.
+
+The scheduler asks, to know whether a toleration for some time is over (domain/allocation/lapses).
+A taint that is on no device counts too: it only makes the answer finer than need be.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+
+from sully.api.resource.types import (
+    DeviceTaint,
+    DeviceTaintRule,
+    ResourceSlice,
+    ResourceSlicePatch,
+)
+from sully.domain.eviction import EVICTING_WITH_BUDGETS
+
+Source = DeviceTaintRule | ResourceSlice | ResourceSlicePatch
+
+
+class TaintTimes:
+    """The times of all taints that make pods leave."""
+
+    def __init__(self) -> None:
+        self._known: Counter[datetime] = Counter()
+        self._ordered: list[datetime] | None = []
+
+    def change(self, old: Source | None, new: Source | None) -> None:
+        """Take another state of an object."""
+        before, after = list(_times(old)), list(_times(new))
+        if before == after:
+            return
+        self._known.update(after)
+        for each in before:
+            self._known[each] -= 1
+            if not self._known[each]:
+                del self._known[each]
+        self._ordered = None
+
+    def newest(self, until: datetime) -> datetime | None:
+        """Return the last time that is not after another; None if all are."""
+        if self._ordered is None:
+            self._ordered = sorted(self._known)
+        place = bisect_right(self._ordered, until)
+        return self._ordered[place - 1] if place else None
+
+
+def _times(source: Source | None) -> Iterator[datetime]:
+    for each in _taints(source):
+        if each.time_added is not None and each.effect in EVICTING_WITH_BUDGETS:
+            yield each.time_added
+
+
+def _taints(source: Source | None) -> Iterable[DeviceTaint]:
+    match source:
+        case DeviceTaintRule():
+            yield source.spec.taint
+        case ResourceSlicePatch():
+            yield from source.spec.devices.taints
+        case ResourceSlice():
+            for device in source.spec.devices:
+                if device.taints:
+                    yield from device.taints
+            yield from (each.taint for each in source.spec.taints)
+        case None:
+            pass

@@ -1,0 +1,46 @@
+"""What a guide says to type: every command in it is run, or the page says why not.
+
+A page starts its control plane with a `bash` block whose first line is `sully up …`; the flags are
+taken from there. What stands in `console` blocks is run against it (console.py). Any other block
+with commands has a line above it that readers do not see: `<!-- not run: why -->`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+_FENCE = re.compile(
+    r"^(?P<above>[^\n]*)\n\n?```(?P<kind>\w*)\n(?P<body>.*?)^```$",
+    re.MULTILINE | re.DOTALL,
+)
+_INDENTED = re.compile(r"(?:^|\n)(?P<above>[^\n]*)\n\n(?P<body>(?: {4}[^\n]*\n)+)")
+_EXCUSE = re.compile(r"<!-- not run: \S.+ -->")
+_COMMAND = re.compile(
+    r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )?(?:sully|kubectl|etcdctl|pip|make|tar|curl) ", re.M
+)
+_SHELL = ("bash", "sh", "shell")
+
+
+def flags(page: str) -> list[str]:
+    """Return the flags with which a page starts its control plane; none if it starts none."""
+    for found in _FENCE.finditer(page):
+        first = found["body"].partition("\n")[0]
+        if found["kind"] in _SHELL and first.startswith("sully up"):
+            return shlex.split(first, comments=True)[2:]
+    return []
+
+
+def unexplained(page: str) -> Iterator[str]:
+    """Yield the blocks of commands that nobody runs and that give no reason."""
+    for found in _FENCE.finditer(page):
+        body, kind = found["body"], found["kind"]
+        if kind in ("console", "yaml", "json", "mermaid") or not _COMMAND.search(body):
+            continue
+        starts = kind in _SHELL and body.startswith("sully up")
+        if not starts and not _EXCUSE.search(found["above"]):
+            yield body
+    for found in _INDENTED.finditer(_FENCE.sub("", page)):
+        if _COMMAND.search(found["body"]) and not _EXCUSE.search(found["above"]):
+            yield found["body"]

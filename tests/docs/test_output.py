@@ -1,0 +1,95 @@
+"""docs/reference/output.md names every field that commands print for programs, and no other."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.shapes import paths, type_paths
+from house.project import ROOT
+from sully.cli.main import main
+from sully.domain.planning.report import Plan
+from sully.domain.scheduling.account import Account
+
+PAGE = (ROOT / "docs/reference/output.md").read_text()
+CLI = Path(__file__).parent.parent / "cli"
+ACCOUNT = "departures[].landing.account."
+COMMANDS = {
+    "sully devices": ("devices", "screens"),
+    "sully evictions": ("evictions", "screens"),
+    "sully history": ("history", "screens"),
+}
+SELDOM = {
+    "devices[].users[].tolerations[].value",
+    "evictions[].taint.value",
+    "history[].taint.value",
+    "history[].causes[].value",
+    "history[].deviceSelector.selectors",
+}
+"""Fields that the cluster of the tests has no use for; test_seldom_fields fills them."""
+
+
+def told(section: str) -> set[str]:
+    """Return the fields that the page has in a section."""
+    text = re.split(r"^## ", PAGE, flags=re.MULTILINE)
+    (found,) = (each for each in text if each.startswith(f"{section}\n"))
+    return set(re.findall(r"^\| `([^`]+)` \|", found, re.MULTILINE))
+
+
+def answer(capsys: pytest.CaptureFixture[str], *words: str) -> Any:
+    main([*words, "-o", "json"])
+    return json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("section", "command"), COMMANDS.items(), ids=COMMANDS)
+def test_fields(section: str, command: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
+    name, folder = command
+
+    found = answer(capsys, name, "--snapshot", str(CLI / folder / "cluster.yaml"))
+
+    assert set(paths(found)) == told(section) - SELDOM
+
+
+def test_fields_of_a_plan(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CLI / "plans")
+    rule = answer(capsys, "plan", "-f", "everything.yaml", "--snapshot", "cluster.yaml")
+    fleet = answer(capsys, "plan", "cluster", "eu-2", "x:NoSelect", "--snapshot", "cluster.yaml")
+
+    can = {each for each in type_paths(Plan) if not each.startswith(ACCOUNT)}
+    does = {each for one in (rule, fleet) for each in paths(one) if not each.startswith(ACCOUNT)}
+    assert told("sully plan") == can | {"kind", "withoutPlace"}
+    assert does <= told("sully plan")
+
+
+def test_fields_of_an_account() -> None:
+    assert told("An account") == set(type_paths(Account))
+
+
+def test_fields_of_an_explanation(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(CLI / "explained")
+    first = (CLI / "explained/pipe/pod-json.txt").read_text().partition("\n")[0]
+    words = shlex.split(first.removeprefix("$ sully ").replace(" -o json", ""))
+
+    found = answer(capsys, *words, "--snapshot", "cluster.yaml")
+
+    assert set(paths(found)) == told("sully explain")
+
+
+def test_seldom_fields() -> None:
+    """What the page says of them is what the code writes."""
+    from sully.api.resource.claim_types import DeviceToleration
+    from sully.cli.seeing.devicerows import _toleration_document
+
+    written = _toleration_document(DeviceToleration(key="k", operator="Equal", value="v"))
+
+    assert set(written) == {"key", "operator", "value"}
+    assert set(told("sully devices")) >= {f"devices[].users[].tolerations[].{x}" for x in written}

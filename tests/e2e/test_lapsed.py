@@ -1,0 +1,47 @@
+"""A Deployment that tolerates a sick device for a while, on a running control plane."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from cli.terminals import environment, piped
+from e2e.beside import plane as controlled
+from e2e.cluster import Cluster, deployment, devices, rule, template
+
+pytestmark = pytest.mark.e2e
+ALONE = ("--hollow-nodes", "1", "--devices-per-node", "1", "--store", "memory")
+QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0")
+FOR_A_SECOND = {
+    "key": "example.com/sick",
+    "operator": "Exists",
+    "effect": "NoExecute",
+    "tolerationSeconds": 1,
+}
+
+
+def test_its_pods_do_not_come_back_to_leave_again(
+    where: str, any_kubectl: Path, home: Path
+) -> None:
+    with controlled(where, *ALONE, *QUICK) as plane:
+        cluster = Cluster(any_kubectl, plane.kubeconfig, home)
+        cluster.apply(template("web", devices(1, FOR_A_SECOND)), deployment("web"))
+        cluster.rolled_out("web")
+        (first,) = cluster.names("web")
+
+        cluster.apply(rule("sick", "NoExecute"))
+        cluster.gone(first)
+        (second,) = cluster.names("web")
+        cluster.wait("PodScheduled=false", f"pod/{second}")
+
+        done = piped("explain", "pod", second, "-o", "json", env=environment(plane.kubeconfig))
+        found = json.loads(done.stdout)
+        assert (found["cause"], found["because"]) == ("DevicesTainted", ["DeviceTaintRule/sick"])
+        assert "tolerates example.com/sick:NoExecute for 1s, which is over." in found["summary"][-1]
+        records = json.loads(cluster.run("get", "evictionrecords", "-o", "json"))["items"]
+        assert [each["spec"]["pod"]["name"] for each in records] == [first]
+
+        cluster.run("delete", "devicetaintrule", "sick")
+        cluster.wait("Ready", f"pod/{second}")

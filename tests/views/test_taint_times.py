@@ -1,0 +1,76 @@
+"""The times of the taints that make pods leave, whoever set them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from devices import device, taint
+from domain.allocation.fixtures import pool_slice
+from sully.api.resource.types import (
+    DevicePatch,
+    DeviceTaintRule,
+    DeviceTaintRuleSpec,
+    ResourceSlicePatch,
+    ResourceSlicePatchSpec,
+)
+from sully.machinery.meta import ObjectMeta
+from sully.testing.clock import NOON
+from sully.views.tainttimes import TaintTimes
+
+
+def when(seconds: int) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+def rule(effect: str, after: int) -> DeviceTaintRule:
+    spec = DeviceTaintRuleSpec(taint=taint(effect, after=after))
+    return DeviceTaintRule(metadata=ObjectMeta(name="rule"), spec=spec)
+
+
+def test_all_who_can_set_one_count() -> None:
+    times = TaintTimes()
+    times.change(None, rule("NoExecute", 1))
+    times.change(None, pool_slice(device("a", taint(after=2)), device("b")))
+    times.change(
+        None,
+        ResourceSlicePatch(
+            metadata=ObjectMeta(name="patch"),
+            spec=ResourceSlicePatchSpec(devices=DevicePatch(taints=(taint(after=3),))),
+        ),
+    )
+
+    assert [times.newest(when(each)) for each in (0, 1, 2, 3, 9)] == [
+        None,
+        when(1),
+        when(2),
+        when(3),
+        when(3),
+    ]
+
+
+def test_who_makes_nobody_leave_does_not_count() -> None:
+    times = TaintTimes()
+    times.change(None, rule("NoSchedule", 1))
+    times.change(None, rule("None", 2))
+
+    assert times.newest(when(9)) is None
+
+
+STATES = st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 5))))
+
+
+@given(STATES)
+def test_only_what_is_there_counts(states: list[tuple[str, int | None]]) -> None:
+    times, rules = TaintTimes(), dict[str, DeviceTaintRule | None]()
+    for name, after in states:
+        new = rule("NoExecute", after) if after is not None else None
+        times.change(rules.get(name), new)
+        rules[name] = new
+    known = [each.spec.taint.time_added for each in rules.values() if each is not None]
+
+    for limit in range(6):
+        there = [each for each in known if each is not None and each <= when(limit)]
+        assert times.newest(when(limit)) == max(there, default=None)
