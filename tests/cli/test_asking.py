@@ -1,7 +1,10 @@
-"""What has to be typed before pods leave, and how progress is read from rules."""
+"""What has to be typed before pods leave, and how progress is read from rules and shown."""
 
 from __future__ import annotations
 
+import argparse
+from datetime import timedelta
+from io import StringIO
 from typing import Any
 
 import pytest
@@ -9,10 +12,11 @@ import pytest
 from devices import meta, rule, select
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
 from sully.cli.acting.asking import number_to_type
-from sully.cli.acting.progress import State, state_of
+from sully.cli.acting.progress import Followed, State, _Line, _still_at_work, state_of
+from sully.cli.client.calling import Session
 from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
 from sully.machinery.meta import Condition
-from sully.testing.clock import NOON
+from sully.testing.clock import NOON, FakeClock
 
 
 def plan(pods: int, devices: int, known: int) -> Plan:
@@ -85,3 +89,80 @@ STATES = {
 def test_state_of(rules: list[DeviceTaintRule], want: State) -> None:
     assert state_of(rules) == want
     assert state_of(rules).over == (want.told and not want.pending)
+
+
+class Screen(StringIO):
+    """A terminal of 80 columns, or a pipe."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def fileno(self) -> int:
+        raise OSError("there is no terminal behind it")
+
+
+BARS: dict[str, tuple[State, Followed, bool, str]] = {
+    "by the pace": (
+        State(True, 20, 10, False),
+        Followed(["r"], 2, NOON),
+        True,
+        "[##########....................] 10/30 pods evicted, 2/s, about 10s to go",
+    ),
+    "by the plan, where pods tolerate the taint": (
+        State(True, 1, 1, False),
+        Followed(["r"], 10, NOON + timedelta(minutes=5)),
+        True,
+        "[###############...............] 1/2 pods evicted, 10/s, about 5m to go",
+    ),
+    "without a pace": (
+        State(True, 1, 0, False),
+        Followed(["r"], None),
+        True,
+        "[..............................] 0/1 pods evicted, about 1s to go",
+    ),
+    "paused": (
+        State(True, 1, 1, True),
+        Followed(["r"], 10),
+        True,
+        "[###############...............] 1/2 pods evicted, paused",
+    ),
+    "in a pipe, where a line that counts down would fill it": (
+        State(True, 1, 1, False),
+        Followed(["r"], 10, NOON + timedelta(minutes=5)),
+        False,
+        "1/2 pods evicted, 10/s",
+    ),
+    "nobody": (State(True, 0, 0, False), Followed(["r"], 10), True, ""),
+    "nothing is told yet": (State(False, 3, 0, False), Followed(["r"], 10), True, ""),
+}
+
+
+@pytest.mark.parametrize(("state", "what", "terminal", "want"), BARS.values(), ids=BARS)
+def test_bars(state: State, what: Followed, terminal: bool, want: str) -> None:
+    out = Screen(terminal=terminal)
+    session = Session(argparse.Namespace(), "taint", FakeClock())
+    line = _Line(session, what, out)
+
+    line.show(state)
+    once = out.getvalue()
+    line.show(state)
+
+    assert once.strip() == want
+    assert out.getvalue() == once
+    assert not terminal or len(once) <= 80
+
+
+LEFT = {
+    "one rule": (["hot"], "sully evictions pause hot\n"),
+    "the rules of a glob": (["hot-1f-a", "hot-1f-b"], "sully evictions pause 'hot-1f-*'\n"),
+    "rules of several taints": (["hot-1", "cold-2"], "sully evictions pause hot-1 cold-2\n"),
+}
+
+
+@pytest.mark.parametrize(("names", "want"), LEFT.values(), ids=LEFT)
+def test_how_to_stop_what_was_left(names: list[str], want: str) -> None:
+    assert want in _still_at_work(names)

@@ -13,6 +13,7 @@ import yaml
 
 from client.foreign import serving
 from servers import answering, made, recorded, with_kinds, without_group
+from sully.domain.capabilities.offers import OWN_KINDS
 
 pytestmark = pytest.mark.slow
 
@@ -111,9 +112,26 @@ async def test_a_server_that_lacks_something_gets_nothing(tmp_path: Path) -> Non
     assert "the server has no CustomResourceDefinition in apiextensions.k8s.io/v1" in err
 
 
+def serving_kinds(said: Mapping[str, Any], condition: str, status: str) -> dict[str, Any]:
+    """Return a server that says this of every new kind."""
+    told = {"type": condition, "status": status, "message": "taken by somebody else"}
+    root = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    found = {"metadata": {"name": "x"}, "status": {"conditions": [told]}}
+    return {**said, **{f"{root}/{plural}.sully.dev": found for plural in OWN_KINDS}}
+
+
+async def test_a_kind_that_the_server_will_not_serve(tmp_path: Path) -> None:
+    server = serving_kinds(recorded(), "NamesAccepted", "False")
+    code, _, err = await sully(tmp_path, server, "install", "--apply", writes=[])
+
+    assert code == 1
+    assert "the server does not serve it: taken by somebody else" in err
+
+
 async def test_what_others_need_comes_first(tmp_path: Path) -> None:
     writes: list[str] = []
-    code, out, _ = await sully(tmp_path, recorded(), "install", "--apply", writes=writes)
+    server = serving_kinds(recorded(), "Established", "True")
+    code, out, _ = await sully(tmp_path, server, "install", "--apply", writes=writes)
 
     assert code == 0
     assert {each.split()[0] for each in writes} == {"PATCH"}

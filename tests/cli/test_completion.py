@@ -12,6 +12,12 @@ import pytest
 
 from sully.cli.completion import SCRIPTS, candidates, kubectl
 from sully.cli.main import COMMANDS, main
+from sully.domain.planning.taintgrammar import DEVICE_EFFECTS
+
+
+def _with(key: str, beginning: str) -> list[str]:
+    return [f"{key}{each}" for each in DEVICE_EFFECTS if each.startswith(beginning)]
+
 
 CASES = {
     "commands": ([""], [*COMMANDS, "--help", "--version"]),
@@ -26,12 +32,29 @@ CASES = {
     "behind a flag without": (["evictions", "--watch", "re"], ["resume"]),
     "no more words": (["evictions", "pause", "x", ""], []),
     "shells": (["completion", ""], list(SCRIPTS)),
+    "what to taint": (["taint", ""], ["device", "cluster"]),
+    "an effect": (["taint", "device", "x", "a.b/c:NoE"], _with("a.b/c:", "NoE")),
+    "an effect of clusters": (
+        ["plan", "cluster", "x", "k:NoSelectI"],
+        ["k:NoSelectIfNew"],
+    ),
+    "an effect where a colon is a word, as in bash": (
+        ["taint", "device", "x", "a.b/c", ":", "NoS"],
+        ["NoSchedule"],
+    ),
+    "values behind an equals sign": (["devices", "--output=j"], ["--output=json"]),
+    "flags before the command": (["--context", "c", "evictions", "res"], ["resume"]),
+    "a flag whose value may be left out": (["taint", "--dry-run", ""], ["device", "cluster"]),
     "no command": (["nope", ""], []),
 }
 
 
 @pytest.mark.parametrize(("words", "want"), CASES.values(), ids=CASES)
-def test_candidates(words: list[str], want: list[str]) -> None:
+def test_candidates(
+    words: list[str], want: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))  # no server, so no names
+
     assert candidates(words) == want
 
 
@@ -47,7 +70,7 @@ def test_kubectl_gets_a_directive(
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-sully", "devices", "--fr"])
 
     assert kubectl() == 0
-    assert capsys.readouterr().out == "--free\n:0\n"
+    assert capsys.readouterr().out == "--free\n:4\n"
 
 
 @pytest.mark.parametrize("shell", SCRIPTS)

@@ -15,6 +15,9 @@ REFUSED = {
     "an unknown controller": (["--only", "eviction,no"], 2, "no controller no; there are a"),
     "an unknown gate": (["--feature-gates", "Nonsense=true"], 2, "Nonsense"),
     "a deadline after the end": (["--renew-deadline", "20s"], 2, "shorter than the lease duration"),
+    "the same by its long name": (
+        ["--leader-elect-renew-deadline", "20s"], 2, "shorter than the lease duration",
+    ),
     "a lease without a namespace": (["--lease", "mine"], 2, "NAMESPACE/NAME"),
     "no port": (["--metrics-listen", "localhost"], 2, "HOST:PORT"),
     "no kubeconfig": (["--kubeconfig", "absent"], 1, "absent"),

@@ -17,6 +17,9 @@ CASES = {
         ["--default-evictions-per-second", "10", "--max-evictions-per-minute", "300"],
         EvictionSettings(default_per_second=10, max_per_minute=300),
     ),
+    "a bound": (["--max-staleness", "1m30s"], EvictionSettings(max_staleness=90)),
+    "a close bound": (["--max-staleness", "1s"], EvictionSettings(max_staleness=1)),
+    "no bound": (["--max-staleness", "0s"], EvictionSettings(max_staleness=None)),
 }
 
 
@@ -37,3 +40,10 @@ def test_no_rate(text: str, capsys: pytest.CaptureFixture[str]) -> None:
         parser().parse_args([f"--max-evictions-per-minute={text}"])
 
     assert f"must be a whole number, 0 or more, not {text!r}" in capsys.readouterr().err
+
+
+def test_a_bound_that_no_list_can_keep(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        parser().parse_args(["--max-staleness", "999ms"])
+
+    assert "must be at least 1s, or 0s for no bound" in capsys.readouterr().err

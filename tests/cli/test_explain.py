@@ -54,6 +54,8 @@ def test_in_a_terminal(path: Path) -> None:
 
 REFUSED = {
     "a kind that cannot be explained": (["node", "n1"], 2, "what can: pod, claim, device"),
+    "a workload": (["deployments", "web"], 2, "ask about one of its pods: sully explain pod NAME"),
+    "a device that was meant": (["device", "a/gpu-1"], 1, "did you mean gpu.example.com/a/gpu-0"),
     "no name": (["pod"], 2, "which pod? write: sully explain pod NAME"),
     "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),
     "several devices": (["device", "gpu-0"], 1, "2 devices are called gpu-0"),

@@ -1,7 +1,8 @@
 """Whole screens: what a command prints about the cluster in screens/cluster.yaml, to the letter.
 
 Each file in screens/pipe and screens/terminal begins with a command; what follows is what it
-prints, and `[exit N]` at the end if it fails. Files in screens/terminal are of 80 columns.
+prints, and `[exit N]` at the end if it fails. Files in screens/terminal are of 80 columns, those in
+screens/terminal-120 of 120.
 """
 
 from __future__ import annotations
@@ -42,18 +43,26 @@ def test_in_a_pipe(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _whole(shown.out + shown.err, code) == want
 
 
+SHOWN = {
+    f"{name}-{columns}": (path, columns)
+    for folder, columns in (("terminal", 80), ("terminal-120", 120))
+    for name, path in _screens(folder).items()
+}
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("path", _screens("terminal").values(), ids=_screens("terminal"))
-def test_in_a_terminal(path: Path) -> None:
+@pytest.mark.parametrize(("path", "columns"), SHOWN.values(), ids=SHOWN)
+def test_in_a_terminal(path: Path, columns: int) -> None:
     words, want = _command(path)
     coloured = "colour" in path.stem
+    env = environment(NO_COLOR="" if coloured else "1")
 
-    with terminal(*words, env=environment(NO_COLOR="" if coloured else "1")) as screen:
+    with terminal(*words, env=env, columns=columns) as screen:
         code = screen.end()
 
     assert _whole(screen.shown.replace("\x1b", "ESC"), code) == want
     if not coloured:
-        assert max(len(line) for line in screen.shown.splitlines()) <= 80
+        assert max(len(line) for line in screen.shown.splitlines()) <= columns
 
 
 @pytest.mark.slow

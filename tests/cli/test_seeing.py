@@ -16,20 +16,20 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import environment, piped, terminal
+from e2e.beside import plane as controlled
 from e2e.cluster import DRIVER, Cluster, claim, devices, pod, rule
-from sully.testing.cluster import Process, process
+from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
 _SPAN = re.compile(r"\b\d+(s|m|m\d+s)\b")
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+def up(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
     flags = ("--hollow-nodes", "2", "--devices-per-node", "2", "--hollow-start-seconds", "0")
-    where = tmp_path_factory.mktemp("seeing")
-    with process(
-        "--store", "memory", *flags, "--hollow-stop-seconds", "0", data_dir=where
-    ) as plane:
+    folder = tmp_path_factory.mktemp("seeing")
+    more = ("--store", "memory", "--hollow-stop-seconds", "0")
+    with controlled(where, *flags, *more, data_dir=folder) as plane:
         yield plane
 
 
@@ -231,8 +231,8 @@ def test_a_server_that_is_away(tmp_path: Path) -> None:
     assert done.stderr.endswith("is the server running, and is this the right kubeconfig?\n")
 
 
-def test_a_server_that_is_not_ours(any_kubectl: Path, tmp_path: Path) -> None:
-    with process("--store", "memory", "--compat", "reference") as other:
+def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path) -> None:
+    with controlled(where, "--store", "memory", "--compat", "reference") as other:
         config = environment(other.kubeconfig)
         Cluster(any_kubectl, other.kubeconfig, tmp_path).apply(rule("sick", "NoExecute", pool="p"))
 

@@ -65,8 +65,8 @@ CASES = {
         ("\x1b[1mNAME\x1b[0m  \x1b[1mTEXT\x1b[0m", "\x1b[31ma   \x1b[0m  b"),
         Look(80, colour=True),
     ),
-    "at least so wide": Case(
-        (Column("NAME", least=8), TEXT), (("a", "b"),), ("NAME      TEXT", "a         b")
+    "only a table that grows keeps room": Case(
+        (Column("NAME", least=8), TEXT), (("a", "b"),), ("NAME  TEXT", "a     b")
     ),
 }
 
@@ -74,6 +74,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_lines(case: Case) -> None:
     assert tuple(Table(case.columns, case.look).lines(case.rows)) == case.want
+
+
+def test_a_table_that_grows_keeps_room() -> None:
+    table = Table((Column("NAME", least=8), TEXT), PIPE, grows=True)
+
+    assert list(table.lines([("a", "b")])) == ["NAME      TEXT", "a         b"]
 
 
 def test_rows_that_come_later_stand_in_the_same_columns() -> None:

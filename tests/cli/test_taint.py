@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from cli.terminals import environment, piped, terminal
+from e2e.beside import plane as controlled
 from sully.client.http import HttpTransport
 from sully.client.kubeconfig import find_access
 from sully.client.options import WatchOptions
 from sully.client.transport import Kind
 from sully.controllers.workloads import REPLICA_SETS
 from sully.domain.hollow.fleet import DRIVER, name_of
-from sully.testing.cluster import process
 from sully.views import fleetkinds, kinds
 from sully.views.snapshotkinds import TEMPLATES
 
@@ -113,10 +113,9 @@ async def fill(transport: HttpTransport) -> None:
 
 
 @pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    with process(
-        "--store", "memory", "--hollow-nodes", str(NODES), "--devices-per-node", "8"
-    ) as up:
+def server(where: str) -> Iterator[Server]:
+    flags = ("--store", "memory", "--hollow-nodes", str(NODES), "--devices-per-node", "8")
+    with controlled(where, *flags) as up:
         found = Server(up.kubeconfig)
         found.ask(fill)
         yield found
@@ -205,7 +204,7 @@ def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
     words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("devicetaintrule slow created")
-        screen.wait_for("pods left")
+        screen.wait_for("pods evicted")
         screen.interrupt()
         screen.wait_for("The rule slow stays")
         screen.wait_for("sully evictions pause slow")
@@ -215,13 +214,13 @@ def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
     assert "slow" in server.rules()
 
 
-def test_what_comes_back_for_ever_is_not_waited_for(server: Server) -> None:
-    # On all devices of its node: the patient one cannot go elsewhere, and tolerates it again.
-    done = server.sully("taint", "device", f"{LAST}/*", f"{KEY}:NoExecute", "--yes")
+def test_who_tolerated_it_for_a_while_does_not_come_back(server: Server) -> None:
+    # On all devices of its node: the patient one cannot go elsewhere, and then its time is over.
+    done = server.sully("taint", "device", f"{LAST}/*", f"{KEY}:NoExecute", "--dry-run")
 
-    assert done.returncode == 0
-    assert "has to leave again at once" in done.stdout
-    assert "no end to wait for" in done.stderr
+    assert done.returncode == 3
+    assert f"tainted {KEY}:NoExecute by" in done.stdout
+    assert "no longer tolerated" in done.stdout
 
 
 def test_without_a_terminal_it_is_refused(server: Server) -> None:

@@ -80,6 +80,30 @@ REFUSED = {
         "there is no file /nowhere/ca.pem",
     ),
     "files without etcd": (("--etcd-cafile", "x"), "the --etcd- flags only work with --store etcd"),
+    "a user without etcd": (
+        ("--etcd-username", "x", "--etcd-password-file", "y"),
+        "the --etcd- flags only work with --store etcd",
+    ),
+    "a user without a password": (
+        ("--store", "etcd://a", "--etcd-username", "x"),
+        "--etcd-username and --etcd-password-file only work together",
+    ),
+    "a password of nobody": (
+        ("--store", "etcd://a", "--etcd-password-file", "x"),
+        "--etcd-username and --etcd-password-file only work together",
+    ),
+    "no password file": (
+        ("--store", "etcd://a", "--etcd-username", "x", "--etcd-password-file", "/nowhere/p"),
+        "there is no file /nowhere/p",
+    ),
+    "a lease that ends before it is given up": (
+        ("--leader-elect-lease-duration", "10s"),
+        "the renew deadline must be shorter than the lease duration",
+    ),
+    "a lease that is not renewed in time": (
+        ("--leader-elect-retry-period", "9s"),
+        "the renew deadline must be longer than 1.2 times the retry period",
+    ),
     "no address": (("--listen", "here"), "--listen must be HOST:PORT, not 'here'"),
     "no such gate": (("--feature-gates", "Nope=true"), "unknown feature gate 'Nope'; known: DRA"),
 }

@@ -2,7 +2,8 @@
 
 import pytest
 
-from sully.cli.main import build_parser
+from sully.cli.main import COMMANDS, build_parser, main
+from sully.cli.parsing import command_first
 
 EXPLAIN = (
     "explain -n lab pod worker",
@@ -39,8 +40,39 @@ def test_the_end_of_a_removed_taint_is_no_flag() -> None:
     assert found.words == ["device", "a/b/c", "key:NoExecute-"]
 
 
-def test_what_nobody_knows_is_still_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        build_parser("plan").parse_args(["plan", "device", "--what", "a/b/c"])
+SLIPS = {
+    "a flag that nobody knows": (["plan", "device", "--what", "a/b/c"], "no flag --what\n"),
+    "a flag that looks alike": (["devices", "--tained"], "--tained; did you mean --tainted?\n"),
+    "an unknown command": (["devics"], "no command 'devics'; did you mean devices?\n"),
+    "nothing like a command": (["frobnicate"], "no command 'frobnicate'\n"),
+    "a word too many": (["devices", "a", "b"], "a word too many: b\n"),
+    "a form that is none": (["devices", "-o", "jsn"], "json, yaml; did you mean json?\n"),
+    "an unknown subject": (["history", "pods"], "none of device, rule, pod; did you mean pod?\n"),
+}
 
-    assert "unrecognized arguments: --what" in capsys.readouterr().err
+
+@pytest.mark.parametrize(("words", "want"), SLIPS.values(), ids=SLIPS)
+def test_slips(words: list[str], want: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert want in said
+    assert said.count("\n") == 2
+    assert said.endswith("--help' tells what there is\n")
+
+
+FIRST = {
+    "nothing before it": ("devices -n a", "devices -n a"),
+    "a flag with a value": ("--kubeconfig x devices", "devices --kubeconfig x"),
+    "several": ("-n a --context=c devices y", "devices -n a --context=c y"),
+    "a flag of the program": ("--version", "--version"),
+    "no command": ("-n devices", "-n devices"),
+    "a value that is called as a command": ("-n plan devices", "devices -n plan"),
+}
+
+
+@pytest.mark.parametrize(("given", "want"), FIRST.values(), ids=FIRST)
+def test_flags_before_the_command(given: str, want: str) -> None:
+    assert command_first(given.split(), COMMANDS) == want.split()

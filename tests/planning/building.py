@@ -163,7 +163,7 @@ def _pod(name: str, on: str, claim: str, owned_by: str, **more: Any) -> Obj:
 
 
 def rule(name: str = "rule", effect: str = "NoExecute", *, at: datetime = NOON, **more: Any) -> Obj:
-    taint = {"key": KEY, "effect": effect, "timeAdded": format_time(at)}
+    taint = {"key": more.pop("key", KEY), "effect": effect, "timeAdded": format_time(at)}
     if "rate" in more:
         taint["evictionsPerSecond"] = more.pop("rate")
     annotations = more.pop("annotations", {})

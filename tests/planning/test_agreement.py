@@ -48,12 +48,14 @@ DRY = WriteOptions(dry_run=True)
 
 @dataclass(frozen=True)
 class Workload:
-    """Equal pods: how many, how many devices each, and how long they tolerate the taint."""
+    """Equal pods: how many, how many devices each, how long they tolerate the taint, and how
+    much they matter. Pods of two workloads may ask the same, and matter more or less."""
 
     replicas: int
     devices: int = 1
     seconds: int | None = None
     cpu: str = "1"
+    priority: str = ""
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ async def make(world: World, name: str, workload: Workload) -> None:
     spec: Obj = {
         "containers": [{"name": "c", "image": "example.com/x:1", "resources": resources}],
         "resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": name}],
+        "priorityClassName": workload.priority,
     }
     labels = {"app": name}
     template = {"metadata": {"labels": labels}, "spec": spec}
@@ -201,6 +204,7 @@ async def compare(scene: Scene) -> tuple[Outcome, Outcome] | None:
     async with controlled(scene) as world:
         await fill(world, scene)
         before = await pods(world)
+        assert len(before) == sum(each.replicas for each in scene.workloads)
         plan = await predict(world, scene)
         back = any(each.landing.fate is Fate.RETURNS for each in plan.departures)
         if back or any(each.returns for each in plan.arrivals):
@@ -213,10 +217,11 @@ async def compare(scene: Scene) -> tuple[Outcome, Outcome] | None:
 
 WORKLOADS = st.builds(
     Workload,
-    replicas=st.integers(1, 4),
+    replicas=st.integers(1, 5),
     devices=st.integers(1, 2),
     seconds=st.sampled_from([None, None, 0, 1, 3]),
-    cpu=st.sampled_from(["1", "40"]),
+    cpu=st.sampled_from(["1", "1", "40"]),
+    priority=st.sampled_from(["", "", "system-cluster-critical"]),
 )
 SELECTORS = st.sampled_from(
     [

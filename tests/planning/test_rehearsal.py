@@ -118,9 +118,18 @@ CASES = {
     ),
     "tolerated for a while, and nowhere else to go": Case(
         [*machines("n1"), *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(9)])],
+        want=("p1 9 Pending 0/1 nodes are available: 1 cannot allocate all claims.",),
+        without_place=1,
+    ),
+    "tolerated for a while yet, on a device that has to be left too": Case(
+        [
+            *machines("n1", devices=2),
+            *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(9)]),
+        ],
+        (put(rule(pool="n1")), put(rule("worse", key="example.com/worse", device="gpu-0"))),
         want=(
-            "p1 9 Returns it tolerates the taints there only for a time,"
-            " and has to leave again at once",
+            "p1 0 Returns it tolerates the taints there only for a time,"
+            " and has to leave again after 9s",
         ),
         without_place=1,
     ),

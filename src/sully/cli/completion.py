@@ -1,13 +1,15 @@
 """`sully completion`: what lets a shell complete commands, flags and their values.
 
 The scripts ask the program itself (`sully completion complete -- WORDS`), so they never go stale;
-it reads the same parsers that the commands use, and imports only the command at hand. kubectl asks
-through a program called kubectl_complete-sully.
+it reads the same parsers that the commands use, and imports only the command at hand. Names of
+objects come from the server (names.py). kubectl asks through a program called
+kubectl_complete-sully.
 """
 
 import argparse
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 
 _EPILOG = """\
 examples:
@@ -22,15 +24,20 @@ _BASH = """\
 _sully() {
   local IFS=$'\\n'
   COMPREPLY=($(sully completion complete -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  if [[ "${COMPREPLY[0]}" == */ ]]; then compopt -o nospace; fi
 }
 complete -o default -F _sully sully
 """
 _ZSH = """\
 #compdef sully
 _sully() {
-  local -a found
+  local -a found whole parts
   found=("${(@f)$(sully completion complete -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-  if [[ -n "${found[1]}" ]]; then compadd -a found; else _files; fi
+  if [[ -z "${found[1]}" ]]; then _files; return; fi
+  parts=(${(M)found:#*/})
+  whole=(${found:#*/})
+  (( ${#parts} )) && compadd -S '' -a parts
+  (( ${#whole} )) && compadd -a whole
 }
 compdef _sully sully
 """
@@ -73,56 +80,145 @@ def run(options: argparse.Namespace) -> int:
 
 def kubectl() -> int:
     """Answer kubectl, which passes the words and expects a directive at the end."""
-    for each in candidates(sys.argv[1:]):
+    found = candidates(sys.argv[1:])
+    for each in found:
         print(each)
-    print(":0")
+    # Directives of kubectl's completion: 2 adds no space, 4 offers no files.
+    print(f":{2 if any(each.endswith('/') for each in found) else 0 if not found else 4}")
     return 0
 
 
 def candidates(words: Sequence[str]) -> list[str]:
     """Return what could stand in the place of the last word."""
     from sully.cli.main import COMMANDS, build_parser
+    from sully.cli.parsing import command_first
 
+    words = command_first(words, COMMANDS)
     *before, last = words or [""]
     name = next((word for word in before if not word.startswith("-")), "")
     if not name:
         found = [*COMMANDS, "--help", "--version"]
     elif name in COMMANDS:
-        found = list(_of_command(build_parser(name), name, before, last))
+        command = _subparser(build_parser(name), name)
+        return [each for each in _of_command(command, before, last) if _fits(each, last)]
     else:
         found = []
     return [each for each in found if each.startswith(last)]
 
 
-def _of_command(
-    parser: argparse.ArgumentParser, name: str, before: Sequence[str], last: str
-) -> Iterator[str]:
-    actions = _actions(_subparser(parser, name))
+def _fits(candidate: str, last: str) -> bool:
+    # bash takes a colon for a word of its own, and what follows for the next.
+    return last == ":" or candidate.startswith(last)
+
+
+def _of_command(parser: argparse.ArgumentParser, before: Sequence[str], last: str) -> Iterator[str]:
+    name = before[0]
+    actions = _actions(parser)
     flags = {flag: action for action in actions for flag in action.option_strings}
-    previous = flags.get(before[-1]) if before else None
-    if previous is not None and previous.nargs != 0:
-        yield from previous.choices or ()
+    given = _values(before[1:], flags)
+    flag, equals, typed = last.partition("=")
+    if equals and flag in flags:
+        yield from (f"{flag}={each}" for each in _of_flag(flags[flag], flag, typed, given))
+        return
+    previous = flags.get(before[-1])
+    if previous is not None and previous.nargs not in (0, argparse.OPTIONAL):
+        yield from _of_flag(previous, before[-1], last, given)
         return
     if last.startswith("-"):
         yield from (each for each in flags if each.startswith("--"))
         return
     places = [action for action in actions if not action.option_strings]
-    given = _positions(before[1:], flags)
-    if given < len(places):
-        yield from (str(each) for each in places[given].choices or () if each not in _UNSAID)
+    yield from _of_place(name, places, _words(before[1:], flags), last, given)
 
 
-def _positions(words: Sequence[str], flags: Mapping[str, argparse.Action]) -> int:
-    """Count the words that are neither flags nor values of flags."""
-    count, value = 0, False
+def _of_flag(
+    action: argparse.Action, flag: str, typed: str, given: Mapping[str, str]
+) -> Iterator[str]:
+    from sully.cli.names import FLAGS, names
+
+    yield from (str(each) for each in action.choices or ())
+    if flag in FLAGS:
+        yield from names(FLAGS[flag], typed, given)
+
+
+def _of_place(
+    command: str,
+    places: Sequence[argparse.Action],
+    words: Sequence[str],
+    last: str,
+    given: Mapping[str, str],
+) -> Iterator[str]:
+    """Yield what could be the next word that is no flag."""
+    from sully.cli.names import names
+
+    if command in _TAINTS:
+        yield from _of_taint(words, last, given)
+        return
+    at = len(words)
+    if at < len(places):
+        yield from (str(each) for each in places[at].choices or () if each not in _UNSAID)
+    what = _subject(command, words)
+    if what:
+        yield from names(what, last, given)
+
+
+def _subject(command: str, words: Sequence[str]) -> str:
+    """Return what the next word names; empty if it names nothing that a server has."""
+    from sully.cli.names import DEVICES, SUBJECTS
+
+    match command, list(words):
+        case "devices", []:
+            return DEVICES
+        case "evictions", ["pause" | "resume", *_]:
+            return SUBJECTS["rule"]
+        case "explain" | "history", [kind]:
+            return SUBJECTS.get(kind, "")
+        case _:
+            return ""
+
+
+_TAINTS = ("taint", "untaint", "plan")
+
+
+def _of_taint(words: Sequence[str], last: str, given: Mapping[str, str]) -> Iterator[str]:
+    from sully.cli.names import SUBJECTS, names
+
+    if not words:
+        yield from ("device", "cluster")
+        return
+    key, colon, _ = last.rpartition(":")
+    if ":" in (last, words[-1]):
+        yield from _effects(words[0])
+    elif colon:
+        yield from (f"{key}:{each}" for each in _effects(words[0]))
+    else:
+        yield from names(SUBJECTS.get(words[0], SUBJECTS["device"]), last, given)
+
+
+def _effects(what: str) -> Sequence[str]:
+    from sully.domain.planning.taintgrammar import CLUSTER_EFFECTS, DEVICE_EFFECTS
+
+    return CLUSTER_EFFECTS if what == "cluster" else DEVICE_EFFECTS
+
+
+def _words(words: Sequence[str], flags: Mapping[str, argparse.Action]) -> list[str]:
+    """Return the words that are neither flags nor values of flags."""
+    found, value = [], False
     for word in words:
         if value:
             value = False
         elif word.startswith("-"):
-            value = word in flags and flags[word].nargs != 0
+            value = word in flags and flags[word].nargs not in (0, argparse.OPTIONAL)
         else:
-            count += 1
-    return count
+            found.append(word)
+    return found
+
+
+def _values(words: Sequence[str], flags: Mapping[str, argparse.Action]) -> dict[str, str]:
+    """Return the values of flags that were typed, for those that say which server to ask."""
+    found = dict(pairwise(words))
+    found |= {flag: value for flag, _, value in (each.partition("=") for each in words) if value}
+    return {flag: value for flag, value in found.items() if flag in flags}
 
 
 def _subparser(parser: argparse.ArgumentParser, name: str) -> argparse.ArgumentParser:

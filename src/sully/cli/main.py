@@ -5,9 +5,9 @@ import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from sully import __version__
+from sully.cli.parsing import CommandParser, Parser, command_first
 
 # name → (module, one line for the overview)
 COMMANDS = {
@@ -56,7 +56,7 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    given = command_first(sys.argv[1:] if arguments is None else arguments, COMMANDS)
     name = given[0] if given and given[0] in COMMANDS else ""
     parser = build_parser(name)
     options = parser.parse_args(given)
@@ -66,35 +66,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return int(options.run(options))
 
 
-class _Command(argparse.ArgumentParser):
-    """One command; flags may stand anywhere, also between `pod` and its name."""
-
-    _mixing = False
-
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Take flags and names in any order, which argparse alone does not."""
-        if self._mixing or self._takes_the_rest():
-            return super().parse_known_args(args, namespace)
-        self._mixing = True
-        try:
-            return self.parse_known_intermixed_args(args, namespace)
-        finally:
-            self._mixing = False
-
-    def _takes_the_rest(self) -> bool:
-        return any(each.nargs == argparse.REMAINDER for each in self._actions)
-
-
 def build_parser(chosen: str) -> argparse.ArgumentParser:
     """Return the parser of everything, with the flags of one command."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog=_name(),
         description="Taints and tolerations for devices and clusters.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sully {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", title="commands", parser_class=_Command)
+    commands = parser.add_subparsers(
+        metavar="COMMAND", title="commands", parser_class=CommandParser
+    )
     for name, (module, text) in COMMANDS.items():
         command = commands.add_parser(
             name, help=text, formatter_class=argparse.RawDescriptionHelpFormatter

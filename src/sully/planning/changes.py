@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
 from sully.api.resource.annotations import expiry
-from sully.api.resource.types import DeviceTaintRule
+from sully.api.resource.types import (
+    DeviceTaint,
+    DeviceTaintRule,
+    ResourceSlice,
+    ResourceSlicePatch,
+)
 from sully.client.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
@@ -73,13 +78,21 @@ def _let_expire(world: World, rule: DeviceTaintRule, on_end: Action = lambda: No
 
 def begins(changes: Iterable[Change], taken: datetime) -> datetime:
     """Return when the changes happen: a server may have stamped a taint after we looked."""
-    times = [
-        each.obj.spec.taint.time_added or taken
-        for each in changes
-        if isinstance(each, Put) and isinstance(each.obj, DeviceTaintRule)
-    ]
-    late = [each for each in times if taken < each <= taken + _SOON]
+    puts = [each.obj for each in changes if isinstance(each, Put)]
+    times = [taint.time_added for obj in puts for taint in _taints(obj)]
+    late = [each for each in times if each is not None and taken < each <= taken + _SOON]
     return max(late, default=taken)
+
+
+def _taints(obj: Any) -> Iterator[DeviceTaint]:
+    """Yield the taints that an object sets."""
+    if isinstance(obj, DeviceTaintRule):
+        yield obj.spec.taint
+    elif isinstance(obj, ResourceSlicePatch):
+        yield from obj.spec.devices.taints
+    elif isinstance(obj, ResourceSlice):
+        yield from (taint for device in obj.spec.devices for taint in device.taints)
+        yield from (each.taint for each in obj.spec.taints)
 
 
 def let_expire(world: World) -> None:

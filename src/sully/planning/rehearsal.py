@@ -27,7 +27,6 @@ from sully.domain.planning.replacing import (
 from sully.domain.planning.report import DeviceTold
 from sully.domain.planning.supply import Counter, Supply
 from sully.domain.pools import DeviceId
-from sully.planning.backlog import Backlog
 from sully.planning.changes import Change, apply, let_expire, told
 from sully.planning.departing import Departing, Left, Standing
 from sully.planning.seating import Refusal, Seating
@@ -71,7 +70,6 @@ class Rehearsal:
         self.departing.on_frozen = self._came_back
         self.seating = Seating(self.world, self._seated)
         self._heirs: dict[str, Story] = {}
-        self._backlog = Backlog(self.seating.refusals.__contains__)
         self._anyway: dict[str, datetime] = {}
         """When pods leave without the change, by uid."""
         self._to_replace: list[Story] = []
@@ -202,8 +200,7 @@ class Rehearsal:
             made = replacement(pod, self.world.timeline.now(), spec_of=spec_of)
             story.heir, story.missing = made.pod.metadata.uid, made.missing
             self._heirs[story.heir] = story
-            if not self._backlog.takes(made):
-                self._put(made)
+            self._put(made)
 
     def _put(self, made: Replacement) -> None:
         for claim in made.claims:
@@ -215,9 +212,6 @@ class Rehearsal:
         self.departing.frozen.add(pod.metadata.uid)
         if pod.metadata.uid in self._heirs:
             self.departing.budgets.came(pod)
-            following = self._backlog.next_after(pod.metadata.uid)
-            if following is not None:
-                self._put(following)
 
     def _came_back(self, pod: PlannedPod, _: tuple[Reason, ...]) -> None:
         story = self._heirs.get(pod.metadata.uid)
@@ -253,9 +247,8 @@ class Rehearsal:
                 )
 
     def refusal(self, uid: str) -> Refusal | None:
-        """Return why a pod got no node, or why one that asks the same did not."""
-        refusals = self.seating.refusals
-        return refusals.get(uid) or refusals.get(self._backlog.stands_for(uid))
+        """Return why a pod got no node."""
+        return self.seating.refusals.get(uid)
 
     def standing(self) -> list[Standing]:
         """Return the pods that must leave and are still there, by key."""

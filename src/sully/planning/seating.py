@@ -13,14 +13,17 @@ from datetime import datetime
 import msgspec
 
 from sully.api.resource.claim_types import AllocationResult, DeviceToleration, ResourceClaim
+from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.devices import Devices
 from sully.controllers.scheduling.judging import Judge, Placed, Refused
 from sully.controllers.scheduling.news import News
 from sully.controllers.scheduling.outbox import Outbox
+from sully.controllers.scheduling.questions import told_of
 from sully.controllers.scheduling.queue import Queue
-from sully.controllers.scheduling.wishes import resolve, unallocated
+from sully.controllers.scheduling.wishes import claim_keys, resolve, unallocated
+from sully.domain.allocation.requests import for_good
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.claims import EXTENDED
 from sully.domain.planning.objects import PlannedPod
@@ -31,6 +34,7 @@ from sully.domain.scheduling.decisions import Concern
 from sully.domain.scheduling.extended import Backings, Extension, generated_name
 from sully.domain.scheduling.objects import ExtendedClaimStatus
 from sully.domain.taints import untolerated
+from sully.planning.lines import Lines
 from sully.planning.world import World
 
 
@@ -61,7 +65,7 @@ class Seating:
         """By uid, of all pods that got a node in this rehearsal."""
         self.refusals: dict[str, Refusal] = {}
         self._tolerations: dict[DeviceToleration, None] = {}
-        """What any claim tolerates that waits for devices, or ever did."""
+        """What any claim tolerates that waits for devices, or ever did, for however long."""
         self.devices = Devices(world.inventory)
         self._cluster = Cluster()
         self._queue = Queue(world.timeline.monotonic)
@@ -86,6 +90,15 @@ class Seating:
         world.classes.on_change(news.class_changed)
         world.inventory.on_change(news.devices_changed)
         world.pods.on_change(news.pod_changed)
+        self._lines = Lines(self._queue.touch)
+        world.pods.on_change(self._pod_changed)
+        self._briefly = True
+        """A refusal is explained the first time and at the end; in between nobody asks why."""
+
+    def _pod_changed(self, old: PlannedPod | None, new: PlannedPod | None) -> None:
+        """Let a pod that waits no more make way for the next that asks the same."""
+        if old is not None and (new is None or not new.waits):
+            self._lines.leave(key_of(old))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """Take a change of a claim, and wake nobody for devices that are of no use to anyone.
@@ -122,15 +135,32 @@ class Seating:
 
     def look_again(self) -> None:
         """Look at all pods that wait, so that their refusals tell how things are by now."""
+        self._briefly = False
         self._queue.wake(~Concern.NOTHING)
         self.settle()
+        self._briefly = True
+        for key, first in self._lines.behind():
+            self._tell_as(key, first)
+
+    def _tell_as(self, key: Key, first: Key) -> None:
+        """Tell a pod that waits behind another what that one was told."""
+        pod, other = self._world.pods.get(key), self._world.pods.get(first)
+        if pod is None or other is None:
+            return
+        told = self.refusals[other.metadata.uid]
+        account, claims = told.account, resolve(pod, self._world.claims.get)
+        if account is not None and not isinstance(claims, str):
+            names = [str(each) for each in claim_keys(other)]
+            account = told_of(account, names, claims)
+        self.refusals[pod.metadata.uid] = Refusal(told.why, account)
 
     def _look(self, key: Key, pod: PlannedPod) -> None:
         claims = resolve(pod, self._world.claims.get)
         if isinstance(claims, str):
             self.refusals[pod.metadata.uid] = Refusal(claims)
+            self._lines.leave(key)
             return
-        found = self._judge.judge(pod, claims)
+        found = self._judge.judge(pod, claims, briefly=self._briefly)
         if isinstance(found, Placed):
             self._place(pod, claims, found)
             return
@@ -139,6 +169,11 @@ class Seating:
     def _refuse(self, key: Key, pod: PlannedPod, found: Refused) -> None:
         self.refusals[pod.metadata.uid] = Refusal(found.why.message, found.account)
         self._queue.park(key, found.why.concern)
+        rank = self._queue.rank(key)
+        if not found.question or rank is None:
+            self._lines.leave(key)
+        elif (behind := self._lines.join(found.question, rank, key)) is not None:
+            self._queue.park(behind, Concern.NOTHING)
         if found.deallocate is not None:
             self._world.deallocate(found.deallocate)
 
@@ -188,6 +223,6 @@ class Seating:
 def _tolerations(claim: ResourceClaim) -> Iterator[DeviceToleration]:
     for request in claim.spec.devices.requests or ():
         if request.exactly is not None:
-            yield from request.exactly.tolerations
+            yield from for_good(request.exactly.tolerations)
         for each in request.first_available:
-            yield from each.tolerations
+            yield from for_good(each.tolerations)

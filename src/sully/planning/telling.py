@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
+from sully.client.transport import Kind
 from sully.domain.allocation.verdicts import written
 from sully.domain.eviction import Reason
 from sully.domain.planning.differences import marked
@@ -24,7 +26,7 @@ from sully.domain.pools import DeviceId
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.planning.rehearsal import Rehearsal, Story
 from sully.views.kinds import CLAIMS, CLASSES, PODS
-from sully.views.snapshot import Snapshot
+from sully.views.snapshot import Gap, Snapshot
 from sully.views.snapshotkinds import NODES
 
 NOBODY = "nobody manages it, so nobody makes another"
@@ -58,13 +60,23 @@ def _known(rehearsal: Rehearsal) -> int:
 
 
 def gaps(snapshot: Snapshot) -> list[str]:
-    """Say what a plan on this snapshot cannot know."""
-    found = (snapshot.gap(each) for each in (CLASSES, CLAIMS, PODS, NODES))
-    return [
-        f"the plan goes without {each.kind.plural}: {each.why}"
-        for each in found
-        if each is not None
-    ]
+    """Say what a plan on this snapshot cannot know, and what that means."""
+    found = ((snapshot.gap(kind), meaning) for kind, meaning in _UNKNOWN)
+    return [f"{_lacks(gap)}: {meaning}" for gap, meaning in found if gap is not None]
+
+
+def _lacks(gap: Gap) -> str:
+    if gap.but:
+        return f"the plan knows only the {gap.kind.plural} of namespace {gap.but}"
+    return f"the plan goes without {gap.kind.plural} ({gap.why})"
+
+
+_UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
+    (CLASSES, "nobody can say which devices a new claim may get"),
+    (CLAIMS, "nobody can say who holds a device"),
+    (PODS, "nobody can say who would have to leave"),
+    (NODES, "nobody can say where a pod could go"),
+)
 
 
 # -- pods -----------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.client.calling import CommandError
 
@@ -14,7 +14,7 @@ MANY_DEVICES = 0.10
 """The part of all devices from which on a number has to be typed."""
 
 
-async def confirm(plan: "Plan") -> bool:
+async def confirm(plan: "Plan", out: TextIO = sys.stdout) -> bool:
     """Ask whether to go on; refuse where nobody can be asked."""
     if not sys.stdin.isatty():
         raise CommandError(
@@ -24,9 +24,9 @@ async def confirm(plan: "Plan") -> bool:
         )
     wanted = number_to_type(plan)
     if wanted is None:
-        return (await _answer("Go on? [y/N] ")).lower() in ("y", "yes")
+        return (await _answer("Go on? [y/N] ", out)).lower() in ("y", "yes")
     count, thing = wanted
-    return await _answer(f"Type the number of {thing} ({count}) to go on: ") == str(count)
+    return await _answer(f"Type the number of {thing} ({count}) to go on: ", out) == str(count)
 
 
 def number_to_type(plan: "Plan") -> tuple[int, str] | None:
@@ -42,18 +42,21 @@ def number_to_type(plan: "Plan") -> tuple[int, str] | None:
     return None
 
 
-async def _answer(question: str) -> str:
+async def _answer(question: str, out: TextIO) -> str:
     """Wait for a line from the keyboard, in the loop, so that Ctrl-C is heard as elsewhere."""
-    print(question, end="", flush=True)
+    print(question, end="", file=out, flush=True)
     loop, keyboard = asyncio.get_running_loop(), sys.stdin.fileno()
     typed = asyncio.Event()
     loop.add_reader(keyboard, typed.set)
     try:
         await typed.wait()
+    except asyncio.CancelledError:
+        print("\nNothing was changed.", file=out, flush=True)
+        raise
     finally:
         loop.remove_reader(keyboard)
     # A terminal hands over whole lines, so this does not wait.
     line = sys.stdin.readline()
     if not line:
-        print()
+        print(file=out)
     return line.strip()

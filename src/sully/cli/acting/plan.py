@@ -5,9 +5,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sully.cli.acting.taintflags import add_taint_flags
-from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.durations import seconds
 from sully.cli.client.flags import TABLES, add_client_flags, add_snapshot_flag
+from sully.cli.client.patience import patience
+from sully.cli.client.taking import take
+from sully.cli.client.words import number
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -17,11 +20,13 @@ if TYPE_CHECKING:
 
 NO_PLACE = 3
 """The exit code when something would find no place."""
+NAMESPACE = "take only what is in this namespace, where you may not list that of all"
 _EPILOG = """\
 examples:
   sully plan -f rule.yaml                      what a DeviceTaintRule would do
   sully plan -f rule.yaml -o wide              each pod: when it leaves, where it lands
   sully plan -f rule.yaml --delete             what its end would do
+  sully plan -f manifests/ -n apps             all objects of a folder; -n is for those without one
   sully plan device 'gpu.example.com/node-7/*' example.com/hot:NoExecute --rate 5
   sully plan cluster eu-2 maintenance:NoSelect
   sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .withoutPlace
@@ -31,12 +36,14 @@ would leave and when, where their replacements would land or why nowhere, and wh
 class. There are plans for DeviceTaintRule, ResourceSlicePatch, ResourceSlice, ManagedCluster and
 Placement. Nothing is written.
 
-exit codes: 0 all would find a place, 1 failed, 2 wrong usage, 3 something would find no place
+exit codes: 0 all would find a place, 1 failed or not known, 2 wrong usage, 3 something would find
+no place
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the command."""
+    parser.usage = "%(prog)s -f FILE… | device|cluster PATTERN… KEY[=VALUE]:EFFECT[-]… [flags]"
     parser.description = "Show what would happen, before it happens."
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -51,14 +58,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="objects to try, YAML or JSON; - reads the standard input; may be repeated",
+        help="objects to try, YAML or JSON; a folder stands for the files in it; - reads the"
+        " standard input; may be repeated",
     )
     parser.add_argument(
         "--delete", action="store_true", help="try what happens when the objects are deleted"
     )
     add_taint_flags(parser)
     _add_assumptions(parser)
-    add_client_flags(parser, namespace="")
+    add_client_flags(
+        parser,
+        namespace=f"where objects in files belong that do not say it (default: the kubeconfig's);"
+        f" {NAMESPACE}",
+    )
     add_snapshot_flag(parser)
 
 
@@ -98,6 +110,8 @@ async def _run(session: Session) -> int:
     if bool(options.filename) == bool(options.words):
         raise CommandError("say what to try: -f FILE, or a taint as 'sully taint' takes it", code=2)
     if options.words:
+        if options.delete:
+            raise CommandError("--delete is for -f; a dash behind a taint removes it", code=2)
         from sully.cli.acting.tainting import proposals
 
         snapshot, changes = await proposals(session, options.words)
@@ -107,7 +121,20 @@ async def _run(session: Session) -> int:
         changes = await proposed(session, snapshot, bodies, delete=options.delete)
     plan = make_plan(session, snapshot, changes)
     show(plan, options.output)
+    unknown = _unknown(snapshot, plan)
+    if unknown:
+        session.warn(f"who would have to leave is not known, for want of {unknown}")
+        return 1
     return NO_PLACE if plan.homeless else 0
+
+
+def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
+    """Return what is missing so that nobody can say who leaves; a review must not pass then."""
+    from sully.views.kinds import CLAIMS, PODS
+
+    if plan.devices and snapshot.gap(CLAIMS) is not None:
+        return CLAIMS.plural
+    return PODS.plural if plan.claims and snapshot.gap(PODS) is not None else ""
 
 
 async def take_for(session: Session, names: Sequence[str]) -> "Snapshot":
@@ -119,25 +146,29 @@ async def take_for(session: Session, names: Sequence[str]) -> "Snapshot":
 
     fleet = {CLUSTERS.kind, PLACEMENTS.kind}
     if fleet.isdisjoint(names):
-        return await take(session, NEEDED, needed=(SLICES,))
+        with patience(lambda: "planning: reading the cluster"):
+            return await take(session, NEEDED, needed=(SLICES,), in_files=(SLICES,))
     if not fleet.issuperset(names):
         raise CommandError("make a plan for devices and one for clusters, not both at once", code=2)
-    return await take(session, FLEET, needed=(CLUSTERS, PLACEMENTS))
+    return await take(session, FLEET, needed=(CLUSTERS, PLACEMENTS), in_files=(CLUSTERS,))
 
 
 def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":
     """Rehearse changes and return what would happen."""
     from sully.planning.changes import begins
     from sully.planning.fleet import is_about_fleet, plan_fleet
-    from sully.planning.rehearsal import Rehearsal
+    from sully.planning.rehearsal import Rehearsal, Story
     from sully.planning.telling import gaps, tell
 
     if any(is_about_fleet(each) for each in changes):
         return plan_fleet(snapshot, changes)
     start = begins(changes, snapshot.taken)
-    rehearsal = Rehearsal(snapshot, settings_of(session), start=start)
-    rehearsal.run(changes)
-    return tell(rehearsal, gaps(snapshot))
+    stories: Sequence[Story] = ()
+    with patience(lambda: f"planning: {number(len(stories), 'pod')} left so far"):
+        rehearsal = Rehearsal(snapshot, settings_of(session), start=start)
+        stories = rehearsal.stories
+        rehearsal.run(changes)
+        return tell(rehearsal, gaps(snapshot))
 
 
 def settings_of(session: Session) -> "Settings":

@@ -1,5 +1,6 @@
 """A plan on the screen: a summary, tables, and who would find no place, and why."""
 
+import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from math import ceil
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         Plan,
     )
 
+_DONE = re.compile(r" (created|changed|deleted)$")
 MOST_DEVICES = 10
 """Rows that the short form has for devices, and for pods without a place."""
 
@@ -26,7 +28,8 @@ def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None)
     """Print a plan for people."""
     out = stream or sys.stdout
     screen = _Screen(out, wide=wide)
-    screen.lines([*plan.changes, "", *summary(plan)])
+    screen.changes(plan)
+    screen.lines(["", *summary(plan)])
     screen.devices(plan)
     screen.pods(plan)
     screen.others(plan)
@@ -48,17 +51,23 @@ def summary(plan: "Plan") -> Iterator[str]:
     yield f"{devices} of {plan.devices_known} would change, held by {claims}."
     left = plan.caused
     if not left:
-        yield "Nobody would have to leave."
+        yield "Nobody would have to leave" + (", as far as is known." if plan.notes else ".")
         return
     at_once = sum(each.after < 1 for each in left)
     last = max(each.after for each in left)
     when = "at once" if at_once == len(left) else f"{at_once} at once, the last after {_when(last)}"
     yield f"{number(len(left), 'pod')} would have to leave: {when}."
-    yield (
-        f"{plan.homeless} of them would find no place."
-        if plan.homeless
-        else "All of them would find another place."
-    )
+    yield _places(len(left), plan.homeless)
+
+
+def _places(pods: int, homeless: int) -> str:
+    if pods == 1:
+        return f"It would find {'no' if homeless else 'another'} place."
+    if homeless == pods:
+        return "None of them would find another place."
+    if homeless:
+        return f"{homeless} of them would find no place."
+    return "All of them would find another place."
 
 
 class _Screen:
@@ -78,13 +87,19 @@ class _Screen:
         self._out.write("\n")
         Table(columns, self._look).show(rows, self._out)
 
+    def changes(self, plan: "Plan") -> None:
+        shown = plan.changes if self._wide else plan.changes[:MOST_DEVICES]
+        self.lines(_DONE.sub(r" would be \1", each) for each in shown)
+        self._more(len(plan.changes) - len(shown), "change")
+
     def devices(self, plan: "Plan") -> None:
         shown = plan.devices if self._wide else plan.devices[:MOST_DEVICES]
         if not shown:
             return
         columns = [
             Column("DEVICE", shrinks=True),
-            Column("NODE"),
+            # Most drivers have a pool for each node and call it so: then it is said already.
+            Column("NODE", drops=all(f"/{each.node}/" in each.device for each in shown)),
             Column("CHANGE", shrinks=True),
             Column("CLAIMS", shrinks=True),
         ]
@@ -286,6 +301,7 @@ def _spoken(landing: "Landing") -> Iterator[str]:
         ]
         parts += [
             f"{each.devices} tainted {each.key}:{each.effect} by {each.origin}"
+            + (", no longer tolerated" if each.lapsed else "")
             for each in asked.taints
         ]
         yield f"    request {asked.request} wants {asked.wanted}: {', '.join(parts)}"

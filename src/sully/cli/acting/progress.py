@@ -7,7 +7,9 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import datetime
+from math import ceil
+from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.client.calling import Session
 from sully.cli.client.tables import look_of
@@ -62,19 +64,34 @@ def _number(condition: "Condition | None") -> int:
     return evicted_before(condition.message) if condition is not None else 0
 
 
-async def follow(session: Session, names: Sequence[str], rate: int | None) -> None:
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The rules that are followed, and what was planned for them."""
+
+    names: Sequence[str]
+    rate: int | None
+    """How many pods may leave in a second; None: any number."""
+    ends: datetime | None = None
+    """When the last pod leaves, by the plan: pods may tolerate the taint for a while."""
+
+
+async def follow(session: Session, what: Followed, out: TextIO = sys.stdout) -> None:
     """Show how pods leave until none has to; Ctrl-C ends only the showing."""
-    line = _Line(rate)
+    line = _Line(session, what, out)
     try:
         while True:
-            state = state_of(await _rules(session, names))
+            rules = await _rules(session, what.names)
+            state = state_of(rules)
             line.show(state)
+            if not rules:
+                line.end("The rule is gone: somebody lifted it, or its time is over.")
+                return
             if state.over:
                 line.end(f"{number(state.evicted, 'pod')} evicted.")
                 return
             await session.clock.sleep(LOOK_SECONDS)
     except asyncio.CancelledError:
-        line.end(_still_at_work(names))
+        line.end(_still_at_work(what.names))
         raise
 
 
@@ -94,48 +111,67 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
 
 
 def _still_at_work(names: Sequence[str]) -> str:
-    first = names[0]
-    more = f" (and {number(len(names) - 1, 'more rule')})" if len(names) > 1 else ""
+    several = len(names) > 1
+    which = f"{len(names)} rules stay" if several else f"The rule {names[0]} stays"
+    meant = _glob(names) if several else names[0]
     return (
-        f"The rule {first}{more} stays, and pods go on leaving.\n"
+        f"{which}, and pods go on leaving.\n"
         f"  to see it:   sully evictions --watch\n"
-        f"  to stop it:  sully evictions pause {first}\n"
-        f"  to go on:    sully evictions resume {first}\n"
+        f"  to stop it:  sully evictions pause {meant}\n"
+        f"  to go on:    sully evictions resume {meant}\n"
         f"  to undo it:  kubectl delete devicetaintrule {' '.join(names)}"
     )
 
 
+def _glob(names: Sequence[str]) -> str:
+    """Return how to name rules together: those of one taint begin alike."""
+    shared = {each.rpartition("-")[0] for each in names}
+    return f"'{shared.pop()}-*'" if len(shared) == 1 else " ".join(names)
+
+
 class _Line:
-    def __init__(self, rate: int | None) -> None:
-        self._rate = rate
-        look = look_of(sys.stdout)
-        self._width = look.width
+    def __init__(self, session: Session, what: Followed, out: TextIO) -> None:
+        self._clock = session.clock
+        self._what = what
+        self._out = out
+        self._width = look_of(out).width
         self._shown = ""
 
     def show(self, state: State) -> None:
         text = self._text(state)
-        if not state.told or text == self._shown:
+        nothing = not state.pending and not state.evicted
+        if not state.told or nothing or text == self._shown:
             return
         self._shown = text
         if self._width is None:
-            print(text, flush=True)
+            print(text, file=self._out, flush=True)
         else:
-            sys.stdout.write("\r" + text[: self._width - 1].ljust(self._width - 1))
-            sys.stdout.flush()
+            self._out.write("\r" + text[: self._width - 1].ljust(self._width - 1))
+            self._out.flush()
 
     def end(self, text: str) -> None:
         if self._width is not None and self._shown:
-            sys.stdout.write("\n")
-        print(text, flush=True)
+            self._out.write("\n")
+        print(text, file=self._out, flush=True)
 
     def _text(self, state: State) -> str:
         total = state.pending + state.evicted
-        left = f"{state.evicted}/{total} pods left"
+        text = f"{state.evicted}/{total} pods evicted"
         if state.paused:
-            return f"{left}, paused"
-        if state.pending and self._rate:
-            left += f", {self._rate}/s, about {span(-(-state.pending // self._rate))} to go"
+            text += ", paused"
+        elif state.pending:
+            text += self._pace(state)
         if self._width is None or not total:
-            return left
+            return text
         full = BAR * state.evicted // total
-        return f"[{'#' * full}{'.' * (BAR - full)}] {left}"
+        return f"[{'#' * full}{'.' * (BAR - full)}] {text}"
+
+    def _pace(self, state: State) -> str:
+        rate, ends = self._what.rate, self._what.ends
+        by_rate = -(-state.pending // rate) if rate else 0
+        by_plan = (ends - self._clock.now()).total_seconds() if ends is not None else 0
+        pace = f", {rate}/s" if rate else ""
+        # In a pipe each text is a line, so one that counts down would fill it.
+        if self._width is None:
+            return pace
+        return f"{pace}, about {span(max(1, by_rate, ceil(by_plan)))} to go"

@@ -4,12 +4,13 @@ A running server is asked by a dry run, so defaults and refusals are its own. Wi
 the user may not write, the embedded server answers in memory.
 """
 
-import sys
+import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.client.calling import CommandError, Session
+from sully.cli.client.taking import read_bytes
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind, Transport
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from sully.views.snapshot import Snapshot
 
 Obj = dict[str, Any]
+_FORMS = (".yaml", ".yml", ".json")
+_OR = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 
 def read_bodies(names: Sequence[str]) -> list[Obj]:
@@ -28,20 +31,19 @@ def read_bodies(names: Sequence[str]) -> list[Obj]:
 
 
 def _bodies(name: str) -> Iterator[Obj]:
-    import yaml
+    from sully.views.snapshotfile import SnapshotError, documents_in, objects_in
 
+    if name != "-" and Path(name).is_dir():
+        found = sorted(each for each in Path(name).iterdir() if each.suffix in _FORMS)
+        if not found:
+            raise CommandError(f"{name}: there is no file in it that ends in {_OR}", code=2)
+        for each in found:
+            yield from _bodies(str(each))
+        return
     try:
-        text = sys.stdin.read() if name == "-" else Path(name).read_text()
-        documents = list(yaml.safe_load_all(text))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        yield from objects_in(documents_in(read_bytes(name, code=2)))
+    except SnapshotError as error:
         raise CommandError(f"{name}: {error}", code=2) from error
-    for each in documents:
-        if each is None:
-            continue
-        if not isinstance(each, dict) or not isinstance(each.get("kind"), str):
-            raise CommandError(f"{name}: a document in it is no object: it has no kind", code=2)
-        items = each.get("items")
-        yield from items if isinstance(items, list) else [each]
 
 
 def kinds() -> "dict[str, Kind[Any]]":
@@ -58,8 +60,12 @@ def kind_of(body: Obj) -> "Kind[Any]":
     name = body.get("kind", "")
     if name not in known:
         raise CommandError(f"there is no plan for a {name}; only for {', '.join(known)}", code=2)
-    if not (body.get("metadata") or {}).get("name"):
+    metadata = body.get("metadata")
+    if not isinstance(metadata, dict) or not metadata.get("name"):
         raise CommandError(f"the {name} has no name: metadata.name", code=2)
+    if not body.get("apiVersion"):
+        text = f"the {name} {metadata['name']} has no apiVersion, such as {known[name].api_version}"
+        raise CommandError(text, code=2)
     return known[name]
 
 
@@ -67,11 +73,10 @@ async def proposed(
     session: Session, snapshot: "Snapshot", bodies: Iterable[Obj], *, delete: bool = False
 ) -> "list[Change]":
     """Return the changes that objects stand for, given what there is."""
-    found = []
-    for body in bodies:
-        kind = kind_of(body)
-        found.append(await _change(session, snapshot, kind, body, delete=delete))
-    return found
+    kinds = [(kind_of(body), body) for body in bodies]
+    # All at once: a glob may stand for many rules, and each asks the server.
+    tries = [_change(session, snapshot, kind, body, delete=delete) for kind, body in kinds]
+    return await asyncio.gather(*tries)
 
 
 async def _change(
@@ -94,7 +99,7 @@ def _placed(session: Session, kind: "Kind[Any]", body: Obj) -> Obj:
     """Return an object with its namespace, which may be the one of the kubeconfig."""
     metadata = body["metadata"]
     if kind.namespaced and not metadata.get("namespace"):
-        metadata["namespace"] = session.default_namespace
+        metadata["namespace"] = session.namespace or session.default_namespace
     return body
 
 
@@ -115,13 +120,17 @@ async def _completed(session: Session, snapshot: "Snapshot", kind: "Kind[Any]", 
     from sully.machinery.errors import Forbidden, NotFound
 
     known = snapshot.get(kind, key_of(body))
-    if session.connection is not None:
+    if session.connection is not None and not _is_local(session):
         try:
             return await _write(session.connection, kind, body, exists=known is not None)
         except (Forbidden, NotFound):
             # Who may not write may still ask what would happen.
             pass
     return await _rehearsed(snapshot, kind, body, known)
+
+
+def _is_local(session: Session) -> bool:
+    return getattr(session.options, "dry_run", "") == "client"
 
 
 async def _write(

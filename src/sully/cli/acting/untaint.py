@@ -2,8 +2,14 @@
 
 import argparse
 
+from sully.cli.acting.plan import NAMESPACE
 from sully.cli.acting.taint import act
-from sully.cli.acting.tainting import read_words
+from sully.cli.acting.taintflags import (
+    add_dry_run_flag,
+    add_selection_flags,
+    refuse_useless_flags,
+)
+from sully.cli.acting.words import read_words
 from sully.cli.client.calling import Session, call
 from sully.cli.client.flags import add_client_flags
 
@@ -11,7 +17,9 @@ _EPILOG = """\
 examples:
   sully untaint device gpu.example.com/node-7/gpu-3 example.com/hot
   sully untaint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
+  sully untaint device --class a100 example.com/firmware      the rule that names this class
   sully untaint cluster eu-2 maintenance
+  sully untaint cluster -l region=eu maintenance
 
 The rules that set the taint are deleted. A rule that is also for other devices stays, and so does
 what a driver or a ResourceSlicePatch says; you are told which object it is, and what to do.
@@ -20,16 +28,18 @@ what a driver or a ResourceSlicePatch says; you are told which object it is, and
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the command."""
+    parser.usage = "%(prog)s device|cluster PATTERN… KEY[:EFFECT]… [flags]"
     parser.description = "Remove taints from devices or clusters."
     parser.epilog = _EPILOG
     parser.add_argument(
         "words",
-        nargs="+",
-        metavar="device|cluster PATTERN… KEY[:EFFECT]",
+        nargs="*",
+        metavar="device|cluster PATTERN… KEY[:EFFECT]…",
         help="what to free, and of which taint",
     )
-    parser.add_argument("--dry-run", action="store_true", help="show the plan, and change nothing")
-    add_client_flags(parser, namespace="")
+    add_selection_flags(parser)
+    add_dry_run_flag(parser)
+    add_client_flags(parser, namespace=NAMESPACE)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -38,4 +48,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(session: Session) -> int:
-    return await act(session, read_words(session.options.words, remove=True))
+    words = read_words(session.options.words, remove=True)
+    refuse_useless_flags(session.options, words)
+    return await act(session, words)

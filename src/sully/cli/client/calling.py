@@ -10,17 +10,16 @@ import argparse
 import gc
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from sully.cli.client.flags import impersonation
 
 if TYPE_CHECKING:
     from sully.client.http import HttpTransport
-    from sully.client.transport import Kind
     from sully.runtime.clock import Clock
-    from sully.views.snapshot import Snapshot
 
 INTERRUPTED = 130
 """The exit code of what was ended by Ctrl-C, as shells have it."""
@@ -73,8 +72,9 @@ def call(
     # Late imports: `--help` needs none of this.
     import uvloop
 
+    from sully.cli.client.failures import refused
     from sully.client.credentials import AccessError
-    from sully.client.transport import UnreachableError, UnreadableError
+    from sully.client.transport import UnreadableError
     from sully.machinery.errors import ApiError
 
     # What a single answer reads lives until the end; looking for garbage in it is wasted.
@@ -86,9 +86,7 @@ def call(
     except CommandError as error:
         code, text = error.code, str(error)
     except ApiError as error:
-        code, text = 1, _explained(error)
-    except UnreachableError as error:
-        code, text = 1, f"{error}\n  is the server running, and is this the right kubeconfig?"
+        code, text = 1, refused(error)
     except BrokenPipeError:
         # Whoever read has enough (`| head`); the interpreter must not complain at its end either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -113,66 +111,19 @@ async def _work(
 
 @asynccontextmanager
 async def _session(options: argparse.Namespace, command: str) -> AsyncIterator[Session]:
+    from sully.cli.client.failures import unreachable
     from sully.client.adapting import AdaptingTransport
     from sully.client.kubeconfig import find_access
+    from sully.client.transport import UnreachableError
     from sully.runtime.clock import SystemClock
 
-    if getattr(options, "snapshot", ""):
+    if getattr(options, "snapshot", ()):
         yield Session(options, command, SystemClock())
         return
-    access = find_access(options.kubeconfig, options.context)
+    access = find_access(options.kubeconfig, options.context, impersonate=impersonation(options))
+    clock, namespace = SystemClock(), access.namespace or "default"
     async with AdaptingTransport(access) as transport:
-        yield Session(
-            options, command, SystemClock(), transport, access.server, access.namespace or "default"
-        )
-
-
-def _explained(error: Any) -> str:
-    from sully.machinery.errors import Forbidden, Unauthorized
-
-    if isinstance(error, Unauthorized):
-        return f"{error.message}\n  the kubeconfig's credentials are not accepted; get new ones"
-    if isinstance(error, Forbidden):
-        return f"{error.message}\n  ask an admin for a role that allows it"
-    return str(error.message)
-
-
-async def take(
-    session: Session,
-    kinds: Iterable["Kind[Any]"],
-    *,
-    needed: Sequence["Kind[Any]"] = (),
-    namespace: str = "",
-) -> "Snapshot":
-    """Return a snapshot of these kinds: of the server, or from the file that the user named.
-
-    Without the `needed` kinds there is no answer; what else may not be seen is warned of.
-    """
-    from sully.views.loading import load
-
-    file = getattr(session.options, "snapshot", "")
-    if file:
-        found = read_file(file, session)
-    else:
-        found = await load(session.transport, kinds, now=session.clock.now(), namespace=namespace)
-    for gap in found.gaps:
-        if gap.kind in needed and gap.why != "not in the file":
-            raise CommandError(_missing(gap.kind.plural, gap.message))
-        if gap.why == "not allowed":
-            session.warn(f"warning: {gap.message}; the answer goes without {gap.kind.plural}")
-    return found
-
-
-def _missing(plural: str, message: str) -> str:
-    return f"{message}\n  without {plural} there is no answer"
-
-
-def read_file(name: str, session: Session) -> "Snapshot":
-    """Return the snapshot in a file; `-` is the standard input."""
-    from sully.views.snapshotfile import SnapshotError, read_snapshot
-
-    try:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-        return read_snapshot(data, now=session.clock.now())
-    except SnapshotError as error:
-        raise CommandError(f"{name}: {error}") from error
+        try:
+            yield Session(options, command, clock, transport, access.server, namespace)
+        except UnreachableError as error:
+            raise CommandError(await unreachable(error, access, clock.now())) from error

@@ -2,6 +2,10 @@
 
 import argparse
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sully.client.kubeconfig import Impersonation
 
 TABLES = ("table", "wide")
 OUTPUTS = (*TABLES, "json", "yaml")
@@ -14,7 +18,7 @@ def add_client_flags(
     outputs: Sequence[str] = OUTPUTS,
 ) -> None:
     """Describe the flags; `namespace` says what `-n` means here, and empty that there is none."""
-    _add_connection_flags(parser)
+    add_connection_flags(parser)
     if namespace:
         parser.add_argument("-n", "--namespace", default="", metavar="NS", help=namespace)
     if outputs:
@@ -27,7 +31,8 @@ def add_client_flags(
         )
 
 
-def _add_connection_flags(parser: argparse.ArgumentParser) -> None:
+def add_connection_flags(parser: argparse.ArgumentParser) -> None:
+    """Describe the flags that say where the server is, and as whom to ask."""
     parser.add_argument(
         "--kubeconfig",
         default="",
@@ -35,14 +40,37 @@ def _add_connection_flags(parser: argparse.ArgumentParser) -> None:
         help="how to reach the server (default: KUBECONFIG, ~/.kube/config, the pod's own account)",
     )
     parser.add_argument("--context", default="", metavar="C", help="which context of it to use")
+    parser.add_argument(
+        "--as",
+        dest="as_user",
+        default="",
+        metavar="USER",
+        help="act as this user, if yours may (to impersonate)",
+    )
+    parser.add_argument(
+        "--as-group",
+        dest="as_groups",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="and as a member of this group; may be repeated",
+    )
+
+
+def impersonation(options: argparse.Namespace) -> "Impersonation":
+    """Return whom the flags say to act as."""
+    from sully.client.kubeconfig import Impersonation
+
+    return Impersonation(options.as_user, tuple(options.as_groups))
 
 
 def add_snapshot_flag(parser: argparse.ArgumentParser) -> None:
     """Describe the flag that answers from a file instead of a server."""
     parser.add_argument(
         "--snapshot",
-        default="",
+        action="append",
+        default=[],
         metavar="FILE",
         help="answer from a file that 'sully snapshot' or 'kubectl get … -o yaml' wrote, without"
-        " a server; - reads the standard input",
+        " a server; - reads the standard input; may be repeated",
     )

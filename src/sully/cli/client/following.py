@@ -10,10 +10,13 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sully.cli.client.calling import CommandError, Session
+from sully.cli.client.taking import warn_of_hidden
 
 if TYPE_CHECKING:
     from sully.client.collection import Copy
+    from sully.client.reflector import Selection
     from sully.client.transport import Kind
+    from sully.views.snapshot import Gap
 
 T = TypeVar("T")
 REST_SECONDS = 0.1
@@ -42,17 +45,26 @@ async def following(
     """Follow kinds until the block ends; it begins when all were seen once."""
     from sully.client.collection import Copy
     from sully.client.informer import Informer
+    from sully.client.reflector import Selection
     from sully.runtime.log import configure
 
     configure("console", level="warning")  # says on stderr when the server goes away
     caches = Caches()
     informers: list[Informer[Any]] = []
+    gaps: list[Gap] = []
     for kind in kinds:
-        if await _may_follow(session, kind, needed=kind in needed):
-            informers.append(Informer(session.transport, kind, clock=session.clock))
+        where = await _where(session, kind)
+        if isinstance(where, Selection):
+            informers.append(
+                Informer(session.transport, kind, clock=session.clock, selection=where)
+            )
             caches.put(informers[-1])
-        else:
-            caches.put(Copy(kind))
+            continue
+        if kind in needed:
+            raise CommandError(f"{where.message}\n  without {kind.plural} there is no answer")
+        gaps.append(where)
+        caches.put(Copy(kind))
+    warn_of_hidden(session, gaps)
     try:
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(each.run()) for each in informers]
@@ -66,20 +78,25 @@ async def following(
         raise group.exceptions[0] from None
 
 
-async def _may_follow(session: Session, kind: "Kind[Any]", *, needed: bool) -> bool:
+async def _where(session: Session, kind: "Kind[Any]") -> "Selection | Gap":
+    """Return what of a kind can be followed: all, that of the namespace asked for, or nothing."""
     from sully.client.options import ListOptions
+    from sully.client.reflector import Selection
     from sully.machinery.errors import Forbidden, NotFound
+    from sully.views.snapshot import Gap
 
-    try:
-        await session.transport.list(kind, "", ListOptions(limit=1))
-    except (Forbidden, NotFound) as error:
-        if needed:
-            text = f"{error.message}\n  without {kind.plural} there is no answer"
-            raise CommandError(text) from error
-        if isinstance(error, Forbidden):
-            session.warn(f"warning: {error.message}; the answer goes without {kind.plural}")
-        return False
-    return True
+    namespaces = ("", session.namespace) if kind.namespaced and session.namespace else ("",)
+    gap = Gap(kind, "not served")
+    for namespace in namespaces:
+        try:
+            await session.transport.list(kind, namespace, ListOptions(limit=1))
+        except NotFound as error:
+            return Gap(kind, "not served", error.message)
+        except Forbidden as error:
+            gap = Gap(kind, "not allowed", error.message)
+        else:
+            return Selection(namespace=namespace)
+    return gap
 
 
 class News:

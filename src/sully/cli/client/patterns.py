@@ -18,11 +18,11 @@ class Pattern:
 
     def matches(self, driver: str, pool: str, device: str) -> bool:
         """Say whether a device is meant."""
-        return _fits(self.driver, driver) and _fits(self.pool, pool) and _fits(self.device, device)
+        return fits(self.driver, driver) and fits(self.pool, pool) and fits(self.device, device)
 
     def matches_pool(self, driver: str, pool: str) -> bool:
         """Say whether any device of a pool can be meant."""
-        return _fits(self.driver, driver) and _fits(self.pool, pool)
+        return fits(self.driver, driver) and fits(self.pool, pool)
 
     def may_meet(self, driver: str | None, pool: str | None, device: str | None) -> bool:
         """Say whether a selector with these names can select a device that is meant.
@@ -30,7 +30,7 @@ class Pattern:
         What the selector leaves open meets everything.
         """
         asked = ((self.driver, driver), (self.pool, pool), (self.device, device))
-        return all(name is None or _fits(part, name) for part, name in asked)
+        return all(name is None or fits(part, name) for part, name in asked)
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -49,5 +49,6 @@ def parse_pattern(text: str) -> Pattern:
     return Pattern(parts[0], "/".join(parts[1:-1]), parts[-1])
 
 
-def _fits(part: str, name: str) -> bool:
+def fits(part: str, name: str) -> bool:
+    """Say whether one part of a pattern means a name."""
     return part in (ANY, name) or fnmatchcase(name, part)

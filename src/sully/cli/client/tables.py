@@ -38,7 +38,7 @@ class Column:
     drops: bool = False
     """Whether it is left out where the line is too long: it says what others say, too."""
     least: int = 0
-    """How wide it is at least; for tables to which rows are added that nobody knows yet."""
+    """How wide it is at least in a table that grows, for rows that nobody knows yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class Table:
     def _fit(self, rows: Sequence[Sequence[Cell]]) -> None:
         self._places = list(range(len(self._columns)))
         self._widths = [
-            max(self._columns[at].least, *(len(row[at].text) for row in rows))
+            max(self._columns[at].least * self._grows, *(len(row[at].text) for row in rows))
             for at in self._places
         ]
         if self._over() > 0:

@@ -8,9 +8,10 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sully.cli.client.durations import seconds
+from sully.cli.client.flags import add_connection_flags, impersonation
 from sully.cli.running.evictionflags import add_eviction_flags, eviction_settings
 from sully.cli.running.historyflags import add_history_flags, history_kept
+from sully.cli.running.leaseflags import add_lease_flags, lease_timing
 from sully.cli.running.logflags import add_log_flags
 from sully.cli.running.placementflags import add_placement_flags, placement_settings
 from sully.machinery.gates import GateError, Gates, parse_gates
@@ -35,13 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the command."""
     parser.description = "Run controllers against an API server, by HTTP, as a kubeconfig's user."
     parser.epilog = _EPILOG
-    parser.add_argument(
-        "--kubeconfig",
-        default="",
-        metavar="FILE",
-        help="how to reach the server (default: KUBECONFIG, ~/.kube/config, the pod's own account)",
-    )
-    parser.add_argument("--context", default="", metavar="C", help="which context of it to use")
+    add_connection_flags(parser)
     parser.add_argument(
         "--only",
         default="",
@@ -90,27 +85,7 @@ def _add_election_flags(parser: argparse.ArgumentParser) -> None:
         help="which lease to hold; those with other controllers need another one"
         " (default: kube-system/sully-controllers, with --only the names behind it)",
     )
-    parser.add_argument(
-        "--lease-duration",
-        type=seconds,
-        default=15.0,
-        metavar="T",
-        help="how long others wait for a leader that is silent (default: 15s)",
-    )
-    parser.add_argument(
-        "--renew-deadline",
-        type=seconds,
-        default=10.0,
-        metavar="T",
-        help="after how long without a renewal a leader stops (default: 10s)",
-    )
-    parser.add_argument(
-        "--retry-period",
-        type=seconds,
-        default=2.0,
-        metavar="T",
-        help="how long to pause between two tries (default: 2s)",
-    )
+    add_lease_flags(parser, short=True)
 
 
 def _add_telling_flags(parser: argparse.ArgumentParser) -> None:
@@ -141,12 +116,11 @@ def run(options: argparse.Namespace) -> int:
 def _config(options: argparse.Namespace, gates: Gates) -> "RemoteConfig":
     # Late imports: `--help` needs none of this.
     from sully.client.kubeconfig import find_access
-    from sully.client.leases import Timing
     from sully.remote import RemoteConfig, chosen_controllers, lease_of
 
     chosen = chosen_controllers(options.only)
     return RemoteConfig(
-        access=find_access(options.kubeconfig, options.context),
+        access=find_access(options.kubeconfig, options.context, impersonate=impersonation(options)),
         gates=gates,
         strict_compat=options.compat == "reference",
         controllers=chosen,
@@ -156,7 +130,7 @@ def _config(options: argparse.Namespace, gates: Gates) -> "RemoteConfig":
         history=history_kept(options),
         leader_elect=options.leader_elect == "true",
         lease=lease_of(options.lease, chosen),
-        timing=Timing(options.lease_duration, options.renew_deadline, options.retry_period),
+        timing=lease_timing(options),
     )
 
 

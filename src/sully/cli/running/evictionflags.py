@@ -1,7 +1,9 @@
-"""The flags that say how fast pods may be evicted; commands that run controllers share them."""
+"""The flags that say how pods are evicted; commands that run controllers share them."""
 
 import argparse
 from typing import TYPE_CHECKING
+
+from sully.cli.client.durations import seconds
 
 if TYPE_CHECKING:
     from sully.controllers.eviction.settings import EvictionSettings
@@ -25,6 +27,14 @@ def add_eviction_flags(parser: argparse.ArgumentParser) -> None:
         help="how many pods may leave in any minute because of all taints together; 0: no limit"
         " (default: 0)",
     )
+    parser.add_argument(
+        "--max-staleness",
+        type=_bound,
+        default=90.0,
+        metavar="T",
+        help="evict nobody on what the server has not confirmed for so long; below the minute"
+        " between bookmarks this costs more lists; 0s: no bound (default: 90s)",
+    )
 
 
 def eviction_settings(options: argparse.Namespace) -> "EvictionSettings":
@@ -35,7 +45,15 @@ def eviction_settings(options: argparse.Namespace) -> "EvictionSettings":
     return EvictionSettings(
         default_per_second=options.default_evictions_per_second or None,
         max_per_minute=options.max_evictions_per_minute or None,
+        max_staleness=options.max_staleness or None,
     )
+
+
+def _bound(text: str) -> float:
+    found = seconds(text)
+    if 0 < found < 1:
+        raise argparse.ArgumentTypeError("must be at least 1s, or 0s for no bound")
+    return found
 
 
 def _rate(text: str) -> int:

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 Obj = dict[str, Any]
 MANAGER = "sully-install"
+DEFINITIONS = "customresourcedefinitions"
+ESTABLISHED_SECONDS = 30.0
+"""How long a server may take to serve a new kind before we go without it."""
 _EPILOG = """\
 examples:
   sully install --dry-run                      what --apply would write, as YAML
@@ -58,6 +61,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         default="",
         metavar="A,B",
         help="install only these controllers (default: those for devices that the server needs)",
+    )
+    parser.add_argument(
+        "--feature-gates",
+        default="",
+        metavar="A=true,B=false",
+        help="for the controllers, which get the rights that a feature needs",
     )
 
 
@@ -105,11 +114,18 @@ def _settings(options: argparse.Namespace, evictor: "Evictor") -> "Settings":
     from dataclasses import replace
 
     from sully.install.workload import Settings
+    from sully.machinery.gates import parse_gates
     from sully.remote import chosen_controllers
 
     if options.replicas < 1:
         raise ValueError("--replicas must be 1 or more")
-    settings = Settings(evictor=evictor, replicas=options.replicas)
+    given = options.feature_gates
+    settings = Settings(
+        evictor=evictor,
+        replicas=options.replicas,
+        gates=parse_gates(given),
+        feature_gates=given,
+    )
     if options.namespace:
         settings = replace(settings, namespace=options.namespace)
     if options.image:
@@ -140,13 +156,36 @@ async def _apply(
     from sully.client.options import WriteOptions
 
     options = WriteOptions(field_manager=MANAGER, force=True)
-    for obj, kind in _placed(_objects(settings), found, tuple(served)):
+    placed = _placed(_objects(settings), found, tuple(served))
+    for obj, kind in placed:
         what = f"{obj['kind']} {obj['metadata']['name']}"
         if kind is None:
             print(f"{what}: left out, the server has no such kind")
             continue
         await session.transport.apply(kind, obj, options)
         print(f"{what}: applied")
+    for obj, kind in placed:
+        if kind is not None and kind.plural == DEFINITIONS:
+            await _established(session, kind, obj["metadata"]["name"])
+
+
+async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
+    """Wait until a server serves what a definition describes: it does so a moment later."""
+    from sully.client.transport import Key
+
+    end = session.clock.monotonic() + ESTABLISHED_SECONDS
+    while True:
+        found = await session.transport.get(kind, Key("", name))
+        said = {each["type"]: each for each in (found.get("status") or {}).get("conditions") or ()}
+        if said.get("Established", {}).get("status") == "True":
+            return
+        refused = said.get("NamesAccepted", {})
+        if refused.get("status") == "False":
+            raise CommandError(f"{name}: the server does not serve it: {refused.get('message')}")
+        if session.clock.monotonic() >= end:
+            session.warn(f"{name} is not served yet; 'kubectl get crd {name} -o yaml' tells why")
+            return
+        await session.clock.sleep(0.2)
 
 
 def _placed(

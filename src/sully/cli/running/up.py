@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli.keeping.etcdflags import add_etcd_flags, check_etcd, etcd_tls
+from sully.cli.keeping.etcdflags import add_etcd_flags, etcd_address
 from sully.cli.running import hollow
 from sully.cli.running.evictionflags import add_eviction_flags, eviction_settings
 from sully.cli.running.historyflags import add_history_flags, history_kept
@@ -19,6 +19,7 @@ from sully.cli.running.hollowclusterflags import (
     check_hollow_clusters,
     hollow_clusters,
 )
+from sully.cli.running.leaseflags import add_lease_flags, lease_timing
 from sully.cli.running.logflags import add_log_flags
 from sully.cli.running.placementflags import add_placement_flags, placement_settings
 from sully.machinery.gates import GateError, Gates, parse_gates
@@ -68,6 +69,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         " shares it with other replicas (default: sqlite)",
     )
     add_etcd_flags(parser)
+    add_lease_flags(parser)
     parser.add_argument(
         "--feature-gates",
         default="",
@@ -125,6 +127,11 @@ def _add_access_flags(parser: argparse.ArgumentParser) -> None:
         " (default: audit.log in the data directory)",
     )
     parser.add_argument(
+        "--audit-reads",
+        action="store_true",
+        help="note also who read which objects; much more to write",
+    )
+    parser.add_argument(
         "--max-requests-inflight",
         type=int,
         default=400,
@@ -161,7 +168,8 @@ def run(options: argparse.Namespace) -> int:
         host, port = _address(options.listen)
         hollow.check(options)
         check_hollow_clusters(options)
-        check_etcd(options.store, etcd_tls(options))
+        etcd_address(options.store, options)
+        lease_timing(options)
         gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
     except (GateError, ValueError) as error:
         print(f"sully up: {error}", file=sys.stderr)
@@ -192,14 +200,15 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
         data_dir=options.data_dir,
         host=host,
         port=port,
-        store=options.store,
-        etcd_tls=etcd_tls(options),
+        store=etcd_address(options.store, options) or options.store,
         leader_elect=options.store.startswith(SCHEME),
+        timing=lease_timing(options),
         gates=gates,
         strict_compat=options.compat == "reference",
         names=tuple(options.tls_san),
         anonymous=options.anonymous_auth == "true",
         audit_log=options.audit_log,
+        audit_reads=options.audit_reads,
         eviction=eviction_settings(options),
         placement=placement_settings(options),
         allowance=Allowance(

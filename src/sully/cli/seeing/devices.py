@@ -4,14 +4,16 @@ import argparse
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from sully.views.inventory import Inventory
     from sully.views.sights import Sight, Sights
+    from sully.views.snapshot import Snapshot
 
 _EPILOG = """\
 examples:
@@ -62,19 +64,35 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _show(session: Session) -> int:
+    from sully.cli.client.guessing import check_class
     from sully.views.kinds import PATCHES, SLICES
     from sully.views.sights import Sights
     from sully.views.snapshotkinds import DEVICES
 
-    found = await take(session, DEVICES, needed=(SLICES,))
+    found = await take(session, DEVICES, needed=(SLICES,), in_files=(SLICES,))
+    check_class(found, session.options.device_class)
     sights = Sights(found.inventory, found.usage, found.of(PATCHES))
     chosen = Choice(session, found.inventory, sights).all(found.taken)
-    print_devices(session, chosen, found.taken)
+    if not print_devices(session, chosen, found.taken):
+        session.warn("there is no such device" + _guess(session, found))
     return 0
 
 
-def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> None:
-    """Print devices in the form that was asked for."""
+def _guess(session: Session, found: "Snapshot") -> str:
+    """Ask whether another device or node was meant."""
+    from sully.cli.client.guessing import nearest
+    from sully.cli.client.patterns import parse_pattern
+    from sully.cli.parsing import meant
+
+    node = session.options.node
+    pools = {each.pool for each in found.inventory.pools()}
+    if node and node not in pools:
+        return meant(node, pools)
+    return nearest(found, parse_pattern(session.options.pattern))
+
+
+def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> bool:
+    """Print devices in the form that was asked for; say whether there was anything to print."""
     from sully.cli.client.documents import show_document
     from sully.cli.client.flags import TABLES
     from sully.cli.client.tables import Table
@@ -83,13 +101,12 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
     output = session.options.output
     if output not in TABLES:
         show_document({"devices": [document(each) for each in sights]}, output)
-        return
+        return True
     wide = output == "wide"
     found = list(sights)
     if found:
         Table(columns(found, wide=wide)).show([row(each, now, wide=wide) for each in found])
-    else:
-        session.warn("there is no such device")
+    return bool(found)
 
 
 async def _watch(session: Session) -> int:

@@ -1,13 +1,16 @@
 """`sully evictions`: the rules that make pods leave, how far each is, and pauses."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
+    from sully.api.resource.types import DeviceTaintRule
     from sully.client.collection import Copy
     from sully.client.transport import Kind
     from sully.views.evictions import Progress
@@ -19,7 +22,7 @@ examples:
   sully evictions --watch                     and then every step
   sully evictions -o wide                     with who made the rule, and why
   sully evictions pause overheated --reason 'waiting for the vendor'
-  sully evictions resume overheated
+  sully evictions resume overheated 'firmware-*'
 
 PENDING pods still have to leave, EVICTED ones have left because of the rule. FINISHES is when the
 last one will have left: by tolerations and the pace of the rule. A paused rule evicts nobody, but
@@ -39,7 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="pause|resume",
         help="stop the eviction by a rule for now, or let it go on",
     )
-    parser.add_argument("rule", nargs="?", default="", metavar="RULE", help="which rule")
+    parser.add_argument(
+        "rules", nargs="*", metavar="RULE", help="which rules; globs such as 'hot-*' stand for many"
+    )
     parser.add_argument(
         "--reason", default="true", metavar="TEXT", help="why it is paused, for others to read"
     )
@@ -58,6 +63,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """Show the evictions, or pause or resume one."""
     if options.action == "list":
+        if options.rules:
+            print("sully evictions: rules are named behind pause or resume", file=sys.stderr)
+            return 2
         return call(options, "evictions", _watch if options.watch else _show)
     return call(options, "evictions", _set_pause)
 
@@ -116,21 +124,45 @@ async def _watch(session: Session) -> int:
 
 
 async def _set_pause(session: Session) -> int:
+    options = session.options
+    if not options.rules:
+        raise CommandError(f"which rule? write: sully evictions {options.action} RULE", code=2)
+    found = await _meant_rules(session)
+    if options.action == "pause" and not options.force:
+        await _check_evictor(session, found[0].metadata.name)
+    for rule in found:
+        await _set_one(session, rule)
+    return 0
+
+
+async def _meant_rules(session: Session) -> "list[DeviceTaintRule]":
+    """Return the rules that were named, all of them before any is changed."""
+    from fnmatch import fnmatchcase
+
+    from sully.cli.parsing import meant
+    from sully.views.kinds import RULES
+    from sully.views.loading import list_all
+
+    known = {each.metadata.name: each for each in await list_all(session.transport, RULES)}
+    found: dict[str, DeviceTaintRule] = {}
+    for text in session.options.rules:
+        matching = {name: known[name] for name in sorted(known) if fnmatchcase(name, text)}
+        if not matching:
+            raise CommandError(
+                f'there is no DeviceTaintRule "{text}"{meant(text, known)}\n'
+                "  'sully evictions' lists those at work"
+            )
+        found |= matching
+    return list(found.values())
+
+
+async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
     from sully.api.resource.annotations import PAUSED, pause_reason
     from sully.client.transport import Key
-    from sully.machinery.errors import NotFound
     from sully.views.kinds import RULES
 
-    options, name = session.options, session.options.rule
-    if not name:
-        raise CommandError(f"which rule? write: sully evictions {options.action} RULE", code=2)
-    try:
-        rule = await session.transport.get(RULES, Key("", name))
-    except NotFound as error:
-        raise CommandError(f"{error.message}\n  'sully evictions' lists the rules") from error
+    options, name = session.options, rule.metadata.name
     pause = options.action == "pause"
-    if pause and not options.force:
-        await _check_evictor(session, name)
     now = pause_reason(rule.metadata.annotations)
     wanted = options.reason if pause else None
     if now != wanted:
@@ -140,24 +172,28 @@ async def _set_pause(session: Session) -> int:
     print(f"devicetaintrule {name} {text}" + (" (it was already)" if now == wanted else ""))
     if pause and now != wanted:
         print(f"  'sully evictions resume {name}' lets it go on")
-    return 0
 
 
 async def _check_evictor(session: Session, name: str) -> None:
     """Refuse what would have no effect: only our controller knows of pauses."""
+    from sully.client.capabilities import sully_evicts
     from sully.client.options import ListOptions
     from sully.machinery.errors import Forbidden, NotFound
     from sully.views.snapshotkinds import TAINT_RECORDS
 
     try:
+        # A server that imitates Kubernetes has no records, nor does its evictor know of pauses.
         await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))
+        heeded = await sully_evicts(session.transport)
     except Forbidden:
         return
-    except NotFound as error:
+    except NotFound:
+        heeded = False
+    if not heeded:
         raise CommandError(
-            f"devicetaintrule {name} cannot be paused: {session.server} is not Sully's own server,"
-            " and Kubernetes' controller would go on evicting\n"
+            f"devicetaintrule {name} cannot be paused: on {session.server} it is Kubernetes'"
+            " controller that evicts, and it would go on\n"
             f"  delete the rule, or weaken it: kubectl patch devicetaintrule {name} --type=merge"
             """ -p '{"spec":{"taint":{"effect":"NoSchedule"}}}'\n"""
             "  if 'sully controllers' evict there, say --force"
-        ) from error
+        )

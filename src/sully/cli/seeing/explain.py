@@ -2,12 +2,16 @@
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
-from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from sully.client.transport import Key
     from sully.domain.explaining.story import Explanation
     from sully.explaining.answers import Question
@@ -33,6 +37,14 @@ _LISTS = {
     "cluster": "kubectl get managedclusters",
 }
 """How to see which ones there are."""
+_INSTEAD = {
+    ("deployment", "deploy", "replicaset", "rs", "statefulset", "sts", "daemonset", "ds", "job"): (
+        "ask about one of its pods: sully explain pod NAME"
+    ),
+    ("node", "no"): "its devices: sully devices --node NAME",
+    ("slice", "resourceslice"): "its devices: sully devices",
+}
+"""What to ask instead, by what people ask."""
 _EPILOG = """\
 examples:
   sully explain pod trainer -n team-a          why it is pending, must leave, or was evicted
@@ -96,51 +108,95 @@ async def _explain(session: Session) -> int:
     kind, name = _asked(session.options.kind, session.options.name)
     question = QUESTIONS[kind]
     key = _key(session, name, namespaced=question.namespaced)
-    world = await _world(session, question, key)
+    loaded = await _load(session, question, key)
     try:
-        found = _answer(session, world, kind, key)
+        found = _answer(session, loaded, kind, key)
     except AmbiguousError as error:
         raise CommandError(f"{error}\n  write DRIVER/POOL/DEVICE") from error
     if found is None:
-        raise CommandError(f'there is no {question.kind} "{key}"\n  see: {_LISTS[kind]}')
+        raise CommandError(_unknown(loaded.world, kind, key))
+    if loaded.notes:
+        found = replace(found, notes=loaded.notes)
+    for note in loaded.notes:
+        session.warn(f"warning: {note}")
     _show(session, found)
     return 0
 
 
-async def _world(session: Session, question: "Question", key: "Key") -> "World":
-    """Return all that a question is answered from, or as much of it as may be seen."""
+def _unknown(world: "World", kind: str, key: "Key") -> str:
+    """Say that nobody knows an object, and what may have been meant."""
+    from sully.domain.explaining.wording import joined
+    from sully.explaining.answers import QUESTIONS
+    from sully.explaining.meant import meant
+
+    text = f'there is no {QUESTIONS[kind].kind} "{key}"'
+    if names := meant(world, kind, key):
+        text += f"\n  did you mean {joined(names, 'or')}?"
+    where = f" -n {key.namespace}" if key.namespace else ""
+    return f"{text}\n  see: {_LISTS[kind]}{where}"
+
+
+class _Loaded(NamedTuple):
+    """All that a question is answered from, or as much of it as may be seen."""
+
+    world: "World"
+    namespace: str
+    partly: bool = False
+    """Something is hidden that a whole answer needs."""
+    notes: tuple[str, ...] = ()
+
+
+async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
     from sully.explaining.world import World
     from sully.views.loading import load
 
+    namespace = key.namespace or session.namespace or session.default_namespace
     if session.options.snapshot:
-        return World(await take(session, question.reads, needed=question.needs))
+        return _Loaded(World(await take(session, question.reads, needed=question.needs)), namespace)
     now, transport = session.clock.now(), session.transport
     found = await load(transport, question.reads, now=now)
-    narrow = question.namespaced and any(gap.kind.namespaced for gap in _hidden(found))
+    narrow = any(gap.kind.namespaced for gap in _hidden(found))
     if narrow:
         # Who has a namespace only may still ask about what is in it.
-        found = await load(transport, question.reads, now=now, namespace=key.namespace)
-    for kind in question.needs:
-        if gap := found.gap(kind):
-            raise CommandError(f"{gap.message}\n  without {kind.plural} there is no answer")
-    if hidden := [gap.kind.plural for gap in _hidden(found)]:
+        found = await load(transport, question.reads, now=now, namespace=namespace)
+    gaps = [gap for gap in map(found.gap, question.needs) if gap is not None]
+    partly = question.partly is not None and all(gap.why == "not allowed" for gap in gaps)
+    if gaps and not (partly and _sees_something(question, gaps)):
+        gap = gaps[0]
+        raise CommandError(f"{gap.message}\n  without {gap.kind.plural} there is no answer")
+    world = World(found, everything=not narrow)
+    return _Loaded(world, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
+
+
+def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
+    """Say whether any of the kinds is left that an answer for who sees less is made from."""
+    return any(
+        kind.namespaced and kind not in [gap.kind for gap in gaps] for kind in question.needs
+    )
+
+
+def _notes(snapshot: "Snapshot", namespace: str) -> "Iterator[str]":
+    if hidden := [gap.kind.plural for gap in _hidden(snapshot)]:
         names = ", ".join(sorted(hidden))
-        session.warn(f"warning: you may not list {names}; the answer goes without them")
-    return World(found, everything=not narrow)
+        yield f"you may not list {names}; the answer goes without them"
+    if namespace:
+        yield f"you may see only namespace {namespace}; what others have and want is not looked at"
 
 
 def _hidden(snapshot: "Snapshot") -> "list[Gap]":
     return [gap for gap in snapshot.gaps if gap.why == "not allowed"]
 
 
-def _answer(session: Session, world: "World", kind: str, key: "Key") -> "Explanation | None":
+def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explanation | None":
     from sully.explaining import fleet
     from sully.explaining.answers import QUESTIONS
 
-    about = session.options.cluster
+    question, world, about = QUESTIONS[kind], loaded.world, session.options.cluster
+    if loaded.partly and question.partly is not None:
+        return question.partly(world, key, loaded.namespace)
     if kind == "placement" and about:
         return fleet.placement(world.hub, key, about)
-    return QUESTIONS[kind].answer(world, key)
+    return question.answer(world, key)
 
 
 def _asked(kind: str, name: str) -> tuple[str, str]:
@@ -153,7 +209,11 @@ def _asked(kind: str, name: str) -> tuple[str, str]:
                 raise CommandError(f"which {known}? write: sully explain {known} NAME", code=2)
             return known, name
     known_kinds = ", ".join(ALIASES)
-    raise CommandError(f"{kind!r} cannot be explained; what can: {known_kinds}", code=2)
+    text = f"{kind!r} cannot be explained; what can: {known_kinds}"
+    for kinds, hint in _INSTEAD.items():
+        if kind.lower() in kinds or kind.lower().removesuffix("s") in kinds:
+            text += f"\n  {hint}"
+    raise CommandError(text, code=2)
 
 
 def _key(session: Session, name: str, *, namespaced: bool) -> "Key":

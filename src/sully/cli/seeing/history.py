@@ -1,16 +1,19 @@
 """`sully history`: what was tainted, by whom and why, what left, and when it was lifted."""
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.calling import CommandError, Session, call, take
+from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.durations import seconds
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
     from sully.cli.client.patterns import Pattern
+    from sully.client.transport import Kind
+    from sully.views.snapshot import Gap
     from sully.views.timeline import Happening
 
 _EPILOG = """\
@@ -79,17 +82,12 @@ async def _happenings(session: Session) -> "list[Happening]":
     from sully.views.snapshotkinds import EVICTION_RECORDS, HISTORY, TAINT_RECORDS
     from sully.views.timeline import happenings
 
-    found = await take(session, HISTORY, namespace=session.namespace)
-    missing = [each.kind.plural for each in found.gaps if each.kind.plural in _RECORDS]
-    if len(missing) == len(_RECORDS):
-        where = session.options.snapshot or session.server
-        raise CommandError(
-            f"{where} keeps no history: it has no {' and no '.join(sorted(missing))}\n"
-            "  Sully's own server does, unless it runs with --compat reference"
-        )
+    # Rules are in no namespace: who asks about one is not told of them.
+    kinds = (EVICTION_RECORDS,) if session.namespace else HISTORY
+    found = await take(session, kinds, namespace=session.namespace)
+    _refuse_nothing(session, [each for each in map(found.gap, kinds) if each is not None], kinds)
     evictions = found.of(EVICTION_RECORDS).values()
     told = happenings(
-        # Rules are in no namespace: who asks about one is not told of them.
         () if session.namespace else found.of(TAINT_RECORDS).values(),
         [each for each in evictions if session.namespace in ("", each.metadata.namespace)],
     )
@@ -98,7 +96,20 @@ async def _happenings(session: Session) -> "list[Happening]":
     return [each for each in told if begin is None or each.time >= begin]
 
 
-_RECORDS = ("evictionrecords", "taintrecords")
+def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Kind[Any]]") -> None:
+    """Refuse where there are no records to tell from, and say whose doing that is."""
+    if len(gaps) < len(kinds):
+        return
+    hidden = [each for each in gaps if each.why == "not allowed"]
+    if hidden:
+        text = f"{hidden[0].message}\n  ask an admin for a role that allows it"
+        raise CommandError(text + ("" if session.namespace else ", or about one namespace: -n NS"))
+    where = ", ".join(session.options.snapshot) or session.server
+    names = " and no ".join(sorted(each.kind.plural for each in gaps))
+    raise CommandError(
+        f"{where} keeps no history: it has no {names}\n"
+        "  Sully's own server does, unless it runs with --compat reference"
+    )
 
 
 def _subject(session: Session) -> "Callable[[Happening], bool]":

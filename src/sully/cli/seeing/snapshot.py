@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli.client.calling import Session, call, take
+from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags
+from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
     from sully.views.snapshot import Snapshot
@@ -75,7 +76,10 @@ def _write(path: Path, data: bytes) -> None:
     import os
     import tempfile
 
-    handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+    except OSError as error:
+        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)

@@ -1,0 +1,49 @@
+"""What went wrong between a command and its server, in words that say what to do."""
+
+import re
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sully.client.access import Access
+
+_SOCKET = re.compile(r" ssl:(<[^>]*>|\w+)")
+"""How aiohttp names the settings of a connection, which nobody can read."""
+
+
+def refused(error: Any) -> str:
+    """Say what a server's refusal means."""
+    from sully.machinery.errors import Forbidden, Unauthorized
+
+    if isinstance(error, Unauthorized):
+        return f"{error.message}\n  the kubeconfig's credentials are not accepted; get new ones"
+    if isinstance(error, Forbidden):
+        return f"{error.message}\n  ask an admin for a role that allows it"
+    return str(error.message)
+
+
+async def unreachable(error: Exception, access: "Access", now: datetime) -> str:
+    """Say why no answer came, as far as can be told from here."""
+    text = _SOCKET.sub("", str(error))
+    ended = _end((await access.credentials.current()).certificate)
+    if ended is not None and ended < now:
+        # Servers just hang up then.
+        return (
+            f"{text}\n  the client certificate in the kubeconfig was good until"
+            f" {ended:%Y-%m-%dT%H:%M:%SZ}; get a new one"
+        )
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return (
+            f"{text}\n  the server's certificate is not from an authority that the kubeconfig"
+            " names: is this the right server, and the right kubeconfig?"
+        )
+    return f"{text}\n  is the server running, and is this the right kubeconfig?"
+
+
+def _end(certificate: bytes) -> datetime | None:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    except ValueError:
+        return None

@@ -1,0 +1,102 @@
+"""What a command is answered from: a snapshot of the server, or one from files.
+
+What may not be seen is said once, and briefly; what an answer cannot do without ends the command.
+"""
+
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.client.calling import CommandError, Session
+
+if TYPE_CHECKING:
+    from sully.client.transport import Kind
+    from sully.views.snapshot import Gap, Snapshot
+
+
+async def take(
+    session: Session,
+    kinds: Iterable["Kind[Any]"],
+    *,
+    needed: Sequence["Kind[Any]"] = (),
+    in_files: Sequence["Kind[Any]"] = (),
+    namespace: str = "",
+) -> "Snapshot":
+    """Return a snapshot of these kinds: of the server, or from the files that the user named.
+
+    Without the `needed` kinds there is no answer; what else may not be seen is warned of, unless
+    that is everything. A file may lack them, for kubectl writes nothing of a kind without objects,
+    unless they are `in_files`.
+    """
+    from sully.views.loading import load
+
+    if getattr(session.options, "snapshot", ()):
+        found = read_files(session)
+        _refuse_gaps(session, found, in_files)
+        return found
+    kinds = tuple(kinds)
+    found = await load(
+        session.transport,
+        kinds,
+        now=session.clock.now(),
+        namespace=namespace,
+        at_least=session.namespace,
+    )
+    _refuse_gaps(session, found, needed)
+    if len(found.gaps) < len(kinds):
+        warn_of_hidden(session, found.gaps)
+    return found
+
+
+def _refuse_gaps(session: Session, found: "Snapshot", needed: Sequence["Kind[Any]"]) -> None:
+    for gap in filter(None, map(found.gap, needed)):
+        if gap.but:
+            continue
+        plural = gap.kind.plural
+        files = ", ".join(getattr(session.options, "snapshot", ()))
+        text = gap.message or f"{files}: it has no {gap.kind.kind}"
+        raise CommandError(f"{text}\n  without {plural} there is no answer{_help(gap)}")
+
+
+def _help(gap: "Gap") -> str:
+    hidden = gap.why == "not allowed"
+    return "; ask an admin for a role that allows to list them" if hidden else ""
+
+
+def warn_of_hidden(session: Session, gaps: Iterable["Gap"]) -> None:
+    """Say what may not be seen."""
+    hidden = [gap.kind for gap in gaps if gap.why == "not allowed" and not gap.but]
+    if not hidden:
+        return
+    names = ", ".join(sorted(each.plural for each in hidden))
+    what = "file" if session.command == "snapshot" else "answer"
+    text = f"warning: you may not list {names}; the {what} goes without them"
+    if any(each.namespaced for each in hidden) and not session.namespace:
+        text += "\n  -n NAMESPACE takes what is in one namespace, where you may list that"
+    session.warn(text)
+
+
+def read_files(session: Session) -> "Snapshot":
+    """Return the snapshot in the files that were named; `-` is the standard input."""
+    from sully.views.snapshotfile import SnapshotError, documents_in, from_documents
+
+    documents: list[Any] = []
+    names = session.options.snapshot
+    for name in names:
+        try:
+            documents += documents_in(read_bytes(name))
+        except SnapshotError as error:
+            raise CommandError(f"{name}: {error}") from error
+    try:
+        return from_documents(documents, now=session.clock.now())
+    except SnapshotError as error:
+        raise CommandError(f"{', '.join(names)}: {error}") from error
+
+
+def read_bytes(name: str, code: int = 1) -> bytes:
+    """Return what a file holds, or say in words why that cannot be read."""
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{name}: {(error.strerror or str(error)).lower()}", code) from error

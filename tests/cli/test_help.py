@@ -1,0 +1,59 @@
+"""`--help` teaches by examples, and each is a line that the program takes."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+
+from sully.cli.main import COMMANDS, build_parser
+from sully.cli.parsing import CommandParser
+
+_COMMENT = re.compile(r"\s{2,}[^-'\"\s].*$")
+"""What stands behind an example, with a gap before it."""
+_SHELL = re.compile(r" (?:\||>|&&|<) .*$| &$|(?<=bash|.zsh)\)$")
+"""What is for the shell, and not for us."""
+_DATE = re.compile(r"\$\([^)]*\)")
+WITHOUT = ("version",)
+"""What has nothing to show by examples."""
+
+
+def parser_of(name: str) -> CommandParser:
+    """Return the parser of one command."""
+    parser = build_parser(name)
+    actions = [each for each in parser._actions if each.choices and name in each.choices]
+    found = dict(actions[0].choices or {})[name]
+    assert isinstance(found, CommandParser)
+    return found
+
+
+def examples(name: str) -> Iterator[str]:
+    """Yield the command lines in the examples of one command."""
+    text = parser_of(name).epilog or ""
+    block = text.partition("examples:\n")[2].partition("\n\n")[0]
+    for line in block.splitlines():
+        for part in line.split(" && "):
+            at = part.find("sully ")
+            if at >= 0:
+                yield _COMMENT.sub("", _SHELL.sub("", _COMMENT.sub("", part[at:])))
+
+
+LINES = sorted({line for name in COMMANDS for line in examples(name)})
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_examples_are_lines_that_the_program_takes(line: str) -> None:
+    _, first, *words = shlex.split(_DATE.sub("today", line))
+
+    parser_of(first).parse_args(words)
+
+
+@pytest.mark.parametrize("name", [each for each in COMMANDS if each not in WITHOUT])
+def test_each_command_has_examples_and_fits_a_screen(name: str) -> None:
+    parser = parser_of(name)
+
+    assert list(examples(name))
+    assert parser.description
+    assert all(len(line) <= 100 for line in (parser.epilog or "").splitlines())

@@ -1,0 +1,224 @@
+"""What the words and flags of `taint`, `untaint` and `plan` come to, and which are refused."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+from cli.terminals import environment, piped
+from sully.cli.acting.words import Words, read_words
+from sully.cli.client.calling import CommandError
+from sully.cli.main import main
+from sully.domain.planning.taintgrammar import Unwanted, Wanted
+
+PLANS = Path(__file__).parent / "plans"
+HOT = Wanted("hot", "", "NoExecute")
+READ = {
+    "device a/b/c hot:NoExecute": Words("device", ("a/b/c",), (HOT,)),
+    "devices hot:NoExecute a b": Words("device", ("a", "b"), (HOT,)),
+    "device a hot:NoExecute cold-": Words("device", ("a",), (HOT,), (Unwanted("cold"),)),
+    "managedcluster eu x=1:NoSelect": Words("cluster", ("eu",), (Wanted("x", "1", "NoSelect"),)),
+}
+
+
+@pytest.mark.parametrize(("line", "want"), READ.items(), ids=READ)
+def test_words(line: str, want: Words) -> None:
+    assert read_words(line.split()) == want
+
+
+UNTAINTED = {
+    "device a hot": Words("device", ("a",), (), (Unwanted("hot"),)),
+    "device a hot- cold-": Words("device", ("a",), (), (Unwanted("hot"), Unwanted("cold"))),
+    "device a hot:NoExecute": Words("device", ("a",), (), (Unwanted("hot", "NoExecute"),)),
+    "cluster eu m": Words("cluster", ("eu",), (), (Unwanted("m"),)),
+}
+
+
+@pytest.mark.parametrize(("line", "want"), UNTAINTED.items(), ids=UNTAINTED)
+def test_words_of_untaint(line: str, want: Words) -> None:
+    assert read_words(line.split(), remove=True) == want
+
+
+WRONG = {
+    "nothing": ("", "device or cluster"),
+    "something else": ("node a x:NoExecute", "not 'node'"),
+    "a slip": ("devcie a x:NoExecute", "did you mean device?"),
+    "no taint": ("device a", "say which taint"),
+    "no effect": ("device a key=value", "has no effect"),
+    "twice": ("device a x=1:None x=2:None", "x:None is set twice"),
+    "set and removed": ("device a x:None x-", "set and removed at once"),
+}
+
+
+@pytest.mark.parametrize(("line", "text"), WRONG.values(), ids=WRONG)
+def test_wrong_words(line: str, text: str) -> None:
+    with pytest.raises(CommandError, match=text) as refused:
+        read_words(line.split())
+
+    assert refused.value.code == 2
+
+
+REFUSED = {
+    "labels of devices": ("device '*' x:None -l a=b", "-l: devices have no labels"),
+    "a pace for clusters": ("cluster eu-1 x:NoSelect --rate 3", "--rate: clusters have nothing"),
+    "a class of clusters": ("cluster eu-1 x:NoSelect --class c", "--class: clusters have"),
+    "a reason to remove": ("device '*' x- --reason y", "--reason: it is for taints that are set"),
+    "an end at once": ("device '*' x:None --for 0s", "'0s' is over at once"),
+    "removal from nowhere": ("device x-", "say which devices"),
+    "a class that is not there": ("device --class gpus x:None", 'no DeviceClass "gpus"; did you'),
+    "clusters by no label": ("cluster x:NoSelect", "say which clusters"),
+    "labels that nobody has": ("cluster -l a=b x:NoSelect", 'no ManagedCluster "*" with a=b'),
+    "labels that make no sense": ("cluster -l 'a in' x:NoSelect", "-l a in: "),
+    "a cluster that looks alike": ("cluster eu-11 x:NoSelect", "did you mean eu-1?"),
+    "a glob with a slip": ("device gpu.example.con/n* x:None", "did you mean gpu.example.com?"),
+    "a rule of another class": ("device --class gpu x-", "no rule sets x on devices of class gpu"),
+    "deletion of words": ("device '*' x:None --delete", "--delete is for -f"),
+}
+
+
+@pytest.mark.parametrize(("line", "text"), REFUSED.values(), ids=REFUSED)
+def test_refused(
+    line: str,
+    text: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(PLANS)
+    try:
+        code = main(["plan", *shlex.split(line), "--snapshot", "cluster.yaml"])
+    except SystemExit as ended:
+        code = int(ended.code or 0)
+
+    assert code in (1, 2)
+    assert text in capsys.readouterr().err
+
+
+def test_a_device_that_is_not_there_is_waited_for(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(PLANS)
+    words = ["plan", "device", "gpu.example.com/node-1/gpu-00", "x.y/z:NoExecute"]
+
+    code = main([*words, "--snapshot", "cluster.yaml"])
+
+    shown = capsys.readouterr()
+    assert code == 0
+    assert "0 devices of 6 would change" in shown.out
+    assert "there is no device gpu.example.com/node-1/gpu-00 now; did you mean gpu-0?" in shown.err
+
+
+def test_a_set_and_a_removal_are_one_plan(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(PLANS)
+    words = ["plan", "cluster", "eu-*", "a:NoSelect", "b:NoSelectIfNew", "--snapshot"]
+
+    code = main([*words, "cluster.yaml"])
+
+    assert code in (0, 3)
+    assert "ManagedCluster/eu-1 would be changed\n" in capsys.readouterr().out
+
+
+FILES = {
+    "a name that is none": ("kind: DeviceTaintRule\nmetadata: x\n", "has no name"),
+    "no version": ("kind: DeviceTaintRule\nmetadata: {name: x}\n", "has no apiVersion, such as"),
+    "a list of numbers": ("{kind: List, items: [3]}", "a document in it is no object"),
+    "a number": ("3", "a document in it is no object"),
+    "no YAML": ("a: [", "it is no YAML"),
+    "nothing": ("", "there is no object in"),
+    "another group": ("{kind: Placement, apiVersion: a/v1, metadata: {name: x}}", "'a/v1'"),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), FILES.values(), ids=FILES)
+def test_files_that_are_wrong(
+    text: str, want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "x.yaml"
+    file.write_text(text)
+
+    code = main(["plan", "-f", str(file), "--snapshot", str(PLANS / "cluster.yaml")])
+
+    assert code == 2
+    assert want in capsys.readouterr().err
+
+
+def test_a_folder_is_the_files_in_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "b.yml").write_text((PLANS / "rule.yaml").read_text().replace("firmware\n", "b\n"))
+    (tmp_path / "notes.txt").write_text("nothing to read")
+    words = ["plan", "-f", str(tmp_path), "--snapshot", str(PLANS / "cluster.yaml")]
+
+    assert main(words) in (0, 3)
+    assert "2 devices of 6 would change" in capsys.readouterr().out
+    (tmp_path / "b.yml").unlink()
+    assert main(words) == 2
+    assert "ends in .yaml, .yml or .json" in capsys.readouterr().err
+
+
+def test_times_in_files_need_no_quotes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rule = tmp_path / "rule.yaml"
+    rule.write_text(
+        "apiVersion: resource.k8s.io/v1\nkind: DeviceTaintRule\nmetadata: {name: x}\n"
+        "spec: {deviceSelector: {pool: node-3},"
+        " taint: {key: k, effect: NoExecute, timeAdded: 2026-01-01T00:00:00Z}}\n"
+    )
+
+    assert main(["plan", "-f", str(rule), "--snapshot", str(PLANS / "cluster.yaml")]) == 0
+    assert "would be created" in capsys.readouterr().out
+
+
+def _parts(tmp_path: Path, *kinds: str) -> list[str]:
+    """Write the objects of some kinds of the cluster into a file each."""
+    import yaml
+
+    whole = yaml.safe_load((PLANS / "cluster.yaml").read_text())
+    found = []
+    for kind in kinds:
+        file = tmp_path / f"{kind}.yaml"
+        chosen = [each for each in whole["items"] if each["kind"] == kind]
+        file.write_text(yaml.safe_dump(whole | {"items": chosen}))
+        found += ["--snapshot", str(file)]
+    return found
+
+
+def test_several_files_are_one_snapshot(tmp_path: Path) -> None:
+    words = ("plan", "-f", "rule.yaml", "-o", "json", "--snapshot")
+    kinds = (
+        "ResourceSlice",
+        "DeviceClass",
+        "ResourceClaim",
+        "Pod",
+        "Node",
+        "ResourceClaimTemplate",
+    )
+    others = ("ReplicaSet", "ResourceSlicePatch", "PodDisruptionBudget", "DeviceTaintRule")
+    parts = _parts(tmp_path, *kinds, *others)[1:]
+
+    whole = piped(*words, "cluster.yaml", env=environment(), cwd=PLANS)
+    joined = piped(*words, *parts, env=environment(), cwd=PLANS)
+
+    assert (joined.returncode, joined.stderr) == (whole.returncode, whole.stderr)
+    assert joined.stdout.partition('"changes"')[2] == whole.stdout.partition('"changes"')[2]
+
+
+MISSING: dict[str, tuple[tuple[str, ...], int, str]] = {
+    "only slices": (("ResourceSlice",), 1, "not known, for want of resourceclaims"),
+    "no pods": (("ResourceSlice", "ResourceClaim"), 1, "not known, for want of pods"),
+    "no slices": (("Pod", "ResourceClaim"), 1, "without resourceslices there is no answer"),
+}
+
+
+@pytest.mark.parametrize(("kinds", "code", "text"), MISSING.values(), ids=MISSING)
+def test_what_is_missing_is_said_and_no_review_passes(
+    kinds: tuple[str, ...],
+    code: int,
+    text: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["plan", "-f", str(PLANS / "rule.yaml"), *_parts(tmp_path, *kinds)]
+
+    assert main(words) == code
+    assert text in capsys.readouterr().err
