@@ -17,6 +17,7 @@ DEV_STAMP := $(VENV)/.installed-dev
 # Old and new kubectl, for the tests that drive the server with a real client.
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
 ETCD := .cache/etcd/etcd
+IPROUTE2 := .cache/iproute2
 
 .DEFAULT_GOAL := help
 .PHONY: help setup up fmt lint quick test clients bench robust conformance generate verify demo clean
@@ -48,6 +49,8 @@ test: $(DEV_STAMP) clients ## all tests, real clients included
 clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
 	@tools/fetch-etcd $(ETCD)
+	@tools/fetch-iproute2 $(IPROUTE2)
+	@tools/fetch-shells .cache/shells
 
 bench: $(DEV_STAMP) ## measure on this machine, minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
@@ -55,8 +58,10 @@ bench: $(DEV_STAMP) ## measure on this machine, minutes; ARGS="--seconds 1" DEVI
 	$(BIN)/python bench/devices.py $(DEVICES)
 	$(BIN)/python bench/placement.py
 	$(BIN)/python bench/placing.py --large
+	$(BIN)/python bench/stores.py
+	$(BIN)/python bench/seeing.py --runs 1
 
-robust: $(DEV_STAMP) ## hundreds of kills, and hostile input for minutes; ARGS="crashes --seed 7"
+robust: $(DEV_STAMP) ## kills, lost machines, hostile input, for half an hour; ARGS="crashes --seed 7"
 	$(BIN)/python tools/robust.py $(ARGS)
 
 conformance: $(DEV_STAMP) ## replay recorded answers of a real server: DIR=folder with api.jsonl

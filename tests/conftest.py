@@ -16,7 +16,7 @@ from serving import Asgi, Http, Obj, connected, fresh, local
 from sully.app import ControlPlane
 from sully.testing.cluster import in_process
 
-pytest_plugins = ["house_plugin"]
+pytest_plugins = ["house_plugin", "beside_plugin"]
 
 
 @pytest.fixture(autouse=True)

@@ -40,6 +40,7 @@ def made(
     status: bool = False,
     selector: Iterable[str] = ("device", "driver", "pool"),
     role: bool = False,
+    taints: bool = True,
 ) -> dict[str, Any]:
     """Make a server of an older version."""
     said = recorded()
@@ -60,12 +61,24 @@ def made(
         fields = {name.replace(".v1.", f".{version}."): one for name, one in schemas.items()}
         chosen = f"io.k8s.api.resource.{version}.DeviceTaintSelector"
         fields[chosen] = {"properties": {name: {} for name in selector}}
+        _reshape(fields, version, taints=taints)
         said[f"/openapi/v3/apis/{DEVICES}/{version}"] = {"components": {"schemas": fields}}
     if not served:
         said["/apis"]["items"].remove(group)
     if not role:
         del said[ROLE]
     return said
+
+
+def _reshape(fields: dict[str, Any], version: str, *, taints: bool) -> None:
+    """Give devices the shape of their version: in the first beta their content lies deeper."""
+    prefix = f"io.k8s.api.resource.{version}"
+    device = fields[f"{prefix}.Device"]["properties"]
+    content = {name: {} for name in device if name != "name" and (taints or name != "taints")}
+    if version == "v1beta1":
+        fields[f"{prefix}.BasicDevice"] = {"properties": content}
+        content = {"basic": {}}
+    fields[f"{prefix}.Device"] = {"properties": {"name": {}, **content}}
 
 
 def with_kinds(said: Mapping[str, Any], group: str, version: str, *plurals: str) -> dict[str, Any]:

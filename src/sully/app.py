@@ -21,7 +21,7 @@ from sully.client.calls import Guard
 from sully.client.direct import DirectTransport
 from sully.client.discovery import of_scheme
 from sully.client.kubeconfig_file import Login, kubeconfig, write_kubeconfig
-from sully.client.leases import Elector
+from sully.client.leases import Elector, Timing
 from sully.client.transport import Transport
 from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.hollow.wiring import HollowSettings
@@ -62,7 +62,7 @@ from sully.store.base import Store
 from sully.store.compaction import Compactor
 from sully.store.directory import DataDirectory
 from sully.store.errors import OpenError
-from sully.store.etcd.address import SCHEME, Address, Tls, parse_address
+from sully.store.etcd.address import Address
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
@@ -85,13 +85,13 @@ class Config:
     data_dir: Path
     host: str = "127.0.0.1"
     port: int = 8443
-    store: str = "sqlite"  # or memory, or etcd://HOST:PORT,…[/PREFIX]
-    etcd_tls: Tls = field(default_factory=Tls)
+    store: str | Address = "sqlite"  # or memory, or where an etcd is
     gates: Gates = field(default_factory=Gates)
     strict_compat: bool = False
     names: tuple[str, ...] = ()  # further names and addresses under which clients find the server
     anonymous: bool = False  # whether roles decide what those without credentials may do
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
+    audit_reads: bool = False  # whether the audit log also tells what clients read
     allowance: Allowance = field(default_factory=Allowance)
     controllers: frozenset[str] | None = None  # which of them run here; None: all
     hollow: HollowSettings | None = None  # nodes of our own
@@ -100,6 +100,7 @@ class Config:
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     leader_elect: bool = False  # whether they wait for a lease: for a store that others share
+    timing: Timing = field(default_factory=Timing)  # of that lease
 
 
 class ControlPlane:
@@ -137,7 +138,7 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
     listening = bind(config.host, config.port)
     async with AsyncExitStack() as stack:
         stack.callback(listening.close)
-        if config.store.startswith(SCHEME):
+        if isinstance(config.store, Address):
             # The objects may be shared, the keys and the kubeconfig beside them are not.
             stack.callback(DataDirectory(config.data_dir).release)
         store = await stack.enter_async_context(await _open_store(config))
@@ -164,8 +165,8 @@ async def _open_store(config: Config) -> Store:
     if config.store == "memory":
         config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
         return MemoryStore()
-    if config.store.startswith(SCHEME):
-        return await _open_etcd(parse_address(config.store, config.etcd_tls))
+    if isinstance(config.store, Address):
+        return await _open_etcd(config.store)
     return await SqliteStore.open(config.data_dir)
 
 
@@ -244,7 +245,8 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
     elector = None
     if config.leader_elect:
         name = f"{socket.gethostname()}_{os.getpid()}_{ids.suffix()}"
-        elector = Elector(controller_access(api, MANAGER), LEASE, name, clock=clock)
+        access = controller_access(api, MANAGER)
+        elector = Elector(access, LEASE, name, clock=clock, timing=config.timing)
     given = Given(
         transport=partial(controller_access, api, guard=elector.left if elector else None),
         served=of_scheme(api.scheme),
@@ -296,6 +298,7 @@ def _door(config: Config, api: Api, key: SigningKey, clock: Clock) -> Door:
         clock,
         api.writer.ids,
         api.audit,
+        audit_reads=config.audit_reads,
         # The reference lets its rules decide, so there it is always so.
         anonymous=config.anonymous or config.strict_compat,
     )

@@ -1,22 +1,21 @@
 """A control plane as users run it, and a namespace for every test."""
 
 import itertools
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from e2e.beside import Planes
 from e2e.raw import Raw
-from sully.testing.cluster import Process, process
+from sully.testing.cluster import Process
 
 _NUMBERS = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def plane() -> Iterator[Process]:
-    """Run `sully up` once for all tests."""
-    with process("--log-level", "error") as up:
-        yield up
+def plane(where: str, planes: Planes) -> Process:
+    """Return the control plane of all tests."""
+    return planes.of(where)
 
 
 @pytest.fixture(scope="session")

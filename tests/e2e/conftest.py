@@ -8,9 +8,10 @@ import pytest
 import yaml
 
 from e2e import kubectls
+from e2e.beside import Planes
 from e2e.raw import Raw
 from e2e.shell import Shell
-from sully.testing.cluster import Process, process
+from sully.testing.cluster import Process
 
 # Without any kubectl there is nothing to collect in these; one test says so, see test_clients.py.
 collect_ignore_glob = [] if kubectls.find() else ["test_kubectl_*.py"]
@@ -28,10 +29,9 @@ _CLUSTER_WIDE = (
 
 
 @pytest.fixture(scope="session")
-def plane() -> Iterator[Process]:
-    """Run `sully up` once for all tests that only use it."""
-    with process("--store", "sqlite") as up:
-        yield up
+def plane(where: str, planes: Planes) -> Process:
+    """Return the control plane of all tests that only use one."""
+    return planes.of(where)
 
 
 @pytest.fixture(scope="session")

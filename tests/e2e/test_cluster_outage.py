@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from e2e.beside import plane
 from e2e.cluster import Cluster
-from sully.testing.cluster import process
 
 pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
@@ -34,9 +34,11 @@ def selected(hub: Cluster, number: int) -> None:
     hub.shows(str(number), ".status.numberOfSelectedClusters", "placement", "web")
 
 
-def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(any_kubectl: Path, home: Path) -> None:
+def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(
+    where: str, any_kubectl: Path, home: Path
+) -> None:
     hollow = ("--hollow-clusters", "4", "--hollow-cluster-lease-seconds", "1")
-    with process(*hollow, *FLAGS) as up:
+    with plane(where, *hollow, *FLAGS) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
         hub.apply(*OBJECTS)
@@ -57,9 +59,9 @@ def test_a_hub_that_loses_sight_of_its_clusters_keeps_most(any_kubectl: Path, ho
         selected(hub, 4)
 
 
-def test_the_reference_lets_all_of_them_go(any_kubectl: Path, home: Path) -> None:
+def test_the_reference_lets_all_of_them_go(where: str, any_kubectl: Path, home: Path) -> None:
     hollow = ("--hollow-clusters", "2", "--hollow-cluster-lease-seconds", "1")
-    with process(*hollow, *FLAGS, "--compat", "reference") as up:
+    with plane(where, *hollow, *FLAGS, "--compat", "reference") as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
         hub.apply(*OBJECTS)

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from e2e.beside import WHERE
 from e2e.beside import plane as controlled
 from e2e.cluster import Cluster, Obj
-from sully.testing.cluster import Process, process
+from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
 GROUP = "cluster.open-cluster-management.io"
@@ -20,11 +19,11 @@ UNREACHABLE, UNAVAILABLE = f"{GROUP}/unreachable", f"{GROUP}/unavailable"
 C0, C1, C2 = (f"mcl/hollow-cluster-000{number}" for number in range(3))
 
 
-@pytest.fixture(scope="module", params=WHERE)
-def plane(request: pytest.FixtureRequest) -> Iterator[Process]:
+@pytest.fixture(scope="module")
+def plane(where: str) -> Iterator[Process]:
     """Run a hub on which five seconds of silence are too long."""
     hub = ("--hollow-clusters", "4", "--hollow-cluster-lease-seconds", "1")
-    with controlled(request.param, *hub) as up:
+    with controlled(where, *hub) as up:
         yield up
 
 
@@ -179,12 +178,12 @@ def test_a_built_in_set_comes_back(hub: Cluster) -> None:
 
 
 def test_after_a_restart_with_fewer_the_rest_is_removed(
-    tmp_path: Path, any_kubectl: Path, home: Path
+    where: str, tmp_path: Path, any_kubectl: Path, home: Path
 ) -> None:
-    with process("--hollow-clusters", "3", data_dir=tmp_path) as up:
+    with controlled(where, "--hollow-clusters", "3", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
-    with process("--hollow-clusters", "1", data_dir=tmp_path) as up:
+    with controlled(where, "--hollow-clusters", "1", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         for number in (1, 2):
             hub.removed("mcl", f"hollow-cluster-000{number}")

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.e2e
 
 ROOMS = "/api/v1/namespaces"
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/sully-controllers"
-QUICK = ("--lease-duration", "2s", "--renew-deadline", "1500ms", "--retry-period", "200ms")
+QUICK = ("--lease-duration", "5s", "--renew-deadline", "4s", "--retry-period", "200ms")
 
 
 @contextmanager
@@ -110,6 +110,88 @@ def test_they_go_on_when_their_server_comes_back(tmp_path: Path) -> None:
             code = crew.stop()
 
     assert (after, code) == (before, 0)
+
+
+DEVICES = "/apis/resource.k8s.io/v1"
+RULES = f"{DEVICES}/devicetaintrules"
+CLAIMS = f"{DEVICES}/namespaces/default/resourceclaims"
+TEAM = f"{ROOMS}/default"
+TAINT = {"key": "example.com/broken", "effect": "NoExecute"}
+
+
+def make(admin: Raw, path: str, name: str, **body: Any) -> None:
+    made = admin.request("POST", path, {"metadata": {"name": name}, **body})
+    assert made.code == 201, made.json()
+
+
+def furnish(admin: Raw) -> None:
+    """Make a node with two devices."""
+    room = {"cpu": "4", "memory": "8Gi", "pods": "10"}
+    make(admin, "/api/v1/nodes", "n", status={"capacity": room, "allocatable": room})
+    pool = {"name": "n", "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": "gpu-0"}, {"name": "gpu-1"}]
+    spec = {"driver": "d.example", "nodeName": "n", "pool": pool, "devices": devices}
+    make(admin, f"{DEVICES}/resourceslices", "s", spec=spec)
+    make(admin, f"{DEVICES}/deviceclasses", "gpu", spec={})
+    until(admin, f"{TEAM}/serviceaccounts", lambda found: "default" in found)
+
+
+def start(admin: Raw, name: str, seconds: int) -> str:
+    """Start a pod that tolerates a taint for some seconds; return which device it got."""
+    toleration = {**TAINT, "operator": "Exists", "tolerationSeconds": seconds}
+    wanted = {"deviceClassName": "gpu", "tolerations": [toleration]}
+    requests = [{"name": "gpu", "exactly": wanted}]
+    make(admin, CLAIMS, name, spec={"devices": {"requests": requests}})
+    claims = [{"name": "gpu", "resourceClaimName": name}]
+    containers = [{"name": "c", "image": "i"}]
+    spec = {"containers": containers, "resourceClaims": claims}
+    make(admin, f"{TEAM}/pods", name, spec=spec)
+    until(admin, f"{TEAM}/pods", lambda found: "nodeName" in found[name]["spec"])
+    status = admin.request("GET", f"{CLAIMS}/{name}").json()["status"]
+    return str(status["allocation"]["devices"]["results"][0]["device"])
+
+
+def taint(admin: Raw, name: str, device: str) -> None:
+    """Make a rule, and wait until the controllers have seen whom it is for."""
+    spec = {"deviceSelector": {"driver": "d.example", "device": device}, "taint": TAINT}
+    make(admin, RULES, name, spec=spec)
+    until(admin, RULES, lambda found: bool(found[name].get("status", {}).get("conditions")))
+
+
+def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
+    tmp_path: Path,
+) -> None:
+    data = tmp_path / "data"
+    with ExitStack() as stack:
+        with served(data) as up:
+            port = up.url.rpartition(":")[2]
+            admin = Raw.admin(up.kubeconfig, tmp_path)
+            crew = stack.enter_context(controllers(up.kubeconfig, "--leader-elect=false"))
+            crew.wait_for("working since")
+            furnish(admin)
+            for name in ("spared", "due"):
+                taint(admin, name, start(admin, name, seconds=5))
+            up.stop(signal.SIGKILL)
+        # Elsewhere somebody takes one of the rules back; the controllers cannot know.
+        with served(data) as up:
+            other = Raw.admin(up.kubeconfig, tmp_path)
+            assert other.request("DELETE", f"{RULES}/spared").code == 200
+        with served(data, "--listen", f"127.0.0.1:{port}"):
+            # This one was tainted later, so the time of both is over when it leaves.
+            pods = until(admin, f"{TEAM}/pods", lambda found: _leaves(found, "due"))
+            crew.wait_for("the server answers again")
+            crew.stop()
+        with pytest.raises(RuntimeError):
+            crew.wait_for("no such line: read all it said")
+
+    assert not _leaves(pods, "spared")
+    loud = [line for line in crew.said if "[warning" in line or "[error" in line]
+    assert len(loud) == 1, "".join(crew.said)
+    assert sum("answers again" in line for line in crew.said) == 1, "".join(crew.said)
+
+
+def _leaves(pods: dict[str, Any], name: str) -> bool:
+    return name not in pods or "deletionTimestamp" in pods[name]["metadata"]
 
 
 def test_only_those_that_were_chosen_run(tmp_path: Path) -> None:

@@ -6,11 +6,12 @@ import itertools
 import signal
 from collections.abc import Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from e2e.beside import WHERE
+from e2e.beside import SHORT
 from e2e.beside import plane as controlled
 from e2e.cluster import (
     DRIVER,
@@ -25,7 +26,7 @@ from e2e.cluster import (
     template,
     tolerate,
 )
-from sully.testing.cluster import Process, process
+from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
 HOLLOW = ("--hollow-nodes", "3", "--devices-per-node", "4")
@@ -33,9 +34,9 @@ QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
 _NUMBERS = itertools.count()
 
 
-@pytest.fixture(scope="module", params=WHERE)
-def plane(request: pytest.FixtureRequest) -> Iterator[Process]:
-    with controlled(request.param, *HOLLOW, *QUICK) as up:
+@pytest.fixture(scope="module")
+def plane(where: str) -> Iterator[Process]:
+    with controlled(where, *HOLLOW, *QUICK) as up:
         yield up
 
 
@@ -226,15 +227,18 @@ def test_a_driver_that_restarts_disturbs_nobody(cluster: Cluster) -> None:
     assert len(set(cluster.devices(*cluster.names("app")))) == 12
 
 
-def test_a_kill_in_the_middle_of_an_eviction(any_kubectl: Path, home: Path, tmp_path: Path) -> None:
-    with process(*HOLLOW, *QUICK, data_dir=tmp_path / "data") as up:
+def test_a_kill_in_the_middle_of_an_eviction(
+    where: str, any_kubectl: Path, home: Path, tmp_path: Path
+) -> None:
+    again = partial(controlled, where, *HOLLOW, *QUICK, data_dir=tmp_path / "data", crew=SHORT)
+    with again() as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         replaced = start(cluster, "replaced", 3)
         soon, kept = lone(cluster, "soon", tolerate(seconds=1)), lone(cluster, "kept", tolerate())
         cluster.apply(rule("broken", "NoExecute", driver=DRIVER))
         up.stop(signal.SIGKILL)
 
-    with process(*HOLLOW, *QUICK, data_dir=tmp_path / "data") as up:
+    with again() as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         cluster.gone(*replaced, soon)
         cluster.wait("EvictionInProgress=false", "devicetaintrule/broken")

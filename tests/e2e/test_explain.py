@@ -11,21 +11,24 @@ from typing import Any
 import pytest
 
 from cli.terminals import environment, piped
+from e2e.beside import plane as controlled
 from e2e.cluster import Cluster, claim, deployment, devices, pod, rule, template
-from sully.testing.cluster import Process, process
+from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
 FLEET = ("--hollow-nodes", "2", "--devices-per-node", "2")
 HIDDEN = (
     "sully explain: warning: you may not list deviceclasses, devicetaintrules, nodes,"
     " resourceslicepatches, resourceslices, taintrecords; the answer goes without them\n"
+    "sully explain: warning: you may see only namespace asking; what others have and want is not"
+    " looked at\n"
 )
 QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
 
 
 @pytest.fixture(scope="module")
-def plane() -> Iterator[Process]:
-    with process(*FLEET, *QUICK) as up:
+def plane(where: str) -> Iterator[Process]:
+    with controlled(where, *FLEET, *QUICK) as up:
         yield up
 
 
@@ -104,11 +107,16 @@ def test_a_workload_owner_asks_about_his_own_pod(
     cluster.apply(pod("waits", "x", resourceClaimName="gpu"))
     cluster.wait("PodScheduled=false", "pod/waits")
 
-    found = explain(replace(cluster, kubeconfig=mine), "pod", "waits", says=HIDDEN)
+    his = replace(cluster, kubeconfig=mine)
+    found = explain(his, "pod", "waits", says=HIDDEN)
 
     assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
     assert found["because"] == ["DeviceTaintRule/sick"]
     assert "4 devices carry taint example.com/sick:NoSchedule from rule sick." in found["summary"]
+    assert [f"sully explain: warning: {each}" for each in found["notes"]] == HIDDEN.splitlines()
+    assert explain(his, "rule", "sick", says=HIDDEN)["summary"] == [
+        "You may not see rule sick; in namespace asking it keeps 1 pod off devices: asking/waits."
+    ]
 
 
 def test_a_cluster_that_nobody_accepted(cluster: Cluster) -> None:

@@ -9,17 +9,20 @@ from pathlib import Path
 
 import pytest
 
+from e2e.beside import SHORT
+from e2e.beside import plane as controlled
 from e2e.cluster import DRIVER, Cluster, deployment, devices, rule, template
 from e2e.raw import Raw
-from sully.testing.cluster import Process, process
+from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
 QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
 
 
 @pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    with process("--demo", *QUICK, data_dir=tmp_path_factory.mktemp("demo")) as up:
+def demo(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    data = tmp_path_factory.mktemp("demo")
+    with controlled(where, "--demo", *QUICK, data_dir=data, crew=SHORT) as up:
         yield up
 
 
@@ -86,7 +89,7 @@ def test_those_who_tolerate_the_maintenance_stay_for_a_while(teams: Cluster) -> 
 
 
 def test_another_start_of_the_demo_changes_nothing(
-    teams: Cluster, demo: Process, tmp_path: Path
+    where: str, teams: Cluster, demo: Process
 ) -> None:
     kinds = (
         "nodes,resourceslices,deviceclasses,namespaces,resourceclaimtemplates,poddisruptionbudgets"
@@ -97,15 +100,15 @@ def test_another_start_of_the_demo_changes_nothing(
     teams.run("delete", "devicetaintrule", "hollow-0003-closed")
     assert demo.stop() == 0
 
-    with process("--demo", *QUICK, data_dir=demo.data_dir) as up:
+    with controlled(where, "--demo", *QUICK, data_dir=demo.data_dir, crew=SHORT) as up:
         again = Cluster(teams.kubectl, up.kubeconfig, teams.home)
         # What was deleted by hand comes back; the rest is as it was.
         again.created("devicetaintrules", "hollow-0003-closed")
         assert (again.run(*shown), again.run(*uids)) == before
 
 
-def test_what_leaves_a_node_lands_elsewhere(any_kubectl: Path, home: Path) -> None:
-    with process("--hollow-nodes", "2", "--devices-per-node", "4", *QUICK) as up:
+def test_what_leaves_a_node_lands_elsewhere(where: str, any_kubectl: Path, home: Path) -> None:
+    with controlled(where, "--hollow-nodes", "2", "--devices-per-node", "4", *QUICK) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         cluster.apply(template("app", devices(1)), deployment("app", 4))
         cluster.rolled_out("app")
@@ -123,12 +126,12 @@ def test_what_leaves_a_node_lands_elsewhere(any_kubectl: Path, home: Path) -> No
 
 
 def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
-    any_kubectl: Path, home: Path, tmp_path: Path
+    where: str, any_kubectl: Path, home: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    with process("--hollow-nodes", "2", "--devices-per-node", "2", data_dir=data):
+    with controlled(where, "--hollow-nodes", "2", "--devices-per-node", "2", data_dir=data):
         pass
-    with process("--hollow-nodes", "1", "--devices-per-node", "2", data_dir=data) as up:
+    with controlled(where, "--hollow-nodes", "1", "--devices-per-node", "2", data_dir=data) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         for owned in ("node", "resourceslice", "lease -n kube-node-lease"):
             kind, *where = owned.split()
@@ -137,12 +140,12 @@ def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
         assert len(cluster.get("nodes")["items"]) == 1
 
 
-def test_without_the_flag_nodes_stay_as_they_are(tmp_path: Path) -> None:
+def test_without_the_flag_nodes_stay_as_they_are(where: str, tmp_path: Path) -> None:
     data, scratch = tmp_path / "data", tmp_path / "scratch"
     scratch.mkdir()
-    with process("--hollow-nodes", "2", data_dir=data):
+    with controlled(where, "--hollow-nodes", "2", data_dir=data):
         pass
-    with process(data_dir=data) as up:
+    with controlled(where, data_dir=data) as up:
         nodes = Raw.admin(up.kubeconfig, scratch).request("GET", "/api/v1/nodes").json()["items"]
 
     assert len(nodes) == 2

@@ -151,6 +151,51 @@ def test_all_controllers_run_with_no_more_than_their_rights(tmp_path: Path) -> N
     assert "forbidden" not in "".join(crew.said).lower()
 
 
+def test_the_account_has_no_other_rights(tmp_path: Path) -> None:
+    """Else what runs with exactly these rights would prove nothing."""
+    groups = {
+        "system:authenticated",
+        "system:serviceaccounts",
+        "system:serviceaccounts:sully-system",
+    }
+    given = set()
+    with running(tmp_path, "--only", "expiry") as (admin, _):
+        for kind in ("clusterrolebindings", "rolebindings"):
+            found = admin.request("GET", f"/apis/rbac.authorization.k8s.io/v1/{kind}").json()
+            given |= {
+                (kind, each["roleRef"]["name"])
+                for each in found["items"]
+                for subject in each.get("subjects", ())
+                if (subject["kind"] == "Group" and subject["name"] in groups)
+                or (subject["kind"], subject["name"]) == ("ServiceAccount", "sully-controllers")
+            }
+
+    everybody = {"system:basic-user", "system:discovery", "system:public-info-viewer"}
+    issuer = "system:service-account-issuer-discovery"
+    assert given == {
+        *(("clusterrolebindings", name) for name in (*everybody, issuer)),
+        ("clusterrolebindings", "sully:capabilities"),
+        ("clusterrolebindings", "sully:expiry"),
+        ("rolebindings", "sully-controllers"),
+    }
+
+
+def test_a_feature_brings_its_right_along(tmp_path: Path) -> None:
+    gate = ("--feature-gates", "SullyNoExecuteWithPodDisruptionBudget=true")
+    flags = ("--evictor", "sully", *gate)
+    with (
+        process("--disable-controllers", "--store", "memory", *gate) as up,
+        installed(up, tmp_path, *flags, only=",".join(DEFAULT), crew=gate),
+    ):
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        furnish(admin)
+        start(admin, "a")
+        taint = {"key": "example.com/old", "effect": "NoExecuteWithPodDisruptionBudget"}
+        rule = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
+        made(admin, f"{RESOURCE}/devicetaintrules", {"metadata": {"name": "out"}, "spec": rule})
+        until(admin, PODS, lambda pods: "a" not in pods or _leaves(pods["a"]))
+
+
 def test_it_says_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
     with process("--disable-controllers", "--store", "memory") as up:
         done = [sully(up.kubeconfig, "install", "--apply") for _ in range(2)]

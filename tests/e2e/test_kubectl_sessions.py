@@ -1,21 +1,33 @@
-"""Every session in `sessions/`, typed with every kubectl there is."""
+"""Every session in `sessions/`, typed with every kubectl there is.
+
+With controllers beside the server the oldest one and the usual one are enough: what differs between
+those and the others is how kubectl asks, not what the controllers do.
+"""
 
 import pytest
 
 from e2e import kubectls, session
+from e2e.beside import INSIDE, WHERE
 from e2e.kubectls import Kubectl
 from e2e.shell import Shell
 
 CASES = {
-    f"{name}-{kubectl}": (name, kubectl)
+    f"{name}-{kubectl}-{where}": (name, kubectl, where)
     for kubectl in kubectls.find()
     for name in session.names()
     if kubectl.main or session.is_core(name)
+    for where in (WHERE if kubectl.main else (INSIDE,))
 }
 
 
 @pytest.mark.e2e
-@pytest.mark.parametrize(("name", "kubectl"), CASES.values(), ids=CASES.keys())
+@pytest.mark.parametrize(
+    ("name", "kubectl", "where"),
+    CASES.values(),
+    ids=CASES.keys(),
+    indirect=["where"],
+    scope="session",
+)
 def test_session(name: str, kubectl: Kubectl, shell: Shell) -> None:
     text = (session.FOLDER / f"{name}.session").read_text()
 

@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from e2e.beside import WHERE
 from e2e.beside import plane as controlled
 from e2e.cluster import Cluster
 from sully.cli.main import main
@@ -100,11 +99,11 @@ spec:
 """
 
 
-@pytest.fixture(scope="module", params=WHERE)
-def plane(request: pytest.FixtureRequest) -> Iterator[Process]:
+@pytest.fixture(scope="module")
+def plane(where: str) -> Iterator[Process]:
     """Run a hub on which five seconds of silence are too long."""
     hub = ("--hollow-clusters", "3", "--hollow-cluster-lease-seconds", "1")
-    with controlled(request.param, *hub) as up:
+    with controlled(where, *hub) as up:
         yield up
 
 

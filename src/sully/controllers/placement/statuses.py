@@ -9,6 +9,7 @@ from typing import Any
 
 from sully.api.cluster.placement_types import DecisionGroupStatus, Placement
 from sully.domain.placement.conditions import (
+    LEAVES_HELD,
     MISCONFIGURED,
     SATISFIED,
     Finding,
@@ -19,8 +20,6 @@ from sully.domain.placement.status import Status
 from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
 
-HELD = "sully.dev/LeavesHeld"
-"""Says which clusters would leave a placement, were there budget for it."""
 LONGEST_NAME = 63
 """Of a placement that can have decisions: they carry its name in a label."""
 _TOLD = 10
@@ -69,9 +68,9 @@ def _held(placement: Placement, outcome: Outcome) -> Sequence[Finding]:
         names = ", ".join(outcome.held[:_TOLD])
         more = len(outcome.held) - _TOLD
         text = f"Waiting for the leave budget: {names}" + (f" and {more} more" if more > 0 else "")
-        return (Finding(HELD, "True", "LeaveBudget", text),)
-    if any(each.type == HELD for each in placement.status.conditions):
-        return (Finding(HELD, "False", "NoneHeld", "No cluster waits for the leave budget"),)
+        return (Finding(LEAVES_HELD, "True", "LeaveBudget", text),)
+    if any(each.type == LEAVES_HELD for each in placement.status.conditions):
+        return (Finding(LEAVES_HELD, "False", "NoneHeld", "No cluster waits for the leave budget"),)
     return ()
 
 

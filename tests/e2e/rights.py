@@ -1,0 +1,96 @@
+"""What the controllers beside a server may do, right by right, and what of it they used.
+
+`unused` is asked at the end of a whole run, with all that trail.py has seen; unused.py has the
+exceptions. A right is one verb on one resource in one role. What the caches of a controller read
+counts for its role only if it has that cache also when it runs alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import NamedTuple
+
+from e2e.trail import Use
+from e2e.unused import UNUSED
+from sully.api import build_scheme
+from sully.client.direct import DirectTransport
+from sully.client.discovery import of_scheme
+from sully.controlling import CONTROLLERS, build_manager
+from sully.install.manifests import manifests
+from sully.install.rights import AGENTS
+from sully.install.workload import Settings
+from sully.machinery.gates import Gates
+from sully.parts import MANAGER, Given
+from sully.runtime.ids import Ids
+from sully.runtime.metrics import Metrics
+from sully.testing.clock import FakeClock
+
+
+class Right(NamedTuple):
+    """One verb on one resource, as a role grants it."""
+
+    role: str
+    verb: str
+    group: str
+    resource: str  # with the subresource
+
+    def __str__(self) -> str:
+        return f"{self.role}: {self.verb} {self.resource}.{self.group}".rstrip(".")
+
+
+def granted() -> set[Right]:
+    """Return everything that install gives where all controllers are to run."""
+    settings = Settings(evictor="sully", controllers=tuple(CONTROLLERS))
+    found = {
+        Right(each["metadata"]["name"], verb, group, resource)
+        for each in manifests(settings)["rights"]
+        for rule in each.get("rules", ())
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    # Who may list something learns nothing more from a get.
+    return {each for each in found if each.verb != "get" or each._replace(verb="list") not in found}
+
+
+def unused(used: Iterable[Use]) -> set[Right]:
+    """Return what was given and not used, and for which no reason is written down either."""
+    used = set(used)
+    return {
+        each
+        for each in granted()
+        if str(each) not in UNUSED and not any(_exercises(use, each) for use in used)
+    }
+
+
+def _exercises(use: Use, right: Right) -> bool:
+    return (
+        use.verb == right.verb
+        and right.group in ("*", use.group)
+        and right.resource in ("*", use.resource)
+        and _is_of(use, right.role.removeprefix("sully:"))
+    )
+
+
+def _is_of(use: Use, name: str) -> bool:
+    """Say whether it was the controller of a role, or a cache that it has."""
+    if name not in AGENTS:
+        return True
+    cached = use.agent == MANAGER and (use.group, use.resource) in follows(name)
+    return cached or use.agent in AGENTS[name]
+
+
+@cache
+def follows(name: str) -> frozenset[tuple[str, str]]:
+    """Return what the caches of a controller have, where it runs alone."""
+    given = Given(
+        transport=lambda _: DirectTransport.__new__(DirectTransport),
+        served=of_scheme(build_scheme()),
+        gates=Gates(),
+        ids=Ids(),
+        certificate="a certificate",
+        chosen=frozenset((name,)),
+    )
+    manager = build_manager(given, FakeClock(), Metrics())
+    return frozenset((kind.group, kind.plural) for kind, _ in manager._informers)

@@ -1,0 +1,61 @@
+"""Rights of the controllers that no end-to-end test uses, and what they are for.
+
+Written as `rights.Right` prints them. A whole run fails when something that is granted was neither
+used nor is named here; `test_rights.py` fails when something is named that is not granted.
+"""
+
+_HANDED_ON = "the agents of clusters get it, and nobody can give what he does not have"
+_CHECKED = "no request of its own: the server asks for it while it takes another one"
+_COUNTED = "an event is counted on when it repeats, which differs from run to run"
+_CUSTOM = "where patches are custom resources: in a cluster that is not ours (test_foreign.py)"
+_OWNERS = (
+    "no request of its own: servers that check who may block the deletion of an owner ask for it"
+)
+_UNDONE = "what was begun is undone when a program died or somebody was quicker"
+
+UNUSED: dict[str, str] = {
+    "sully:aggregation: escalate clusterroles.rbac.authorization.k8s.io": _CHECKED,
+    "sully:capabilities: get clusterroles.rbac.authorization.k8s.io": (
+        "who evicts need not be concluded on a server of ours (test_foreign.py)"
+    ),
+    "sully:claims: patch events": _COUNTED,
+    "sully:claims: patch resourceclaims/binding.resource.k8s.io": _CHECKED,
+    "sully:claims: update pods/finalizers": _OWNERS,
+    "sully:clusters: create events.events.k8s.io": _HANDED_ON,
+    "sully:clusters: list events.events.k8s.io": _HANDED_ON,
+    "sully:clusters: patch events": _COUNTED,
+    "sully:clusters: update leases.coordination.k8s.io": _HANDED_ON,
+    "sully:clusters: update managedclusters.cluster.open-cluster-management.io": _HANDED_ON,
+    "sully:clusters: update managedclusters/status.cluster.open-cluster-management.io": _HANDED_ON,
+    "sully:clusters: watch events.events.k8s.io": _HANDED_ON,
+    "sully:deployments: patch events": _COUNTED,
+    "sully:deployments: update deployments/finalizers.apps": _OWNERS,
+    "sully:disruption: patch events": _COUNTED,
+    "sully:eviction: delete evictionrecords.sully.dev": _UNDONE,
+    "sully:eviction: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:eviction: patch events": _COUNTED,
+    "sully:eviction: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:expiry: delete resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:expiry: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:expiry: patch events": _COUNTED,
+    "sully:expiry: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:patchstatus: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:patchstatus: patch events": _COUNTED,
+    "sully:patchstatus: patch resourceslicepatches/status.sully.dev": _CUSTOM,
+    "sully:patchstatus: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:placement: patch events": _COUNTED,
+    "sully:placement: patch placementdecisions.cluster.open-cluster-management.io": (
+        "labels of decisions that came into another group (tests/controllers/placement)"
+    ),
+    "sully:placement: update placements/finalizers.cluster.open-cluster-management.io": _OWNERS,
+    "sully:replicasets: patch events": _COUNTED,
+    "sully:replicasets: update replicasets/finalizers.apps": _OWNERS,
+    "sully:scheduling: delete resourceclaims.resource.k8s.io": _UNDONE,
+    "sully:scheduling: list resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:scheduling: patch events": _COUNTED,
+    "sully:scheduling: patch resourceclaims.resource.k8s.io": _UNDONE,
+    "sully:scheduling: patch resourceclaims/binding.resource.k8s.io": _CHECKED,
+    "sully:scheduling: patch resourceclaims/status.resource.k8s.io": _UNDONE,
+    "sully:scheduling: update resourceclaims/binding.resource.k8s.io": _CHECKED,
+    "sully:scheduling: watch resourceslicepatches.sully.dev": _CUSTOM,
+}
