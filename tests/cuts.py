@@ -37,8 +37,17 @@ class Wire:
         if self._cut:
             writer.transport.abort()
             return
-        back, forth = await asyncio.open_connection("127.0.0.1", self._target)
+        self._writers.add(writer)
+        try:
+            back, forth = await asyncio.open_connection("127.0.0.1", self._target)
+        finally:
+            self._writers.discard(writer)
         ends = {writer, forth}
+        if self._cut or writer.transport.is_closing():
+            # It happened while we connected.
+            for end in ends:
+                end.transport.abort()
+            return
         self._writers |= ends
         try:
             await asyncio.gather(self._pump(reader, forth), self._pump(back, writer, answer=True))

@@ -208,6 +208,41 @@ async def test_a_release_gets_past_a_renewal_that_was_cut_off(world: World) -> N
         assert (await contest.spec())["holderIdentity"] == ""
 
 
+async def cut_for_a_while(contest: Contest, host: Host) -> None:
+    """Have a leader lose its lease, and back before another may take it."""
+    host.wire.cut = True
+    await contest.pass_time(12)
+    assert contest.leaders == []
+    host.wire.cut = False
+
+
+async def unanswered_at_first(contest: Contest, host: Host) -> None:
+    """Have a lease taken without the one who took it being told so."""
+    await contest.end(host)
+    await contest.world.admin.delete(LEASES, LEASE)
+    host.wire.mute = True
+    contest.start(host)
+    await contest.pass_time(3)
+    assert (contest.leaders, (await contest.spec())["holderIdentity"]) == ([], "a")
+    host.wire.mute = False
+
+
+@pytest.mark.parametrize("happens", [cut_for_a_while, unanswered_at_first])
+async def test_its_own_lease_again_is_no_transition(world: World, happens: Any) -> None:
+    async with Contest(world, "a") as contest:
+        (a,) = contest.hosts
+        contest.start(a)
+        await world.settle()
+        await happens(contest, a)
+        before = await contest.spec()
+        await contest.pass_time(12)
+        after = await contest.spec()
+
+        assert contest.leaders == ["a"]
+    assert after["renewTime"] > before["renewTime"]
+    assert after == before | {"renewTime": after["renewTime"]}
+
+
 async def test_a_foreign_holder_is_believed_for_as_long_as_it_said(world: World) -> None:
     async with Contest(world, "a") as contest:
         (a,) = contest.hosts

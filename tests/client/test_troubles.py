@@ -72,6 +72,33 @@ def test_who_leaves_does_not_hide_the_next_outage() -> None:
     assert troubles.began("b", AWAY)
 
 
+def test_who_has_nothing_to_ask_any_more_does_not_end_an_outage() -> None:
+    troubles = Troubles(FakeClock())
+    with capture_logs() as lines:
+        news = [troubles.began("a", AWAY)]
+        troubles.relieved("a")
+        news.append(troubles.began("b", AWAY))
+        troubles.heard()
+        during = list(lines)
+        troubles.over("b", "b")
+
+    assert (news, during) == ([True, False], [])
+    assert [line["event"] for line in lines] == ["the server answers again"]
+
+
+def test_a_word_of_the_server_ends_an_outage_that_nobody_suffers_from() -> None:
+    troubles = Troubles(FakeClock())
+    with capture_logs() as lines:
+        troubles.began("a", AWAY)
+        troubles.relieved("a")
+        troubles.heard()
+        troubles.heard()
+        again = troubles.began("a", AWAY)
+
+    assert [line["event"] for line in lines] == ["the server answers again"]
+    assert again
+
+
 async def test_the_first_who_is_answered_calls_the_others() -> None:
     troubles = Troubles(FakeClock())
     for who in "ab":

@@ -151,11 +151,16 @@ def start(admin: Raw, name: str, seconds: int) -> str:
     return str(status["allocation"]["devices"]["results"][0]["device"])
 
 
-def taint(admin: Raw, name: str, device: str) -> None:
-    """Make a rule, and wait until the controllers have seen whom it is for."""
-    spec = {"deviceSelector": {"driver": "d.example", "device": device}, "taint": TAINT}
-    make(admin, RULES, name, spec=spec)
-    until(admin, RULES, lambda found: bool(found[name].get("status", {}).get("conditions")))
+def taint(admin: Raw, devices: dict[str, str]) -> None:
+    """Make a rule for each device, and wait until the controllers have seen whom they are for."""
+    for name, device in devices.items():
+        spec = {"deviceSelector": {"driver": "d.example", "device": device}, "taint": TAINT}
+        make(admin, RULES, name, spec=spec)
+    until(admin, RULES, lambda found: all(map(_judged, found.values())))
+
+
+def _judged(rule: dict[str, Any]) -> bool:
+    return bool(rule.get("status", {}).get("conditions"))
 
 
 def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
@@ -169,22 +174,24 @@ def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
             crew = stack.enter_context(controllers(up.kubeconfig, "--leader-elect=false"))
             crew.wait_for("working since")
             furnish(admin)
-            for name in ("spared", "due"):
-                taint(admin, name, start(admin, name, seconds=5))
+            devices = {name: start(admin, name, seconds=8) for name in ("spared", "due")}
+            taint(admin, devices)
             up.stop(signal.SIGKILL)
         # Elsewhere somebody takes one of the rules back; the controllers cannot know.
         with served(data) as up:
             other = Raw.admin(up.kubeconfig, tmp_path)
+            before = until(other, f"{TEAM}/pods", bool)
+            assert not _leaves(before, "spared"), "the outage began when its time was over already"
             assert other.request("DELETE", f"{RULES}/spared").code == 200
         with served(data, "--listen", f"127.0.0.1:{port}"):
-            # This one was tainted later, so the time of both is over when it leaves.
+            # This one was tainted last, so the time of both is over when it leaves.
             pods = until(admin, f"{TEAM}/pods", lambda found: _leaves(found, "due"))
             crew.wait_for("the server answers again")
             crew.stop()
         with pytest.raises(RuntimeError):
             crew.wait_for("no such line: read all it said")
 
-    assert not _leaves(pods, "spared")
+    assert not _leaves(pods, "spared"), (pods["spared"], crew.said)
     loud = [line for line in crew.said if "[warning" in line or "[error" in line]
     assert len(loud) == 1, "".join(crew.said)
     assert sum("answers again" in line for line in crew.said) == 1, "".join(crew.said)

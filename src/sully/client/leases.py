@@ -247,7 +247,8 @@ class Elector:
             "leaseDurationSeconds": int(self.timing.duration),
             "renewTime": now,
         }
-        if self._renewed is None:
+        if self.holder != self.identity:
+            # Else it is our own, also if it had lapsed, or if the answer to taking it was lost.
             spec["acquireTime"] = now
             spec["leaseTransitions"] = self.transitions + 1 if self._seen else 0
         place = {"metadata": {"namespace": self.key.namespace, "name": self.key.name}}

@@ -260,6 +260,8 @@ class Reflector(Generic[T]):
     def _works(self) -> None:
         if self.contact.problem is not None:
             self._troubles.over(self, self._name)
+        else:
+            self._troubles.heard()
 
     def _note(self, error: Exception) -> float:
         """Remember a failure and return how long to wait."""

@@ -62,11 +62,30 @@ class Troubles:
         ended = self._leave(who)
         if ended is None:
             return
-        seconds = round(ended[1].since.since(self._clock), 3)
-        if ended[0] == SERVER:
-            log.info("the server answers again", after=seconds)
+        what, trouble = ended
+        if what == SERVER:
+            self._tell_of_server(trouble)
         else:
+            seconds = round(trouble.since.since(self._clock), 3)
             log.info("works again", what=name, after=seconds)
+
+    def relieved(self, who: Hashable) -> None:
+        """Note that someone no longer fails, which may be because it had nothing to ask.
+
+        An outage goes on until the server is heard: else it would be told of twice.
+        """
+        what = self._what.pop(who, None)
+        if what is not None:
+            self._troubles[what].who.discard(who)
+            if what != SERVER:
+                del self._troubles[what]
+
+    def heard(self) -> None:
+        """Note that the server spoke to someone who does not suffer."""
+        trouble = self._troubles.get(SERVER)
+        if trouble is not None and not trouble.who:
+            del self._troubles[SERVER]
+            self._tell_of_server(trouble)
 
     async def answered(self) -> None:
         """Wait until the server has answered one who suffered: no other needs to wait longer."""
@@ -75,6 +94,9 @@ class Troubles:
     def forget(self, who: Hashable) -> None:
         """Note that someone does not try any more."""
         self._leave(who)
+
+    def _tell_of_server(self, trouble: _Trouble) -> None:
+        log.info("the server answers again", after=round(trouble.since.since(self._clock), 3))
 
     def _leave(self, who: Hashable) -> tuple[Hashable, _Trouble] | None:
         """Return the trouble that nobody has any more, if it is so."""

@@ -154,7 +154,7 @@ class Runner:
         except Exception as error:  # noqa: BLE001 - the one place where no error may end the loop
             self._failed(key, error)
             return
-        self._answered(key)
+        self._recovered(key, answered=False)
         if result.back_off:
             self.queue.retry(key)
             return
@@ -170,7 +170,7 @@ class Runner:
             "retry_in": round(self.queue.retry(key), 3),
         }
         if not is_outage(error):
-            self._answered(key)
+            self._recovered(key, answered=isinstance(error, ApiError))
         if _lost_a_race(error):
             log.debug("reconcile overtaken", **fields)
         elif is_outage(error):
@@ -183,11 +183,18 @@ class Runner:
             # Not an answer of a server, so a mistake of ours: say where.
             log.error("reconcile broke", exc_info=error, **fields)
 
-    def _answered(self, key: Key) -> None:
-        if key in self._unanswered:
-            self._unanswered.discard(key)
-            if not self._unanswered:
-                self._troubles.over(self, self.controller.name)
+    def _recovered(self, key: Key, *, answered: bool) -> None:
+        """Note that a key did not fail for want of a server, surely answered by one or not."""
+        if key not in self._unanswered:
+            return
+        self._unanswered.discard(key)
+        if self._unanswered:
+            return
+        if answered:
+            self._troubles.over(self, self.controller.name)
+        else:
+            # It may have found nothing to ask. What it wrote, if it did, is about to be told.
+            self._troubles.relieved(self)
 
 
 def _lost_a_race(error: Exception) -> bool:

@@ -1,8 +1,8 @@
 """Fills a control plane with the demo, as a user with kubectl would.
 
-What is there already is left as it is, so that another start changes nothing that people did. The
-troubles come last, once the teams' pods run: a machine that fails before anybody uses it shows
-nothing.
+What is there already is left as it is, so that another start changes nothing that people did. It
+comes in stages, each once the pods of those before run: a machine that fails before anybody uses it
+shows nothing, and who is where would depend on who came first.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from sully.runtime.log import get_logger
 log = get_logger("demo")
 
 Obj = dict[str, Any]
-FIRST = ("fleet.yaml", "teams.yaml")
-LATER = ("trouble.yaml",)
+STAGES = (("fleet.yaml", "teams.yaml"), ("training.yaml",), ("trouble.yaml",))
 HOPELESS = frozenset((Key("team-lab", "big-model"),))
 """What never runs, on purpose."""
 _OWN = WriteOptions(field_manager="sully-demo")
@@ -41,14 +40,15 @@ class Filler:
         self._kinds = _by_kind(served)
 
     async def fill(self) -> None:
-        """Create what is missing; the troubles as soon as everybody works."""
-        for obj in objects(*FIRST):
-            await self._create(obj)
-        troubles = list(objects(*LATER))
-        if not await self._is_there(troubles[0]):
-            await self._everybody_works()
-        for obj in troubles:
-            await self._create(obj)
+        """Create what is missing, each stage as soon as everybody works who came before."""
+        before: list[Obj] = []
+        for stage in STAGES:
+            wanted = list(objects(*stage))
+            if before and not await self._is_there(wanted[0]):
+                await self._everybody_works(before)
+            for obj in wanted:
+                await self._create(obj)
+            before += wanted
         log.info("the demo is complete")
 
     async def _create(self, obj: Obj) -> None:
@@ -73,9 +73,9 @@ class Filler:
             return False
         return True
 
-    async def _everybody_works(self) -> None:
+    async def _everybody_works(self, created: Iterable[Obj]) -> None:
         """Wait until each deployment has the pods that it wants."""
-        wanted = {key_of(each) for each in objects(*FIRST) if each["kind"] == "Deployment"}
+        wanted = {key_of(each) for each in created if each["kind"] == "Deployment"}
         waiting = wanted - HOPELESS
         while waiting:
             async with aclosing(self._transport.watch(DEPLOYMENTS, options=_OURS)) as events:

@@ -11,7 +11,9 @@ from typing import TypeVar
 import pytest
 
 from controllers.eviction.evicting import (
+    RECORDS,
     Evicting,
+    Noted,
     fate,
     for_seconds,
     holder,
@@ -147,3 +149,27 @@ async def test_what_is_not_confirmed_evicts_nobody(world: World, case: Case) -> 
         await world.pass_time(70)
 
         assert (during, await fate(world, "p")) == (case.want, case.after)
+
+
+async def test_a_mark_that_took_long_does_not_delete_on_what_was_true_before(world: World) -> None:
+    transport = Noted(world)
+    made = Evicting(transport=transport)
+    await prepare(world)
+    await publish(world)
+    await holder(world, "p", tolerations=(for_seconds(20),))
+    async with evicting(world, made) as line:
+        await rule(world)
+        await world.settle()
+
+        async def hang() -> None:
+            line.cut()
+            await unrule(world)
+            await world.settle()
+            line.mend()
+
+        transport.before["patch pods"] = hang
+        await world.pass_time(100)
+
+        assert made.calls("pods") == ["get", "patch"]
+        assert await fate(world, "p") == "stays"
+        assert (await world.admin.list(RECORDS)).items == []

@@ -158,6 +158,9 @@ class Evictor:
                 return Outcome.EVICTED if gone else Outcome.REFUSED
             if not marked:
                 await self._mark(key, uid)
+                if not departure.still():
+                    # On a bad line that took long. The mark goes as all marks that led to nothing.
+                    return Outcome.SPARED
             self._note_sent(key)
             await self._transport.delete(PODS, key, DeleteOptions(uid=uid))
         except NotFound:

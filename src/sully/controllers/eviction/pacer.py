@@ -8,7 +8,8 @@ the one it takes. The arithmetic is `domain/pacing.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
@@ -49,7 +50,8 @@ class Pacer:
         self._most = max_per_minute
         self._cap: Cap | None = None
         self._buckets: dict[Limit, Bucket] = {}
-        self._lines: dict[Limit, dict[Key, None]] = {}
+        # Who is first is asked all the time, and a plain dict goes over all who were before it.
+        self._lines: dict[Limit, OrderedDict[Key, None]] = {}
         self._places: dict[Key, tuple[Limit, ...]] = {}
         self._granted: dict[Key, _Grant] = {}
 
@@ -132,7 +134,7 @@ class Pacer:
         for limit in set(self._places.get(key, ())) - set(wanted):
             self._step_out(key, limit)
         for limit in wanted:
-            self._lines.setdefault(limit, {})[key] = None
+            self._lines.setdefault(limit, OrderedDict())[key] = None
         self._places[key] = wanted
 
     def _leave(self, key: Key) -> None:
@@ -148,7 +150,7 @@ class Pacer:
         elif was_first:
             self._wake_first(line)
 
-    def _wake_first(self, line: dict[Key, None]) -> None:
+    def _wake_first(self, line: Mapping[Key, None]) -> None:
         first = next(iter(line), None)
         if first is not None:
             self._wake(first)

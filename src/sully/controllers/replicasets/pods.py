@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from sully.client.events import reference
@@ -46,16 +46,19 @@ class PodKeeper:
         self._expectations.creations(uid, left)
         while left:
             batch = min(size, left)
-            results = await asyncio.gather(*(self._create_one(owner) for _ in range(batch)))
+            asked = (self._create_one(owner) for _ in range(batch))
+            results = await asyncio.gather(*asked, return_exceptions=True)
             failures = [each for each in results if each is not None]
             left -= batch
             if failures:
+                # Whatever it was: nobody waits for what was not created.
                 self._expectations.created(uid, len(failures) + left)
-                return None if is_terminating(failures[0]) else failures[0]
+                refusal = _refusal(failures)
+                return None if refusal is not None and is_terminating(refusal) else refusal
             size *= 2
         return None
 
-    async def _create_one(self, owner: ReplicaSet) -> ApiError | None:
+    async def _create_one(self, owner: ReplicaSet) -> None:
         about = reference(REPLICA_SETS, owner)
         try:
             pod = await self._transport.create(PODS, pod_of(owner))
@@ -63,32 +66,49 @@ class PodKeeper:
             if not is_terminating(error):
                 text = f"Error creating: {error.message}"
                 self._recorder.event(about, "Warning", "FailedCreate", text)
-            return error
+            raise
         text = f"Created pod: {pod.metadata.name}"
         self._recorder.event(about, "Normal", "SuccessfulCreate", text)
-        return None
 
     async def delete(self, owner: ReplicaSet, pods: Sequence[Pod]) -> ApiError | None:
         """Delete pods; return a failure, if there was one."""
         chosen = pods[:BURST]
-        self._expectations.deletions(owner.metadata.uid, {pod.metadata.uid for pod in chosen})
-        results = await asyncio.gather(*(self._delete_one(owner, pod) for pod in chosen))
-        return next((each for each in results if each is not None), None)
+        uid = owner.metadata.uid
+        self._expectations.deletions(uid, {pod.metadata.uid for pod in chosen})
+        asked = (self._delete_one(owner, pod) for pod in chosen)
+        results = await asyncio.gather(*asked, return_exceptions=True)
+        failed = {
+            pod.metadata.uid: each
+            for pod, each in zip(chosen, results, strict=True)
+            if each is not None
+        }
+        for each in failed:
+            self._expectations.deleted(uid, each)
+        return _refusal(failed.values())
 
-    async def _delete_one(self, owner: ReplicaSet, pod: Pod) -> ApiError | None:
+    async def _delete_one(self, owner: ReplicaSet, pod: Pod) -> None:
         about = reference(REPLICA_SETS, owner)
         try:
             await self._transport.delete(PODS, key_of(pod))
-        except ApiError as error:
+        except NotFound:
             self._expectations.deleted(owner.metadata.uid, pod.metadata.uid)
-            if isinstance(error, NotFound):
-                return None
+            return
+        except ApiError as error:
             text = f"Error deleting: {error.message}"
             self._recorder.event(about, "Warning", "FailedDelete", text)
-            return error
+            raise
         text = f"Deleted pod: {pod.metadata.name}"
         self._recorder.event(about, "Normal", "SuccessfulDelete", text)
-        return None
+
+
+def _refusal(failures: Iterable[BaseException]) -> ApiError | None:
+    """Return what the server said first; raise what is no answer of it, such as its absence."""
+    refusals: list[ApiError] = []
+    for each in failures:
+        if not isinstance(each, ApiError):
+            raise each
+        refusals.append(each)
+    return refusals[0] if refusals else None
 
 
 def pod_of(owner: ReplicaSet) -> dict[str, Any]:
