@@ -8,15 +8,21 @@ from io import StringIO
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from devices import meta, rule, select
+from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
+from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
 from sully.cli.acting.asking import number_to_type
-from sully.cli.acting.progress import Followed, State, _Line, _still_at_work, state_of
+from sully.cli.acting.progress import Followed, Leavers, State, _Line, state_of, still_at_work
 from sully.cli.client.calling import Session
+from sully.client.transport import Key
 from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
+from sully.domain.pools import DeviceId
 from sully.machinery.meta import Condition
 from sully.testing.clock import NOON, FakeClock
+from sully.views.kinds import CLAIMS, PODS, RULES, SLICES, Pod
+from sully.views.snapshot import Objects, Snapshot
 
 
 def plan(pods: int, devices: int, known: int) -> Plan:
@@ -165,4 +171,78 @@ LEFT = {
 
 @pytest.mark.parametrize(("names", "want"), LEFT.values(), ids=LEFT)
 def test_how_to_stop_what_was_left(names: list[str], want: str) -> None:
-    assert want in _still_at_work(names)
+    assert want in still_at_work(names, pausable=True)
+
+
+def test_where_nobody_heeds_pauses_none_is_offered() -> None:
+    assert still_at_work(["hot"], pausable=False) == (
+        "The rule hot stays, and pods go on leaving.\n"
+        "  to see it:   sully evictions --watch\n"
+        "  to stop it:  kubectl delete devicetaintrule hot"
+    )
+
+
+# -- from the pods themselves ---------------------------------------------------------------------
+
+ALL = rule("r", select())
+
+
+def holder(name: str, *, leaving: bool = False, uid: str = "") -> Pod:
+    made = pod(name, name)
+    end = NOON + timedelta(seconds=30) if leaving else None
+    metadata = replace(made.metadata, deletion_timestamp=end, uid=uid or made.metadata.uid)
+    return replace(made, metadata=metadata)
+
+
+def held(name: str, *, by: bool = True) -> ResourceClaim:
+    return claim(name, DeviceId(DRIVER, "pool-1", name), pods=(name,) if by else ())
+
+
+PLANNED = {Key("default", each): holder(each).metadata.uid for each in ("a", "b")}
+THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
+    "nobody left yet": (
+        [holder("a"), holder("b")],
+        [held("a"), held("b")],
+        State(True, 2, 0, False),
+    ),
+    "one is on its way out": (
+        [holder("a", leaving=True), holder("b")],
+        [held("a"), held("b")],
+        State(True, 1, 1, False, 1),
+    ),
+    "one let go of its device before it was gone": (
+        [holder("a", leaving=True), holder("b")],
+        [held("a", by=False), held("b")],
+        State(True, 1, 1, False, 1),
+    ),
+    "one is gone": ([holder("b")], [held("b")], State(True, 1, 1, False)),
+    "one has come back under its name": (
+        [holder("a", uid="new"), holder("b")],
+        [held("b")],
+        State(True, 1, 1, False),
+    ),
+    "all are gone": ([], [], State(True, 0, 2, False)),
+    "one that nobody planned has come": (
+        [holder("b"), holder("c")],
+        [held("b"), held("c")],
+        State(True, 2, 1, False),
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "claims", "want"), THERE.values(), ids=THERE)
+def test_leavers(pods: list[Pod], claims: list[ResourceClaim], want: State) -> None:
+    devices = [device(each) for each in ("a", "b", "c")]
+    found = Snapshot(
+        [
+            Objects(SLICES, [slice_("s", *devices)]),
+            Objects(RULES, [ALL]),
+            Objects(CLAIMS, claims),
+            Objects(PODS, pods),
+        ],
+        taken=NOON,
+    )
+    leavers = Leavers(found.exposures, PLANNED)
+
+    assert leavers.state([ALL]) == want
+    assert leavers.state([ALL, ALL]) == want

@@ -149,7 +149,8 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
     told = next(each for each in tries if "lifted" in each.stdout)
 
     assert cut(seen.stdout).splitlines()[1] == (
-        "sick  example.com/sick:NoExecute  paused  1  0  -  -  T  1  kubernetes-admin  hot (paused)"
+        "sick  example.com/sick:NoExecute  paused  1  0  -  -  0  T  1  kubernetes-admin"
+        "  hot (paused)"
     )
     assert paused.stdout == (
         "devicetaintrule sick paused\n  'sully evictions resume sick' lets it go on\n"
@@ -243,7 +244,8 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
     assert (told.returncode, "keeps no history" in told.stderr) == (1, True)
     assert paused.returncode == 1
     assert "devicetaintrule sick cannot be paused" in paused.stderr
-    assert cut(seen.stdout).splitlines()[1] == "sick  example.com/sick:NoExecute  done  0  0  -  -"
+    assert cut(seen.stdout).splitlines()[1] == "sick  example.com/sick:NoExecute  done  0  0+  -  -"
+    assert "+ means at least" in seen.stderr
 
 
 def test_a_watch_that_cannot_begin(env: dict[str, str]) -> None:

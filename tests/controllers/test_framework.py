@@ -13,6 +13,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from sully.client.transport import Key, UnreachableError
+from sully.client.troubles import Troubles
 from sully.controllers.framework import AGAIN, DONE, TURN, Result, Runner, Watch
 from sully.machinery.errors import Conflict, Forbidden, InternalError, NotFound
 from sully.runtime.backoff import Backoff
@@ -80,8 +81,11 @@ async def turn() -> None:
 
 
 @asynccontextmanager
-async def run(controller: Scripted, workers: int = 2) -> AsyncIterator[Runner]:
-    runner = Runner(controller, clock=controller.clock, workers=workers, backoff=CALM)
+async def run(
+    controller: Scripted, workers: int = 2, troubles: Troubles | None = None
+) -> AsyncIterator[Runner]:
+    clock = controller.clock
+    runner = Runner(controller, clock=clock, workers=workers, backoff=CALM, troubles=troubles)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(runner.run())
         await turn()
@@ -233,7 +237,7 @@ async def test_a_long_queue_lets_others_work(takes: float, want: list[str]) -> N
 async def test_an_outage_is_told_once_however_many_keys_fail() -> None:
     clock, away = FakeClock(), UnreachableError("x")
     # Three keys fail, one has nothing to ask; then the server answers, if only with a refusal.
-    answers = [away, away, away, DONE, away, away, away, DONE, NotFound("x"), DONE]
+    answers = [away, away, away, DONE, away, away, away, DONE, DONE, NotFound("x")]
     controller = Scripted(clock, list(answers))
     with capture_logs() as lines:
         async with run(controller, workers=1):
@@ -243,8 +247,30 @@ async def test_an_outage_is_told_once_however_many_keys_fail() -> None:
                 await turn()
                 clock.advance(1)
 
-    loud = [line["event"] for line in lines if line["log_level"] != "debug"]
-    assert loud == ["reconcile failed", "the server answers again"]
+    assert _loud(lines) == ["reconcile failed", "the server answers again"]
+
+
+async def test_a_key_with_nothing_left_to_ask_does_not_mean_that_the_server_answers() -> None:
+    clock, away = FakeClock(), UnreachableError("x")
+    controller, troubles = Scripted(clock, [away, DONE, away, DONE]), Troubles(FakeClock())
+    with capture_logs() as lines:
+        async with run(controller, workers=1, troubles=troubles):
+            for name in "ab":
+                controller.bell.ring(name)
+                await turn()
+                clock.advance(1)
+                await turn()
+            before = _loud(lines)
+            # What has been written is told by a watch.
+            troubles.heard()
+
+    assert len(controller.asked) == 4
+    assert before == ["reconcile failed"]
+    assert _loud(lines) == ["reconcile failed", "the server answers again"]
+
+
+def _loud(lines: Iterable[Any]) -> list[str]:
+    return [line["event"] for line in lines if line["log_level"] != "debug"]
 
 
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}

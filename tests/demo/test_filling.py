@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import chain
 
 import pytest
 
@@ -12,7 +13,7 @@ from controllers.world import NAMESPACES, SCHEME, Obj, World
 from sully.client.discovery import Served, of_scheme
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.demo.filling import DEPLOYMENTS, FIRST, HOPELESS, LATER, Filler, objects
+from sully.demo.filling import DEPLOYMENTS, HOPELESS, STAGES, Filler, objects
 from sully.views import kinds
 
 SERVED = of_scheme(SCHEME)
@@ -47,10 +48,27 @@ async def all_work(world: World) -> None:
     await world.settle()
 
 
+async def all_work_at_last(world: World) -> None:
+    """Say so of those of each stage."""
+    for _ in STAGES:
+        await all_work(world)
+
+
+async def test_who_trains_comes_once_the_others_have_their_places(world: World) -> None:
+    training = "team-chat/chat-training"
+    async with filling(world):
+        early = await world.names(DEPLOYMENTS)
+        await all_work(world)
+        late = await world.names(DEPLOYMENTS)
+
+    assert sorted((*early, training)) == late
+    assert training not in early
+
+
 async def test_troubles_come_once_everybody_works(world: World) -> None:
     async with filling(world) as task:
         assert await world.names(RULES) == ["a100-firmware"]
-        await all_work(world)
+        await all_work_at_last(world)
         assert task.done()
 
     assert await world.names(RULES) == ["a100-firmware", *TROUBLES]
@@ -58,10 +76,10 @@ async def test_troubles_come_once_everybody_works(world: World) -> None:
 
 async def test_everything_is_accepted(world: World) -> None:
     async with filling(world):
-        await all_work(world)
+        await all_work_at_last(world)
     by_kind = {each.kind: each for each in SERVED}
 
-    for obj in objects(*FIRST, *LATER):
+    for obj in objects(*chain(*STAGES)):
         served = by_kind[obj["kind"]]
         version = obj["apiVersion"].rpartition("/")[2]
         kind: Kind[Obj] = Kind(
@@ -72,7 +90,7 @@ async def test_everything_is_accepted(world: World) -> None:
 
 async def test_another_start_changes_nothing(world: World) -> None:
     async with filling(world):
-        await all_work(world)
+        await all_work_at_last(world)
     before = world.store.revision
 
     async with filling(world) as task:
@@ -82,7 +100,7 @@ async def test_another_start_changes_nothing(world: World) -> None:
 
 async def test_what_people_changed_stays_and_what_they_removed_comes_back(world: World) -> None:
     async with filling(world):
-        await all_work(world)
+        await all_work_at_last(world)
     where = Key("team-chat", "chat")
     await world.admin.patch(DEPLOYMENTS, where, {"spec": {"replicas": 1}})
     await world.admin.delete(RULES, Key("", TROUBLES[1]))
@@ -98,7 +116,7 @@ async def test_a_kind_that_is_not_served_is_left_out(world: World) -> None:
     served = tuple(each for each in SERVED if each.kind != "ResourceSlicePatch")
 
     async with filling(world, served):
-        await all_work(world)
+        await all_work_at_last(world)
 
     assert await world.names(PATCHES) == []
     assert len(await world.names(RULES)) == 3

@@ -11,10 +11,15 @@ from typing import Any
 import pytest
 
 from cli.shapes import paths, type_paths
+from devices import rule, select
 from house.project import ROOT
 from sully.cli.main import main
+from sully.client.transport import Key
 from sully.domain.planning.report import Plan
 from sully.domain.scheduling.account import Account
+from sully.testing.clock import NOON
+from sully.views.evictions import Progress
+from sully.views.timeline import Happening
 
 PAGE = (ROOT / "docs/reference/output.md").read_text()
 CLI = Path(__file__).parent.parent / "cli"
@@ -27,6 +32,12 @@ COMMANDS = {
 SELDOM = {
     "devices[].users[].tolerations[].value",
     "evictions[].taint.value",
+    "evictions[].evictedAtLeast",
+    "evictions[].leavingPods",
+    "evictions[].leavingPods[].namespace",
+    "evictions[].leavingPods[].name",
+    "evictions[].leavingPods[].graceEndTime",
+    "history[].mayInclude",
     "history[].taint.value",
     "history[].causes[].value",
     "history[].deviceSelector.selectors",
@@ -59,11 +70,11 @@ def test_fields_of_a_plan(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(CLI / "plans")
-    rule = answer(capsys, "plan", "-f", "everything.yaml", "--snapshot", "cluster.yaml")
+    device = answer(capsys, "plan", "-f", "everything.yaml", "--snapshot", "cluster.yaml")
     fleet = answer(capsys, "plan", "cluster", "eu-2", "x:NoSelect", "--snapshot", "cluster.yaml")
 
     can = {each for each in type_paths(Plan) if not each.startswith(ACCOUNT)}
-    does = {each for one in (rule, fleet) for each in paths(one) if not each.startswith(ACCOUNT)}
+    does = {each for one in (device, fleet) for each in paths(one) if not each.startswith(ACCOUNT)}
     assert told("sully plan") == can | {"kind", "withoutPlace"}
     assert does <= told("sully plan")
 
@@ -93,3 +104,30 @@ def test_seldom_fields() -> None:
 
     assert set(written) == {"key", "operator", "value"}
     assert set(told("sully devices")) >= {f"devices[].users[].tolerations[].{x}" for x in written}
+
+
+def test_seldom_fields_of_evictions() -> None:
+    from sully.cli.seeing.evictionrows import document
+
+    found = Progress(
+        rule=rule("r", select()),
+        pending={},
+        leaving={Key("ns", "p"): NOON},
+        evicted=1,
+        complete=False,
+        devices=1,
+        state="leaving",
+    )
+    written = set(paths({"evictions": [document(found)]}))
+
+    assert written <= told("sully evictions")
+    assert written >= {each for each in SELDOM if "leavingPods" in each or "AtLeast" in each}
+
+
+def test_seldom_fields_of_history() -> None:
+    from sully.cli.seeing.historyrows import document
+
+    written = set(paths({"history": [document(Happening(time=NOON, what="tainted", unsure=True))]}))
+
+    assert "history[].mayInclude" in written
+    assert written <= told("sully history")

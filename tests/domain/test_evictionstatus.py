@@ -8,12 +8,16 @@ from sully.domain.eviction import EVICTING_WITH_BUDGETS
 from sully.domain.evictionstatus import (
     Counts,
     Report,
+    Tally,
     count_pods,
     evicted,
     evicted_before,
     paused,
     report,
+    since_start,
+    tally,
 )
+from sully.machinery.meta import Condition
 
 ONCE = (
     "if the effect was NoExecute. This information will not be updated again."
@@ -148,3 +152,44 @@ def test_a_pause_gives_its_reason() -> None:
     assert paused("true") == Report(
         "True", "Paused", "Nobody is evicted while the annotation sully.dev/paused is there."
     )
+
+
+@pytest.mark.parametrize(("effect", "counts", "_"), CASES.values(), ids=CASES)
+def test_what_is_said_of_evictions_can_be_read(effect: str, counts: Counts, _: Report) -> None:
+    assert since_start(report(effect, counts).message) == counts.evicted
+
+
+OTHERS = "2 pods evicted since starting the controller."
+TALLIES: dict[str, tuple[dict[str, str], int, bool, Tally]] = {
+    "nothing is said": ({}, 0, True, Tally(0, True)),
+    "nothing is said, and nobody records": ({}, 0, False, Tally(0, False)),
+    "recorded": ({}, 3, True, Tally(3, True)),
+    "ours": (
+        {"EvictionInProgress": OTHERS, "sully.dev/Evicted": "5 pods evicted."},
+        4,
+        True,
+        Tally(5, True, True),
+    ),
+    "another's": ({"EvictionInProgress": OTHERS}, 0, False, Tally(2, False)),
+    "another's, beside our records": ({"EvictionInProgress": OTHERS}, 3, True, Tally(3, False)),
+    "another's that says nothing": ({"EvictionInProgress": ""}, 0, False, Tally(0, False)),
+    "words that nobody knows": (
+        {"EvictionInProgress": "pods evicted since starting the controller."},
+        0,
+        True,
+        Tally(0, True),
+    ),
+}
+
+
+@pytest.mark.parametrize(("said", "recorded", "kept", "want"), TALLIES.values(), ids=TALLIES)
+def test_tally(said: dict[str, str], recorded: int, kept: bool, want: Tally) -> None:
+    conditions = [
+        Condition(type=type_, status="True", reason="r", message=text)
+        for type_, text in said.items()
+    ]
+
+    found = tally(conditions, recorded, kept=kept)
+
+    assert found == want
+    assert found.at_least(9) == (want.count if want.ours else 9)

@@ -34,6 +34,8 @@ TWO = slice_(device("gpu-0"), device("gpu-1"))
 PLAIN = (node(), class_(), TWO)
 ON_GPU = {"device": "gpu-0"}
 HOLDER = pod("q", "c", on="n1")
+RECORDS = ("EvictionRecord", "TaintRecord")
+"""What a server does not have on which another controller evicts."""
 
 
 def tolerates(effect: str = "NoExecute", seconds: int | None = None) -> Obj:
@@ -318,9 +320,53 @@ PODS = {
             deleted=30,
             status={"conditions": [{"type": "DisruptionTarget", "reason": BY_TAINT}]},
         ),
-        first="is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest, because of a"
-        " taint on one of its devices",
+        first="is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest, because it was"
+        " evicted: rule fw (by alice) made it leave.",
+        says=(f"Device {GPU} carries taint example.com/fw:NoExecute from rule fw (by alice)",),
         because=("DeviceTaintRule/fw",),
+    ),
+    "of two taints only one made it leave": about_pod(
+        "Leaving",
+        "EvictedByTaint",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        rule("full", "NoSchedule", select=ON_GPU, by="bob"),
+        holds(),
+        pod(
+            "q",
+            "c",
+            on="n1",
+            deleted=30,
+            status={"conditions": [{"type": "DisruptionTarget", "reason": BY_TAINT}]},
+        ),
+        missing=RECORDS,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it was evicted, and the rule is gone": about_pod(
+        "Leaving",
+        "EvictedByTaint",
+        *PLAIN,
+        holds(),
+        pod(
+            "q",
+            "c",
+            on="n1",
+            deleted=30,
+            status={"conditions": [{"type": "DisruptionTarget", "reason": BY_TAINT}]},
+        ),
+        missing=RECORDS,
+        says=("because of a taint on one of its devices.", "Which one is not on record."),
+    ),
+    "it must leave, and nobody there heeds pauses": about_pod(
+        "Leaving",
+        "DueNow",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        HOLDER,
+        missing=RECORDS,
+        because=("DeviceTaintRule/fw",),
+        helps="It stays if rule fw is deleted in time.",
     ),
     "it is on its way for another reason": about_pod(
         "Leaving",
@@ -587,6 +633,18 @@ DEVICES = {
         HOLDER,
         says=("is in use by pod team/q",),
         because=("ResourceClaim/team/c",),
+    ),
+    "its users are on their way out": about_device(
+        "InUse",
+        "UsersLeave",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        pod("q", "c", on="n1", deleted=30),
+        missing=RECORDS,
+        first="is in use by pod team/q, on the way out because of rule fw (by alice).",
+        because=("DeviceTaintRule/fw",),
+        helps=None,
     ),
     "in use by who must leave": about_device(
         "InUse",

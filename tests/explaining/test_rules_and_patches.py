@@ -45,6 +45,22 @@ def about_patch(state: str, cause: str, *objects: Obj, **more: Any) -> Situation
     return Situation(kind="patch", name="x", objects=objects, state=state, cause=cause, **more)
 
 
+RECORDS = ("EvictionRecord", "TaintRecord")
+"""What a server does not have on which another controller evicts."""
+
+
+def told(made: Obj, message: str, *, ever: str = "") -> Obj:
+    """Return a rule with the status that a controller gave it; ours also says how many ever."""
+    said = {"EvictionInProgress": ("False", message)} | (
+        {"sully.dev/Evicted": ("True", ever)} if ever else {}
+    )
+    conditions = [
+        {"type": type_, "status": status, "reason": "r", "message": text}
+        for type_, (status, text) in said.items()
+    ]
+    return made | {"status": {"conditions": conditions}}
+
+
 FOREVER = {"key": "example.com/fw", "operator": "Exists", "effect": "NoExecute"}
 KEPT_OFF = {
     "type": CONDITION,
@@ -235,6 +251,88 @@ RULES = {
         rule("fw", "NoExecute"),
         taint_record("fw", evictions=7),
         says=("7 pods left because of it",),
+    ),
+    "the last ones are on their way out": about_rule(
+        "Evicting",
+        "PodsLeaving",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(),
+        pod("q", "c", on="n1", deleted=30),
+        says=(
+            "1 pod is on the way out because of it, until 2030-01-01T12:00:30Z (in 30s) at the"
+            " latest; nobody else has to leave.",
+        ),
+    ),
+    "the last ones should be gone": about_rule(
+        "Evicting",
+        "PodsLeaving",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(),
+        pod("q", "c", on="n1", deleted=30),
+        after=40,
+        says=("which should have ended at 2030-01-01T12:00:30Z (10s ago); nobody else",),
+    ),
+    "some are on their way out and some must follow": about_rule(
+        "Evicting",
+        "PodsMustLeave",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(),
+        HOLDER,
+        claim("d", holds=("n1/gpu-1",), pods=("r",)),
+        pod("r", "d", on="n1", deleted=30),
+        says=("1 pod must leave now; 1 more pod is on the way out.",),
+    ),
+    "another controller evicts": about_rule(
+        "Evicting",
+        "PodsMustLeave",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(),
+        HOLDER,
+        missing=RECORDS,
+        says=("1 pod must leave now.",),
+        helps="To stop: delete the rule",
+    ),
+    "another controller evicted, and counts": about_rule(
+        "Done",
+        "Completed",
+        *PLAIN,
+        told(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
+        missing=RECORDS,
+        says=(
+            "At least 5 pods left because of it, and nobody is to follow.",
+            "How many were evicted so far is not recorded here",
+        ),
+    ),
+    "another controller evicted, and our records are beside it": about_rule(
+        "Done",
+        "Completed",
+        *PLAIN,
+        told(rule("fw", "NoExecute"), "5 pods evicted since starting the controller."),
+        taint_record("fw", evictions=7),
+        says=("At least 7 pods left because of it", "not recorded here"),
+    ),
+    "another controller may have evicted": about_rule(
+        "Done",
+        "NobodyThere",
+        *PLAIN,
+        told(rule("fw", "NoExecute"), ""),
+        missing=RECORDS,
+        says=("there is nobody to evict.", "How many were evicted so far is not recorded here"),
+    ),
+    "our own counted": about_rule(
+        "Done",
+        "Completed",
+        *PLAIN,
+        told(
+            rule("fw", "NoExecute"),
+            "1 pod evicted since starting the controller.",
+            ever="4 pods evicted.",
+        ),
+        says=("in use. 4 pods left because of it, and nobody is to follow.",),
     ),
     "everybody tolerates it": about_rule(
         "Done", "EverybodyTolerates", *PLAIN, rule("fw", "NoExecute"), holds(FOREVER), HOLDER

@@ -32,9 +32,9 @@ class Scene:
         made: Obj = answer.json()
         return made
 
-    def start(self, name: str, scheduler: str) -> None:
+    def start(self, name: str, scheduler: str, **wishes: Any) -> None:
         """Create a pod with a device, and wait until it has its node."""
-        exactly = {"deviceClassName": "gpu"}
+        exactly = {"deviceClassName": "gpu", **wishes}
         request = {"name": "gpu", **exactly} if self._flat else {"name": "gpu", "exactly": exactly}
         claim = {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}}
         self.make(f"{self.devices}/namespaces/team/resourceclaims", claim)

@@ -27,7 +27,7 @@ from sully.domain.pools import DeviceId
 from sully.machinery.meta import Condition, ObjectMeta
 from sully.testing.clock import NOON
 from sully.views.evictions import Progress, finish, only_in, progress_of
-from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, PODS, RULES, SLICES, Pod
 from sully.views.snapshot import Objects, Snapshot
 from sully.views.snapshotkinds import TAINT_RECORDS
 
@@ -38,21 +38,38 @@ def after(seconds: float) -> datetime:
     return LATER + timedelta(seconds=seconds)
 
 
-def progress(one: DeviceTaintRule, *, tolerated: int | None = None, recorded: int = 0) -> Progress:
-    """Return how a rule stands whose devices two pods hold, in two namespaces."""
+def progress(
+    one: DeviceTaintRule,
+    *,
+    tolerated: int | None = None,
+    recorded: int = 0,
+    leaving: str = "",
+    kept: bool = True,
+) -> Progress:
+    """Return how a rule stands whose devices two pods hold, in two namespaces.
+
+    Those named in `leaving` are on their way out, for another half a minute.
+    """
     tolerations = (exists(seconds=tolerated),) if tolerated is not None else ()
     found = Snapshot(
         [
             Objects(SLICES, [slice_("s", device("a"), device("b"), device("c"))]),
             Objects(RULES, [one]),
             Objects(CLAIMS, [_claim(each, tolerations) for each in ("a", "b")]),
-            Objects(PODS, [pod(each, each, namespace=f"ns-{each}") for each in ("a", "b")]),
+            Objects(PODS, [_pod(each, leaving=each in leaving) for each in ("a", "b")]),
             Objects(TAINT_RECORDS, [record(one, recorded)] if recorded else []),
         ],
         taken=LATER,
     )
-    (only,) = progress_of([one], found.exposures, found.of(TAINT_RECORDS), LATER)
+    records = found.of(TAINT_RECORDS)
+    (only,) = progress_of([one], found.exposures, records, LATER, kept=kept)
     return only
+
+
+def _pod(name: str, *, leaving: bool) -> Pod:
+    made = pod(name, name, namespace=f"ns-{name}")
+    metadata = msgspec.structs.replace(made.metadata, deletion_timestamp=after(30))
+    return msgspec.structs.replace(made, metadata=metadata) if leaving else made
 
 
 def _claim(name: str, tolerations: tuple[DeviceToleration, ...]) -> ResourceClaim:
@@ -72,16 +89,15 @@ def record(one: DeviceTaintRule, evicted: int) -> TaintRecord:
     )
 
 
-def told(one: DeviceTaintRule, message: str) -> DeviceTaintRule:
-    condition = Condition(
-        type="sully.dev/Evicted", status="True", reason="PodsEvicted", message=message
-    )
+def told(one: DeviceTaintRule, message: str, by: str = "sully.dev/Evicted") -> DeviceTaintRule:
+    condition = Condition(type=by, status="True", reason="PodsEvicted", message=message)
     status = msgspec.structs.replace(one.status, conditions=(condition,))
     return msgspec.structs.replace(one, status=status)
 
 
 ALL = rule("r", select())
 PAUSED = rule("r", select(), annotations={"sully.dev/paused": "wait"})
+OTHERS = told(ALL, "9 pods evicted since starting the controller.", by="EvictionInProgress")
 
 
 @dataclass(frozen=True)
@@ -93,6 +109,9 @@ class Case:
     tolerated: int | None = None
     recorded: int = 0
     finish: datetime | None = LATER
+    leaving: str = ""
+    kept: bool = True
+    complete: bool = True
 
 
 CASES = {
@@ -102,15 +121,38 @@ CASES = {
     "paused": Case(PAUSED, "paused", finish=None),
     "counted by its record": Case(ALL, "evicting", evicted=7, recorded=7),
     "counted by its status": Case(told(ALL, "9 pods evicted."), "evicting", evicted=9),
+    "one is on its way out": Case(ALL, "evicting", 1, evicted=1, leaving="a"),
+    "all are on their way out": Case(ALL, "leaving", 0, 2, leaving="ab", finish=after(30)),
+    "on their way out by the count of our own": Case(
+        told(ALL, "1 pod evicted."), "leaving", 0, 1, leaving="ab", finish=after(30)
+    ),
+    "on their way out, but not for this": Case(
+        ALL, "waiting", 1, tolerated=300, leaving="a", finish=after(200)
+    ),
+    "another evicts and counts": Case(OTHERS, "evicting", evicted=9, kept=False, complete=False),
+    "another evicts, and nothing is counted": Case(
+        ALL, "leaving", 0, 2, leaving="ab", finish=after(30), kept=False, complete=False
+    ),
+    "another evicts beside our records": Case(
+        OTHERS, "evicting", evicted=11, recorded=11, complete=False
+    ),
     "the larger counts": Case(told(ALL, "9 pods evicted."), "evicting", evicted=9, recorded=7),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_progress(case: Case) -> None:
-    found = progress(case.rule, tolerated=case.tolerated, recorded=case.recorded)
+    found = progress(
+        case.rule,
+        tolerated=case.tolerated,
+        recorded=case.recorded,
+        leaving=case.leaving,
+        kept=case.kept,
+    )
 
     assert found.state == case.state
+    assert "".join(key.name for key in found.leaving) == (case.leaving if case.evicted else "")
+    assert found.complete == case.complete
     assert len(found.pending) == case.pending
     assert found.evicted == case.evicted
     assert found.finish == case.finish

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from itertools import permutations
 
-from devices import select, taint
+import pytest
+
+from devices import DRIVER, cel, class_, device, select, slice_, taint, text
+from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import (
     EvictedPod,
     EvictionCause,
@@ -19,26 +23,38 @@ from sully.api.sully.types import (
 )
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
-from sully.views.timeline import Happening, happenings
+from sully.views.kinds import CLASSES, SLICES
+from sully.views.snapshot import Objects, Snapshot
+from sully.views.timeline import Happening, by_content, concerning, happenings, parts
+
+ON_POOL = select(pool="p")
 
 
 def _later(minutes: int) -> timedelta:
     return timedelta(minutes=minutes)
 
 
-def ruled(name: str, *, lifted: bool = False, changes: tuple[TaintChange, ...] = ()) -> TaintRecord:
+def ruled(
+    name: str,
+    *,
+    lifted: bool = False,
+    changes: tuple[TaintChange, ...] = (),
+    on: DeviceTaintSelector = ON_POOL,
+    later: DeviceTaintSelector | None = None,
+) -> TaintRecord:
     return TaintRecord(
         metadata=ObjectMeta(name=name),
         spec=TaintRecordSpec(
             rule=TaintRecordRule(name=name, uid=name),
             taint=taint(),
-            device_selector=select(pool="p"),
+            device_selector=on,
             created_by="alice",
             description="why",
             added_time=NOON,
         ),
         status=TaintRecordStatus(
             changes=changes,
+            device_selector=later,
             evicted=3,
             lifted_time=NOON + _later(9) if lifted else None,
             lifted_by="expiry" if lifted else "",
@@ -46,15 +62,22 @@ def ruled(name: str, *, lifted: bool = False, changes: tuple[TaintChange, ...] =
     )
 
 
-def gone(name: str, minutes: int) -> EvictionRecord:
+def gone(name: str, minutes: int, device: str = "d") -> EvictionRecord:
     cause = EvictionCause(
-        kind="DeviceTaintRule", name="a", key="k", effect="NoExecute", description="hot", device="d"
+        kind="DeviceTaintRule",
+        name="a",
+        uid="a",
+        key="k",
+        effect="NoExecute",
+        description="hot",
+        device=device,
     )
     return EvictionRecord(
         metadata=ObjectMeta(name=name, namespace="n"),
         spec=EvictionRecordSpec(
             pod=EvictedPod(namespace="n", name=name, uid=name),
             causes=(cause,),
+            devices=(device,),
             evicted_time=NOON + _later(minutes),
         ),
     )
@@ -103,3 +126,90 @@ def test_an_eviction_says_why() -> None:
     assert found.why == "hot"
     assert [each.name for each in found.causes()] == ["a"]
     assert happenings([ruled("a")], [])[0].causes() == ()
+
+
+# -- about devices --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One device that somebody asks about."""
+
+    name: str
+
+    def matches(self, driver: str, pool: str, device: str) -> bool:
+        return parts(self.name) == (driver, pool, device)
+
+    def matches_pool(self, driver: str, pool: str) -> bool:
+        return parts(self.name)[:2] == (driver, pool)
+
+    def may_meet(self, driver: str | None, pool: str | None, device: str | None) -> bool:
+        wanted = zip(parts(self.name), (driver, pool, device), strict=True)
+        return all(given in (None, part) for part, given in wanted)
+
+
+BIG = f'device.attributes["{DRIVER}"].size == "big"'
+NOW = Snapshot(
+    [
+        Objects(SLICES, [slice_("s", device("big", size=text("big")), device("odd"), pool="p")]),
+        Objects(CLASSES, [class_("big", BIG), class_("all")]),
+    ],
+    taken=NOON,
+)
+SMALL = select(pool="p", selectors=cel(f'device.attributes["{DRIVER}"].?size.orValue("") == "s"'))
+TAINTED = [("tainted", False)]
+UNSURE = [("tainted", True), ("lifted", True)]
+RULES: dict[str, tuple[TaintRecord, str, list[tuple[str, bool]]]] = {
+    "by names": (ruled("a"), "big", [("tainted", False)]),
+    "by other names": (ruled("a", on=select(pool="q")), "big", []),
+    "by a class it is of": (ruled("a", on=select(device_class_name="all")), "odd", TAINTED),
+    "by an expression it passes": (ruled("a", on=select(selectors=cel(BIG))), "big", TAINTED),
+    "by an expression it fails": (ruled("a", on=SMALL), "big", []),
+    "by an expression that cannot tell": (
+        ruled("a", on=select(selectors=cel(BIG))),
+        "odd",
+        [("tainted", True)],
+    ),
+    "by a class that is gone": (
+        ruled("a", on=select(device_class_name="none")),
+        "big",
+        [("tainted", True)],
+    ),
+    "it is gone itself": (ruled("a", on=SMALL, lifted=True), "lost", UNSURE),
+    "by another pool's class": (
+        ruled("a", on=select(pool="q", device_class_name="all")),
+        "lost",
+        [],
+    ),
+    "a rule that went elsewhere tells its end": (
+        ruled("a", lifted=True, later=select(pool="q")),
+        "big",
+        [("tainted", False), ("lifted", False)],
+    ),
+    "a pod had to leave it": (
+        ruled("a", on=SMALL),
+        "left",
+        [("tainted", False), ("evicted", False)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("record", "name", "want"), RULES.values(), ids=RULES)
+def test_what_concerned_a_device(
+    record: TaintRecord, name: str, want: list[tuple[str, bool]]
+) -> None:
+    told = happenings([record], [gone("p", 5, f"{DRIVER}/p/left")])
+
+    found = list(concerning(told, Asked(f"{DRIVER}/p/{name}"), NOW.inventory))
+
+    assert [(each.what, each.unsure) for each in found] == want
+
+
+def test_devices_are_asked_only_where_names_cannot_tell() -> None:
+    asked = Asked(f"{DRIVER}/p/big")
+
+    assert not by_content(happenings([ruled("a")], [gone("p", 5)]), asked)
+    assert not by_content(
+        happenings([ruled("a", on=select(pool="q", device_class_name="c"))], []), asked
+    )
+    assert by_content(happenings([ruled("a", on=SMALL)], []), asked)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from sully.domain.eviction import EVICTING
 from sully.domain.taints import NONE
+from sully.machinery.meta import Condition
 
 CONDITION = "EvictionInProgress"
 EVICTED = "sully.dev/Evicted"
@@ -24,6 +25,7 @@ OURS = (EVICTED, PAUSED, SELECTOR_PROBLEM, PREVIEW)
 REASON_MAX = 1024
 """An annotation may be longer than a condition."""
 
+_SINCE = " evicted since starting the controller."
 _ONCE = (
     "This information will not be updated again. Recreate the DeviceTaintRule to trigger an update."
 )
@@ -50,6 +52,40 @@ class Report:
     status: str
     reason: str
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """How many pods left because of a rule, as far as anybody counted."""
+
+    count: int
+    complete: bool
+    """False: whoever evicts counts only since it started, so there may have been more."""
+    ours: bool = False
+    """Sully's evictor says so, and at once; Kubernetes' own is up to ten seconds late."""
+
+    def at_least(self, number: int) -> int:
+        """Return the count, where so many are seen on their way out."""
+        return self.count if self.ours else max(self.count, number)
+
+
+def tally(conditions: Iterable[Condition], recorded: int = 0, *, kept: bool = True) -> Tally:
+    """Put together what the status of a rule and its record say; `kept`: there are records.
+
+    Our evictor says in a condition of its own how many ever left, or has nothing to say. One that
+    counts in Kubernetes' own words alone is not ours, and forgets.
+    """
+    found = {each.type: each.message for each in conditions}
+    ours, theirs = evicted_before(found.get(EVICTED, "")), since_start(found.get(CONDITION, ""))
+    said = EVICTED in found
+    return Tally(max(recorded, ours, theirs), said or (kept and not theirs), said)
+
+
+def since_start(message: str) -> int:
+    """Read how many pods left since the controller started, from what `report` said."""
+    before, found, _ = message.partition(_SINCE)
+    number = before.split()[-2:-1]
+    return int(number[0]) if found and number and number[0].isdecimal() else 0
 
 
 def count_pods(pods: Iterable[tuple[str, str]]) -> tuple[int, int]:
@@ -110,7 +146,7 @@ def _preview(counts: Counts) -> str:
 def _joined(text: str, counts: Counts) -> str:
     if not counts.evicted:
         return text
-    evicted = f"{plural(counts.evicted, 'pod')} evicted since starting the controller."
+    evicted = f"{plural(counts.evicted, 'pod')}{_SINCE}"
     return f"{text} {evicted}" if text else evicted
 
 

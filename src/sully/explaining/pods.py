@@ -59,6 +59,7 @@ def _bound(world: World, found: PlannedPod) -> PodFacts:
         verdict=world.exposures.judge(user) if user is not None else KEEP,
         blind=world.blind,
         budgets=tuple(_budgets(world, found)),
+        pausable=world.remembers,
         terms=TERMS,
     )
 

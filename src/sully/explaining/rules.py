@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime
 
 from sully.api.resource.types import (
     DeviceTaintRule,
     DeviceTaintSelector,
     ResourceSlicePatch,
 )
-from sully.api.sully.types import TaintRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices import EffectiveDevice
 from sully.domain.eviction import Evict, Wait, leaves_at
-from sully.domain.evictionstatus import EVICTED, evicted_before
+from sully.domain.evictionstatus import tally
 from sully.domain.explaining.patches import PatchFacts, explain_patch
 from sully.domain.explaining.rules import Leaver, RuleFacts, explain_lifted, explain_rule
 from sully.domain.explaining.story import Explanation
@@ -25,7 +25,7 @@ from sully.explaining.attempts import TERMS
 from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.pods import told_account
 from sully.explaining.world import World, choices_text
-from sully.views.kinds import PATCHES, PODS, RULES
+from sully.views.kinds import PATCHES, PODS, RULES, Pod
 from sully.views.nameindex import names_in
 from sully.views.usage import Held
 
@@ -43,7 +43,10 @@ def rule(world: World, name: str) -> Explanation | None:
     uid = found.metadata.uid
     record = next((each for each in records if each.spec.rule.uid == uid), None)
     left = world.evictions(lambda each: uid in each.rules())
-    evicted = max(len(left), _counted(found, record))
+    recorded = max(len(left), record.status.evicted if record is not None else 0)
+    leaving = tuple(sorted(_on_their_way(world, found)))
+    counted = tally(found.status.conditions, recorded, kept=world.remembers)
+    evicted = counted.at_least(len(leaving))
     problems = ((each.device, each.choice) for each in world.exposures.problems(found))
     return explain_rule(
         RuleFacts(
@@ -51,6 +54,8 @@ def rule(world: World, name: str) -> Explanation | None:
             now=world.now,
             counts=world.exposures.counts(found, evicted=evicted),
             leavers=tuple(sorted(_leavers(world, found))),
+            leaving=leaving,
+            complete=counted.complete,
             would=world.exposures.preview(found) if found.spec.taint.effect == NONE else None,
             kept_off=tuple(kept_off(world, name)),
             mismatch=_mismatch(world, found.spec.device_selector),
@@ -62,26 +67,33 @@ def rule(world: World, name: str) -> Explanation | None:
     )
 
 
-def _counted(found: DeviceTaintRule, record: TaintRecord | None) -> int:
-    """Return how many pods ever left because of a rule: their own records pass, counts do not."""
-    told = [
-        evicted_before(each.message) for each in found.status.conditions if each.type == EVICTED
-    ]
-    return max(record.status.evicted if record is not None else 0, *told, 0)
-
-
 def _leavers(world: World, found: DeviceTaintRule) -> Iterator[Leaver]:
-    taint, exposures, usage = found.spec.taint, world.exposures, world.snapshot.usage
     due: dict[Key, Leaver] = {}
-    for held in _held(world, found):
-        at = leaves_at(taint, held.result.tolerations, now=world.now, terms=TERMS)
-        for pod in usage.holders(held.claim) if at is not None else ():
+    for held, pod, at in _unwelcome(world, found):
+        if not pod.leaving:
             key = key_of(pod)
-            if at is None or pod.leaving or not exposures.counts_as_running(pod):
-                continue
             leaver = Leaver(at, str(key), pod.spec.node_name, str(held.device))
             due[key] = min(leaver, due.get(key, leaver))
     yield from due.values()
+
+
+def _on_their_way(world: World, found: DeviceTaintRule) -> Iterator[Leaver]:
+    """Yield the pods that were made to leave and are not gone, each with the end of its grace."""
+    known = world.exposures.leaving(found)
+    for held, pod, _ in _unwelcome(world, found):
+        end = known.pop(key_of(pod), None)
+        if end is not None:
+            yield Leaver(end, str(key_of(pod)), pod.spec.node_name, str(held.device))
+
+
+def _unwelcome(world: World, found: DeviceTaintRule) -> Iterator[tuple[Held, Pod, datetime]]:
+    """Yield who does not tolerate a rule, on which device, and until when."""
+    taint, exposures, usage = found.spec.taint, world.exposures, world.snapshot.usage
+    for held in _held(world, found):
+        at = leaves_at(taint, held.result.tolerations, now=world.now, terms=TERMS)
+        for pod in usage.holders(held.claim) if at is not None else ():
+            if at is not None and exposures.counts_as_running(pod):
+                yield held, pod, at
 
 
 def _held(world: World, found: DeviceTaintRule) -> Iterator[Held]:

@@ -94,6 +94,7 @@ class World:
     def holding(self, claim: ResourceClaim, result: DeviceRequestAllocationResult) -> Holding:
         """Return one device that a claim has."""
         device = DeviceId(result.driver, result.pool, result.device)
+        users = [pod for pod in self.snapshot.usage.holders(claim) if not pod.finished]
         return Holding(
             device=device,
             claim=str(key_of(claim)),
@@ -102,13 +103,18 @@ class World:
             tolerations=result.tolerations,
             # Nobody can say so who may not see what is published.
             published=self._hides(SLICES) or self.snapshot.inventory.published(device) is not None,
-            pods=tuple(
-                str(key_of(pod)) for pod in self.snapshot.usage.holders(claim) if not pod.finished
-            ),
+            pods=tuple(str(key_of(pod)) for pod in users),
+            leaving=tuple(str(key_of(pod)) for pod in users if pod.leaving),
             admin=bool(result.admin_access),
         )
 
     # Memory
+
+    @property
+    def remembers(self) -> bool:
+        """Say whether the server has records at all; they may be hidden from who asks."""
+        gap = self.snapshot.gap(TAINT_RECORDS)
+        return gap is None or gap.why != "not served"
 
     def evictions(self, wanted: Callable[[EvictionRecord], bool]) -> tuple[EvictionRecord, ...]:
         """Return the records of evictions that somebody asks about, in order of time."""

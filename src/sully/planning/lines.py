@@ -33,6 +33,11 @@ class Lines:
         self._places: dict[Key, tuple[Question, Rank]] = {}
         """Who stands in which line; whoever stands there no more is only forgotten here."""
 
+    def first(self, question: Question) -> tuple[Rank, Key] | None:
+        """Return who stands for all that ask something, if someone does."""
+        line = self._lines.get(question)
+        return line.first if line is not None else None
+
     def join(self, question: Question, rank: Rank, key: Key) -> Key | None:
         """Let a pod that was refused stand in line; return who is behind another from now on."""
         line = self._lines.get(question)

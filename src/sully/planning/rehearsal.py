@@ -194,18 +194,15 @@ class Rehearsal:
 
     def _replace(self) -> None:
         stories, self._to_replace = self._to_replace, []
+        fresh: list[Replacement] = []
         for story in stories:
             pod = story.left.pod
             spec_of = partial(self.world.spec_of, pod)
             made = replacement(pod, self.world.timeline.now(), spec_of=spec_of)
             story.heir, story.missing = made.pod.metadata.uid, made.missing
             self._heirs[story.heir] = story
-            self._put(made)
-
-    def _put(self, made: Replacement) -> None:
-        for claim in made.claims:
-            self.world.put(self.world.claims, claim)
-        self.world.put_pod(made.pod)
+            fresh.append(made)
+        self.seating.receive(fresh)
 
     def _seated(self, pod: PlannedPod) -> None:
         # Whoever has to leave where it has just come would do so again and again.

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from operator import itemgetter
 
 import msgspec
 
@@ -21,13 +22,13 @@ from sully.controllers.scheduling.judging import Judge, Placed, Refused
 from sully.controllers.scheduling.news import News
 from sully.controllers.scheduling.outbox import Outbox
 from sully.controllers.scheduling.questions import told_of
-from sully.controllers.scheduling.queue import Queue
+from sully.controllers.scheduling.queue import Queue, Rank
 from sully.controllers.scheduling.wishes import claim_keys, resolve, unallocated
 from sully.domain.allocation.requests import for_good
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.claims import EXTENDED
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.planning.replacing import MARK
+from sully.domain.planning.replacing import MARK, Replacement
 from sully.domain.pools import DeviceId
 from sully.domain.scheduling.account import Account
 from sully.domain.scheduling.decisions import Concern
@@ -90,7 +91,10 @@ class Seating:
         world.classes.on_change(news.class_changed)
         world.inventory.on_change(news.devices_changed)
         world.pods.on_change(news.pod_changed)
-        self._lines = Lines(self._queue.touch)
+        self._lines = Lines(self._step_forward)
+        self._absent: dict[Key, Replacement] = {}
+        """New pods that wait behind others: as long as they do, it is as if they were not there."""
+        self._entering: list[Key] = []
         world.pods.on_change(self._pod_changed)
         self._briefly = True
         """A refusal is explained the first time and at the end; in between nobody asks why."""
@@ -126,12 +130,59 @@ class Seating:
             for each in allocation.devices.results
         )
 
-    def settle(self) -> None:
-        """Look at all pods that are worth a look, the most important first."""
-        while (key := self._queue.pop()) is not None:
+    def receive(self, fresh: Iterable[Replacement]) -> None:
+        """Take new pods and look at them, in the order in which the queue would.
+
+        So that of a thousand that ask the same only the first has to come.
+        """
+        ranked: list[tuple[Rank, Replacement]] = []
+        for made in fresh:
+            if made.pod.waits:
+                ranked.append((self._queue.expect(key_of(made.pod), made.pod), made))
+            else:
+                self._enter(made)
+        for rank, made in sorted(ranked, key=itemgetter(0)):
+            if not self._stays_behind(rank, made):
+                self._enter(made)
+                self.settle(rank)
+
+    def _stays_behind(self, rank: Rank, made: Replacement) -> bool:
+        """Let a pod wait outside if one that comes before it asks the same in vain."""
+        if made.missing or len(made.claims) < len(made.pod.spec.resource_claims):
+            # What it asks depends on claims that were there before it.
+            return False
+        question = self._judge.question(made.pod, made.claims)
+        first = self._lines.first(question) if question else None
+        if first is None or first[0] > rank or not self._queue.is_parked(first[1]):
+            return False
+        key = key_of(made.pod)
+        self._lines.join(question, rank, key)
+        self._absent[key] = made
+        return True
+
+    def _step_forward(self, key: Key) -> None:
+        if key in self._absent:
+            # Not now: it is someone else's change that brought us here.
+            self._entering.append(key)
+        else:
+            self._queue.touch(key)
+
+    def _enter(self, made: Replacement) -> None:
+        for claim in made.claims:
+            self._world.put(self._world.claims, claim)
+        self._world.put_pod(made.pod)
+
+    def settle(self, until: Rank | None = None) -> None:
+        """Look at all pods that are worth a look, the most important first; or only up to one."""
+        while (key := self._next(until)) is not None:
             pod = self._world.pods.get(key)
             if pod is not None and pod.waits:
                 self._look(key, pod)
+
+    def _next(self, until: Rank | None) -> Key | None:
+        while self._entering:
+            self._enter(self._absent.pop(self._entering.pop()))
+        return self._queue.pop(until)
 
     def look_again(self) -> None:
         """Look at all pods that wait, so that their refusals tell how things are by now."""
@@ -144,11 +195,13 @@ class Seating:
 
     def _tell_as(self, key: Key, first: Key) -> None:
         """Tell a pod that waits behind another what that one was told."""
-        pod, other = self._world.pods.get(key), self._world.pods.get(first)
+        absent, other = self._absent.get(key), self._world.pods.get(first)
+        pod = absent.pod if absent is not None else self._world.pods.get(key)
         if pod is None or other is None:
             return
         told = self.refusals[other.metadata.uid]
-        account, claims = told.account, resolve(pod, self._world.claims.get)
+        account = told.account
+        claims = absent.claims if absent is not None else resolve(pod, self._world.claims.get)
         if account is not None and not isinstance(claims, str):
             names = [str(each) for each in claim_keys(other)]
             account = told_of(account, names, claims)

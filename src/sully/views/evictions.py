@@ -1,7 +1,8 @@
 """How far the eviction by each rule has come: who is still to leave, and when that ends.
 
-For `sully evictions`. What is pending is worked out from pods and claims as the controller does it
-(exposures.py), so it is also right for a server whose controller says less in its status.
+For `sully evictions`. Who is to leave or on the way out is worked out from pods and claims as the
+controller does it (exposures.py), so it is also right where another controller evicts. How many are
+gone only that controller knows, and Kubernetes' own forgets when it restarts: then we say so.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import EvictionRecord, TaintRecord
 from sully.client.collection import Copy
 from sully.client.transport import Key
-from sully.domain.evictionstatus import EVICTED, evicted_before
+from sully.domain.evictionstatus import Tally, tally
 from sully.domain.pacing import BURST, Bucket
 from sully.views.exposures import Exposures
 
-State = Literal["evicting", "waiting", "paused", "done"]
+State = Literal["evicting", "waiting", "leaving", "paused", "done"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,13 +31,21 @@ class Progress:
     rule: DeviceTaintRule
     pending: Mapping[Key, datetime]
     """The pods that still have to leave, and from when on."""
+    leaving: Mapping[Key, datetime]
+    """The pods that were made to leave and are not gone yet, and when their grace ends."""
     evicted: int
+    """How many were made to leave."""
+    complete: bool = True
+    """False: there may have been more, for whoever evicts here keeps no records."""
     devices: int
     """How many devices it is on."""
     state: State
     paused: str | None = None
     finish: datetime | None = None
-    """When the last one will have left, if nothing changes; None: nobody has to, or may."""
+    """When the last one will have left, if nothing changes; None: nobody has to, or may.
+
+    Of pods on their way out it is the end of their grace.
+    """
 
     @property
     def author(self) -> str:
@@ -55,52 +64,64 @@ def progress_of(
     exposures: Exposures,
     records: Copy[TaintRecord],
     now: datetime,
+    *,
+    kept: bool = True,
 ) -> Iterator[Progress]:
-    """Yield the rules that make pods leave, by name."""
+    """Yield the rules that make pods leave, by name; `kept`: the server has records."""
     known = {each.spec.rule.uid: each.status.evicted for each in records.values()}
     for rule in sorted(rules, key=lambda each: each.metadata.name):
         if rule.spec.taint.effect in exposures.terms.effects:
-            evicted = max(known.get(rule.metadata.uid, 0), _said(rule))
-            yield _progress(rule, exposures, evicted, now)
+            recorded = known.get(rule.metadata.uid, 0)
+            counted = tally(rule.status.conditions, recorded, kept=kept)
+            yield _progress(rule, exposures, counted, now)
 
 
-def _said(rule: DeviceTaintRule) -> int:
-    """Return how many left according to the status of the rule itself."""
-    found = next((each for each in rule.status.conditions if each.type == EVICTED), None)
-    return evicted_before(found.message) if found is not None else 0
-
-
-def _progress(rule: DeviceTaintRule, exposures: Exposures, evicted: int, now: datetime) -> Progress:
+def _progress(
+    rule: DeviceTaintRule, exposures: Exposures, counted: Tally, now: datetime
+) -> Progress:
     pending = dict(sorted(exposures.due(rule).items()))
-    paused = exposures.pause_reason(rule)
-    state: State = "done"
-    if paused is not None:
-        state = "paused"
-    elif pending:
-        state = "evicting" if min(pending.values()) <= now else "waiting"
-    return Progress(
+    leaving = dict(sorted(exposures.leaving(rule).items()))
+    evicted = counted.at_least(len(leaving))
+    progress = Progress(
         rule=rule,
         pending=pending,
+        leaving=leaving,
         evicted=evicted,
+        complete=counted.complete,
         devices=exposures.counts(rule, evicted=evicted).published,
-        state=state,
-        paused=paused,
-        finish=None if paused is not None else finish(pending.values(), rule, now, begun=evicted),
+        state="done",
+        paused=exposures.pause_reason(rule),
     )
+    return _judged(progress, now, begun=evicted)
+
+
+def _judged(progress: Progress, now: datetime, *, begun: int) -> Progress:
+    """Say how a rule stands with these pods, and when that ends."""
+    pending, last = progress.pending.values(), None
+    state: State = "done"
+    if progress.paused is not None:
+        state = "paused"
+    elif pending:
+        state = "evicting" if min(pending) <= now else "waiting"
+        last = finish(pending, progress.rule, now, begun=begun)
+    elif progress.leaving:
+        state = "leaving"
+        last = max(progress.leaving.values())
+    return replace(progress, state=state, finish=last if last is None or last >= now else None)
 
 
 def only_in(
     namespace: str, progress: Progress, records: Iterable[EvictionRecord], now: datetime
 ) -> Progress:
     """Return how far a rule has come with the pods of one namespace."""
-    pending = {key: due for key, due in progress.pending.items() if key.namespace == namespace}
+    pending, leaving = (
+        {key: at for key, at in pods.items() if key.namespace == namespace}
+        for pods in (progress.pending, progress.leaving)
+    )
     uid = progress.rule.metadata.uid
     left = sum(uid in each.rules() for each in records if each.metadata.namespace == namespace)
-    last = finish(pending.values(), progress.rule, now, begun=progress.evicted)
-    state = progress.state if pending or progress.state == "paused" else "done"
-    if progress.state == "paused":
-        last = None
-    return replace(progress, pending=pending, evicted=left, finish=last, state=state)
+    here = replace(progress, pending=pending, leaving=leaving, evicted=max(left, len(leaving)))
+    return _judged(here, now, begun=progress.evicted)
 
 
 def finish(

@@ -180,15 +180,34 @@ class Exposures:
 
     def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
         """Return when each pod must leave that leaves because of a rule, as if it were alone."""
+        found: dict[Key, datetime] = {}
+        for held, at in self._unwelcome(rule):
+            for pod in self._running(held.claim):
+                key = key_of(pod)
+                found[key] = min(at, found.get(key, at))
+        return found
+
+    def leaving(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
+        """Return the pods on their way out that a rule made leave, and when their grace ends.
+
+        Whoever deleted them: that a pod had to go for a rule as well is all that objects tell.
+        """
         now = self._clock.now()
         found: dict[Key, datetime] = {}
+        for held, at in self._unwelcome(rule):
+            for pod in self.usage.holders(held.claim) if at <= now else ():
+                end = pod.metadata.deletion_timestamp
+                if end is not None and self.counts_as_running(pod):
+                    found[key_of(pod)] = end
+        return found
+
+    def _unwelcome(self, rule: DeviceTaintRule) -> Iterator[tuple[Held, datetime]]:
+        """Yield what claims hold although they do not tolerate a rule, and until when."""
+        now = self._clock.now()
         for held in self._held_by(rule):
             at = leaves_at(rule.spec.taint, held.result.tolerations, now=now, terms=self.terms)
             if at is not None:
-                for pod in self._running(held.claim):
-                    key = key_of(pod)
-                    found[key] = min(at, found.get(key, at))
-        return found
+                yield held, at
 
     def _evicting(self, rule: DeviceTaintRule) -> DeviceTaint:
         taint = rule.spec.taint

@@ -1,18 +1,24 @@
 """What happened, in order of time: told from the records of rules and of evictions.
 
 Records are facts that stay when events and objects are gone (`api/sully`). For `sully history` and
-explanations.
+explanations. Which devices a rule by class or expression was on is not recorded, except for those
+that pods left; `concerning` asks the devices as they are now, and says where that cannot tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal
+from enum import IntEnum
+from typing import Literal, Protocol
 
 from sully.api.resource.types import DeviceTaint, DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord, TaintRecord
+from sully.domain.devices import EffectiveDevice
+from sully.domain.pools import DeviceId
+from sully.domain.rules import choose, names_match, needs_content
+from sully.views.inventory import Inventory
 
 What = Literal["tainted", "changed", "evicted", "lifted"]
 _ORDER: tuple[What, ...] = ("tainted", "changed", "evicted", "lifted")
@@ -26,6 +32,8 @@ class Happening:
     what: What
     rule: str = ""
     """The rule that it is about; an eviction names its causes instead."""
+    uid: str = ""
+    """Which of the rules that had this name."""
     taint: DeviceTaint | None = None
     selector: DeviceTaintSelector | None = None
     """Which devices a rule was for."""
@@ -37,6 +45,8 @@ class Happening:
     evicted: int = 0
     """How many pods had left because of a rule when it was lifted."""
     eviction: EvictionRecord | None = None
+    unsure: bool = False
+    """Whether it concerned the devices that were asked about cannot be known any more."""
 
     def causes(self) -> tuple[EvictionCause, ...]:
         """Return the taints that made a pod leave."""
@@ -60,10 +70,12 @@ def _order(each: Happening) -> tuple[datetime, int, str, str]:
 
 def _of_rule(record: TaintRecord) -> Iterator[Happening]:
     spec, status, name = record.spec, record.status, record.spec.rule.name
+    uid = spec.rule.uid
     yield Happening(
         time=spec.added_time,
         what="tainted",
         rule=name,
+        uid=uid,
         taint=spec.taint,
         selector=spec.device_selector,
         by=spec.created_by,
@@ -72,13 +84,19 @@ def _of_rule(record: TaintRecord) -> Iterator[Happening]:
     selector = status.device_selector or spec.device_selector
     for each in status.changes:
         yield Happening(
-            time=each.time, what="changed", rule=name, selector=selector, change=each.what
+            time=each.time,
+            what="changed",
+            rule=name,
+            uid=uid,
+            selector=selector,
+            change=each.what,
         )
     if status.lifted_time is not None:
         yield Happening(
             time=status.lifted_time,
             what="lifted",
             rule=name,
+            uid=uid,
             taint=status.taint or spec.taint,
             selector=selector,
             by=status.lifted_by,
@@ -90,3 +108,101 @@ def _of_eviction(record: EvictionRecord) -> Happening:
     spec = record.spec
     why = next((each.description for each in spec.causes if each.description), "")
     return Happening(time=spec.evicted_time, what="evicted", why=why, eviction=record)
+
+
+# -- about devices --------------------------------------------------------------------------------
+
+
+class Asked(Protocol):
+    """Which devices somebody asks about, by patterns of their names."""
+
+    def matches(self, driver: str, pool: str, device: str) -> bool:
+        """Say whether a device is meant."""
+
+    def matches_pool(self, driver: str, pool: str) -> bool:
+        """Say whether any device of a pool can be meant."""
+
+    def may_meet(self, driver: str | None, pool: str | None, device: str | None) -> bool:
+        """Say whether a selector with these names can select a device that is meant."""
+
+
+class _Sure(IntEnum):
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+def by_content(found: Iterable[Happening], asked: Asked) -> bool:
+    """Say whether more than names is needed to tell what concerned devices."""
+    return any(needs_content(each.selector) and _meet(each.selector, asked) for each in found)
+
+
+def concerning(
+    found: Sequence[Happening], asked: Asked, inventory: Inventory
+) -> Iterator[Happening]:
+    """Yield what concerned devices: evictions from them, and all that happened to their rules."""
+    rules = _rules_on(found, asked, inventory)
+    for each in found:
+        if each.eviction is not None:
+            if any(asked.matches(*parts(name)) for name in each.eviction.spec.devices):
+                yield each
+        elif rules[each.uid] is not _Sure.NO:
+            yield replace(each, unsure=rules[each.uid] is _Sure.MAYBE)
+
+
+def _rules_on(found: Iterable[Happening], asked: Asked, inventory: Inventory) -> dict[str, _Sure]:
+    """Return of each rule whether it ever was on these devices, as far as anybody knows."""
+    # Whoever had to leave one of them for a rule has proved it.
+    sure = {
+        cause.uid: _Sure.YES
+        for each in found
+        for cause in each.causes()
+        if asked.matches(*parts(cause.device))
+    }
+    known: dict[tuple[str, str], _Sure] = {}
+    for each in found:
+        # Most rules have one selector, and many things happen to a rule.
+        key = each.uid, repr(each.selector)
+        if key not in known and sure.get(each.uid) is not _Sure.YES:
+            known[key] = _selects(each.selector, asked, inventory)
+            sure[each.uid] = max(sure.get(each.uid, _Sure.NO), known[key])
+    return sure
+
+
+def _selects(selector: DeviceTaintSelector | None, asked: Asked, inventory: Inventory) -> _Sure:
+    if selector is None or not _meet(selector, asked):
+        return _Sure.NO
+    if not needs_content(selector):
+        return _Sure.YES
+    choices = [
+        choose(selector, id_, device.content, inventory.class_)
+        for id_, device in _candidates(selector, asked, inventory)
+    ]
+    if any(each.selected for each in choices):
+        return _Sure.YES
+    # Of a device that nobody publishes any more, nobody knows what it was.
+    unknown = not choices or any(each.problem for each in choices)
+    return _Sure.MAYBE if unknown else _Sure.NO
+
+
+def _candidates(
+    selector: DeviceTaintSelector, asked: Asked, inventory: Inventory
+) -> Iterator[tuple[DeviceId, EffectiveDevice]]:
+    for pool in sorted(inventory.pools()):
+        if not asked.matches_pool(*pool):
+            continue
+        for name, device in inventory.devices(pool).items():
+            id_ = DeviceId(*pool, name)
+            if asked.matches(*id_) and names_match(selector, id_):
+                yield id_, device
+
+
+def _meet(selector: DeviceTaintSelector | None, asked: Asked) -> bool:
+    return selector is not None and asked.may_meet(selector.driver, selector.pool, selector.device)
+
+
+def parts(device: str) -> tuple[str, str, str]:
+    """Return driver, pool and name of a device; a pool may have slashes in its name."""
+    driver, _, rest = device.partition("/")
+    pool, _, name = rest.rpartition("/")
+    return driver, pool, name

@@ -256,3 +256,35 @@ async def test_nothing_is_written_when_nothing_happens(world: World) -> None:
         await world.pass_time(5, step=1)
 
     assert world.store.revision == before
+
+
+async def _tell(world: World, message: str) -> None:
+    """Say how far eviction is as Kubernetes' own controller does, which leaves no records."""
+    condition = {
+        "type": "EvictionInProgress",
+        "status": "False",
+        "reason": "Completed",
+        "message": message,
+        "lastTransitionTime": in_seconds(world, 0),
+    }
+    body = {"status": {"conditions": [condition]}}
+    await world.admin.patch(RULES, Key("", "hot"), body, subresource="status")
+
+
+async def test_what_another_evictor_counted_outlives_it(world: World) -> None:
+    await rule(world, effect="NoExecute")
+
+    async with world.controlled(historian):
+        await world.settle()
+        counts = []
+        for said in ("2 pods evicted since starting the controller.", ""):
+            await _tell(world, said)
+            await world.pass_time(2)
+            counts.append((await the_record(world))["status"]["evicted"])
+        await unrule(world)
+        await world.settle()
+        got = await the_record(world)
+
+    assert counts == [2, 2]
+    assert got["status"]["evicted"] == 2
+    assert "liftedTime" in got["status"]

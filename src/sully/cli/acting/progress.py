@@ -1,12 +1,13 @@
 """Follows evictions by rules on the screen, from what the status of the rules says.
 
-On a terminal one line is drawn again and again; in a pipe each step is a line.
+Where another controller evicts, its status is late and says less, so the pods themselves are
+followed. On a terminal one line is drawn again and again; in a pipe each step is a line.
 """
 
 import asyncio
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from math import ceil
 from typing import TYPE_CHECKING, TextIO
@@ -17,7 +18,9 @@ from sully.cli.client.words import number, span
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
+    from sully.client.transport import Key
     from sully.machinery.meta import Condition
+    from sully.views.exposures import Exposures
 
 LOOK_SECONDS = 0.5
 """The status is written at most once a second."""
@@ -33,6 +36,8 @@ class State:
     pending: int
     evicted: int
     paused: bool
+    leaving: int = 0
+    """How many of those that were evicted are still shutting down, where that is looked at."""
 
     @property
     def over(self) -> bool:
@@ -73,26 +78,100 @@ class Followed:
     """How many pods may leave in a second; None: any number."""
     ends: datetime | None = None
     """When the last pod leaves, by the plan: pods may tolerate the taint for a while."""
+    pods: "Mapping[Key, str]" = field(default_factory=dict)
+    """Who leaves, by the plan, and the uid of each."""
+
+
+Look = Callable[[], Awaitable[State | None]]
+"""Finds out how far it is; None: the rules are gone."""
 
 
 async def follow(session: Session, what: Followed, out: TextIO = sys.stdout) -> None:
     """Show how pods leave until none has to; Ctrl-C ends only the showing."""
+    from sully.cli.client.evictor import sully_evicts_at
+
     line = _Line(session, what, out)
+    ours = True
     try:
-        while True:
-            rules = await _rules(session, what.names)
-            state = state_of(rules)
-            line.show(state)
-            if not rules:
-                line.end("The rule is gone: somebody lifted it, or its time is over.")
-                return
-            if state.over:
-                line.end(f"{number(state.evicted, 'pod')} evicted.")
-                return
-            await session.clock.sleep(LOOK_SECONDS)
+        ours = await sully_evicts_at(session)
+        if ours:
+            await _watch(session, line, lambda: _by_status(session, what))
+        else:
+            await _by_pods(session, what, line)
     except asyncio.CancelledError:
-        line.end(_still_at_work(what.names))
+        line.end(still_at_work(what.names, pausable=ours))
         raise
+
+
+async def _watch(session: Session, line: "_Line", look: Look) -> None:
+    while True:
+        state = await look()
+        if state is None:
+            line.end("The rule is gone: somebody lifted it, or its time is over.")
+            return
+        line.show(state)
+        if state.over:
+            some = f", {state.leaving} still shutting down" if state.leaving else ""
+            line.end(f"{number(state.evicted, 'pod')} evicted{some}.")
+            return
+        await session.clock.sleep(LOOK_SECONDS)
+
+
+async def _by_status(session: Session, what: Followed) -> State | None:
+    rules = await _rules(session, what.names)
+    return state_of(rules) if rules else None
+
+
+async def _by_pods(session: Session, what: Followed, line: "_Line") -> None:
+    from sully.cli.client.following import exposures_of, following
+    from sully.views.kinds import CLAIMS, PODS, RULES
+    from sully.views.snapshotkinds import DEVICES
+
+    async with following(session, DEVICES, needed=(RULES,)) as caches:
+        if caches.gap(PODS) is not None or caches.gap(CLAIMS) is not None:
+            # Who sees no pods has nothing but the status, late as it is.
+            await _watch(session, line, lambda: _by_status(session, what))
+            return
+        leavers = Leavers(exposures_of(session, caches), what.pods)
+
+        async def look() -> State | None:
+            rules = map(leavers.exposures.inventory.rule, what.names)
+            there = [each for each in rules if each is not None]
+            return leavers.state(there) if there else None
+
+        await _watch(session, line, look)
+
+
+class Leavers:
+    """Who has had to leave since somebody looks, from the pods themselves."""
+
+    def __init__(self, exposures: "Exposures", planned: "Mapping[Key, str]") -> None:
+        self.exposures = exposures
+        self._seen = {uid: key for key, uid in planned.items()}
+        """By uid; also those of the plan, for an evictor may be faster than whoever looks."""
+
+    def state(self, rules: "Iterable[DeviceTaintRule]") -> State:
+        """Say how far rules have come together."""
+        pending: set[Key] = set()
+        for rule in rules:
+            due = self.exposures.due(rule)
+            pending.update(due)
+            self._note((*due, *self.exposures.leaving(rule)))
+        gone = leaving = 0
+        for uid, key in self._seen.items():
+            pod = self.exposures.usage.pod(key)
+            if pod is None or pod.metadata.uid != uid:
+                gone += 1
+            elif pod.leaving:
+                # It may have let go of its devices already.
+                leaving += 1
+        return State(True, len(pending), gone + leaving, False, leaving)
+
+    def _note(self, keys: "Iterable[Key]") -> None:
+        for key in keys:
+            pod = self.exposures.usage.pod(key)
+            if pod is not None:
+                self._seen[pod.metadata.uid] = key
 
 
 async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRule]":
@@ -110,16 +189,23 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     return found
 
 
-def _still_at_work(names: Sequence[str]) -> str:
+def still_at_work(names: Sequence[str], *, pausable: bool) -> str:
+    """Say what goes on after Ctrl-C, and how to stop it; not every evictor heeds a pause."""
     several = len(names) > 1
     which = f"{len(names)} rules stay" if several else f"The rule {names[0]} stays"
     meant = _glob(names) if several else names[0]
+    pause = (
+        f"  to stop it:  sully evictions pause {meant}\n"
+        f"  to go on:    sully evictions resume {meant}\n"
+        if pausable
+        else ""
+    )
     return (
         f"{which}, and pods go on leaving.\n"
         f"  to see it:   sully evictions --watch\n"
-        f"  to stop it:  sully evictions pause {meant}\n"
-        f"  to go on:    sully evictions resume {meant}\n"
-        f"  to undo it:  kubectl delete devicetaintrule {' '.join(names)}"
+        f"{pause}"
+        f"  to {'undo' if pausable else 'stop'} it:  kubectl delete devicetaintrule"
+        f" {' '.join(names)}"
     )
 
 

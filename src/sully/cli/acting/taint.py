@@ -119,7 +119,7 @@ async def _devices(session: Session, words: Words) -> int:
     for body in bodies:
         await _write(session, snapshot, body)
     if plan is not None and evicts:
-        await _follow(session, plan, evicts)
+        await _follow(session, snapshot, plan, evicts)
     return 0
 
 
@@ -138,8 +138,11 @@ async def _planned(
     return make_plan(session, snapshot, changes)
 
 
-async def _follow(session: Session, plan: "Plan", bodies: Sequence[Obj]) -> None:
+async def _follow(
+    session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj]
+) -> None:
     from sully.cli.acting.progress import Followed, follow
+    from sully.client.transport import Key
     from sully.domain.planning.report import Fate
 
     if any(each.landing.fate is Fate.RETURNS for each in plan.caused):
@@ -147,7 +150,10 @@ async def _follow(session: Session, plan: "Plan", bodies: Sequence[Obj]) -> None
     elif not session.options.no_wait:
         rate = bodies[0]["spec"]["taint"].get("evictionsPerSecond")
         names = [str(each["metadata"]["name"]) for each in bodies]
-        await follow(session, Followed(names, rate, plan.ends), beside(session))
+        leavers = [Key(each.namespace, each.name) for each in plan.caused]
+        known = {key: pod for key in leavers if (pod := snapshot.usage.pod(key)) is not None}
+        pods = {key: pod.metadata.uid for key, pod in known.items()}
+        await follow(session, Followed(names, rate, plan.ends, pods), beside(session))
 
 
 async def _fitting(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sully.client.collection import Copy
     from sully.client.reflector import Selection
     from sully.client.transport import Kind
+    from sully.views.exposures import Exposures
     from sully.views.snapshot import Gap
 
 T = TypeVar("T")
@@ -28,10 +29,17 @@ class Caches:
 
     def __init__(self) -> None:
         self._copies: dict[Any, Copy[Any]] = {}
+        self._gaps: dict[Any, Gap] = {}
 
-    def put(self, copy: "Copy[Any]") -> None:
-        """Add the cache of a kind."""
+    def put(self, copy: "Copy[Any]", gap: "Gap | None" = None) -> None:
+        """Add the cache of a kind, an empty one with why it is empty."""
         self._copies[copy.kind] = copy
+        if gap is not None:
+            self._gaps[copy.kind] = gap
+
+    def gap(self, kind: "Kind[Any]") -> "Gap | None":
+        """Return why a kind is missing, or None if it is not."""
+        return self._gaps.get(kind)
 
     def of(self, kind: "Kind[T]") -> "Copy[T]":
         """Return the cache of a kind."""
@@ -63,7 +71,7 @@ async def following(
         if kind in needed:
             raise CommandError(f"{where.message}\n  without {kind.plural} there is no answer")
         gaps.append(where)
-        caches.put(Copy(kind))
+        caches.put(Copy(kind), where)
     warn_of_hidden(session, gaps)
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -76,6 +84,24 @@ async def following(
     except BaseExceptionGroup as group:
         # What the command raised; informers end only when they are told to.
         raise group.exceptions[0] from None
+
+
+def exposures_of(session: Session, caches: Caches) -> "Exposures":
+    """Return who is on which tainted device, as it is at every moment."""
+    from sully.views.exposures import Exposures
+    from sully.views.inventory import Inventory
+    from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+    from sully.views.snapshot import ALL_EFFECTS
+    from sully.views.usage import Usage
+
+    inventory = Inventory(
+        slices=caches.of(SLICES),
+        classes=caches.of(CLASSES),
+        rules=caches.of(RULES),
+        patches=caches.of(PATCHES),
+    )
+    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
+    return Exposures(inventory, usage, clock=session.clock, terms=ALL_EFFECTS)
 
 
 async def _where(session: Session, kind: "Kind[Any]") -> "Selection | Gap":

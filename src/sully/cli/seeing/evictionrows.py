@@ -19,12 +19,23 @@ _COLUMNS = (
     Column("FINISHES"),
 )
 _WIDE_COLUMNS = (
+    Column("LEAVING", right=True),
     Column("AGE"),
     Column("DEVICES", right=True),
     Column("BY", shrinks=1),
     Column("WHY", shrinks=1),
 )
-_STYLES = {"evicting": "red", "waiting": "yellow", "paused": "yellow", "done": "green"}
+_STYLES = {
+    "evicting": "red",
+    "waiting": "yellow",
+    "leaving": "yellow",
+    "paused": "yellow",
+    "done": "green",
+}
+UNRECORDED = (
+    "+ means at least: the controller that evicts here counts only since it was started, and"
+    " records nothing\n  Sully's own does: sully install --evictor sully"
+)
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
@@ -41,12 +52,13 @@ def row(progress: Progress, now: datetime, *, wide: bool) -> Sequence[Cell | str
         taint_text(rule.spec.taint),
         Cell(progress.state, _STYLES[progress.state]),
         str(len(progress.pending)),
-        str(progress.evicted),
+        f"{progress.evicted}" + ("" if progress.complete else "+"),
         f"{rate}/s" if rate is not None else "-",
         until(progress.finish, now) if progress.finish is not None else "-",
     ]
     if wide:
         cells += [
+            str(len(progress.leaving)),
             since(rule.metadata.creation_timestamp, now) or "-",
             str(progress.devices),
             progress.author or "-",
@@ -72,7 +84,9 @@ def document(progress: Progress) -> dict[str, Any]:
         state=progress.state,
         paused=progress.paused,
         pending=len(progress.pending),
+        leaving=len(progress.leaving),
         evicted=progress.evicted,
+        evictedAtLeast=None if progress.complete else True,
         evictionsPerSecond=taint.evictions_per_second,
         finishTime=moment(progress.finish),
         devices=progress.devices,
@@ -81,5 +95,9 @@ def document(progress: Progress) -> dict[str, Any]:
         pods=[
             {"namespace": key.namespace, "name": key.name, "leaveTime": moment(due)}
             for key, due in progress.pending.items()
+        ],
+        leavingPods=[
+            {"namespace": key.namespace, "name": key.name, "graceEndTime": moment(end)}
+            for key, end in progress.leaving.items()
         ],
     )

@@ -2,8 +2,8 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from sully.client.transport import Kind
     from sully.views.evictions import Progress
     from sully.views.exposures import Exposures
+    from sully.views.snapshot import Gap
 
+T = TypeVar("T")
 _EPILOG = """\
 examples:
   sully evictions                             every rule that evicts, and how far it has come
@@ -24,9 +26,11 @@ examples:
   sully evictions pause overheated --reason 'waiting for the vendor'
   sully evictions resume overheated 'firmware-*'
 
-PENDING pods still have to leave, EVICTED ones have left because of the rule. FINISHES is when the
-last one will have left: by tolerations and the pace of the rule. A paused rule evicts nobody, but
-keeps new pods off its devices.
+PENDING pods still have to leave, EVICTED ones were made to leave because of the rule; while the
+last of them shut down, the STATE is leaving. FINISHES is when the last one will have left: by
+tolerations and the pace of the rule, then by the grace of pods. A paused rule evicts nobody, but
+keeps new pods off its devices. 2+ are at least two: where Kubernetes' own controller evicts, it
+counts only since it was started, and nobody records.
 """
 
 
@@ -74,17 +78,19 @@ async def _show(session: Session) -> int:
     from sully.cli.client.documents import show_document
     from sully.cli.client.flags import TABLES
     from sully.cli.client.tables import Table
-    from sully.cli.seeing.evictionrows import columns, document, row
+    from sully.cli.seeing.evictionrows import UNRECORDED, columns, document, row
     from sully.views.kinds import RULES
 
     found = await take(session, kinds_for(session), needed=(RULES,))
-    progress = list(progress_in(session, found.exposures, found.of))
+    progress = list(progress_in(session, found.exposures, found))
     output = session.options.output
     if output not in TABLES:
         show_document({"evictions": [document(each) for each in progress]}, output)
     elif progress:
         wide = output == "wide"
         Table(columns(wide=wide)).show([row(each, found.taken, wide=wide) for each in progress])
+        if not all(each.complete for each in progress):
+            session.warn(UNRECORDED)
     else:
         session.warn("no rule makes pods leave")
     return 0
@@ -99,21 +105,32 @@ def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
     return (*kinds, EVICTION_RECORDS) if session.namespace else kinds
 
 
-def progress_in(
-    session: Session, exposures: "Exposures", of: "Callable[[Kind[Any]], Copy[Any]]"
-) -> "Iterator[Progress]":
+class Loaded(Protocol):
+    """Objects by kind, and why some are missing: a snapshot, or caches that are followed."""
+
+    def of(self, kind: "Kind[T]") -> "Copy[T]":
+        """Return the objects of a kind."""
+
+    def gap(self, kind: "Kind[Any]") -> "Gap | None":
+        """Return why a kind is missing, or None if it is not."""
+
+
+def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "Iterator[Progress]":
     """Yield how far rules have come, for the namespace that was asked for."""
     from sully.views.evictions import only_in, progress_of
     from sully.views.kinds import RULES
     from sully.views.snapshotkinds import EVICTION_RECORDS, TAINT_RECORDS
 
-    now = exposures.now()
-    for each in progress_of(of(RULES).values(), exposures, of(TAINT_RECORDS), now):
+    now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
+    # Who may not see them still learns from the status of rules how many left.
+    kept = gap is None or gap.why != "not served"
+    rules, records = loaded.of(RULES).values(), loaded.of(TAINT_RECORDS)
+    for each in progress_of(rules, exposures, records, now, kept=kept):
         if not session.namespace:
             yield each
             continue
-        here = only_in(session.namespace, each, of(EVICTION_RECORDS).values(), now)
-        if here.pending or here.evicted:
+        here = only_in(session.namespace, each, loaded.of(EVICTION_RECORDS).values(), now)
+        if here.pending or here.evicted or here.leaving:
             yield here
 
 
@@ -176,20 +193,9 @@ async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
 
 async def _check_evictor(session: Session, name: str) -> None:
     """Refuse what would have no effect: only our controller knows of pauses."""
-    from sully.client.capabilities import sully_evicts
-    from sully.client.options import ListOptions
-    from sully.machinery.errors import Forbidden, NotFound
-    from sully.views.snapshotkinds import TAINT_RECORDS
+    from sully.cli.client.evictor import sully_evicts_at
 
-    try:
-        # A server that imitates Kubernetes has no records, nor does its evictor know of pauses.
-        await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))
-        heeded = await sully_evicts(session.transport)
-    except Forbidden:
-        return
-    except NotFound:
-        heeded = False
-    if not heeded:
+    if not await sully_evicts_at(session):
         raise CommandError(
             f"devicetaintrule {name} cannot be paused: on {session.server} it is Kubernetes'"
             " controller that evicts, and it would go on\n"

@@ -5,21 +5,17 @@ from typing import Any
 from sully.cli.client.calling import Session
 from sully.cli.client.documents import show_line
 from sully.cli.client.flags import TABLES
-from sully.cli.client.following import Caches, News, following
+from sully.cli.client.following import News, exposures_of, following
 from sully.cli.client.tables import Table
-from sully.cli.seeing.evictionrows import columns, document, row
+from sully.cli.seeing.evictionrows import UNRECORDED, columns, document, row
 from sully.cli.seeing.evictions import kinds_for, progress_in
 from sully.client.transport import Kind
 from sully.views.evictions import Progress
-from sully.views.exposures import Exposures
-from sully.views.inventory import Inventory
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot import ALL_EFFECTS
+from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
 from sully.views.snapshotkinds import TAINT_RECORDS
-from sully.views.usage import Usage
 
 _LIFTED = "lifted"
-_MOVING = ("finishTime", "pods")
+_MOVING = ("finishTime", "pods", "leaving", "leavingPods")
 """What changes with every pod; the counts say it, too."""
 
 
@@ -27,24 +23,13 @@ async def watch(session: Session) -> int:
     """Show evictions until interrupted."""
     async with following(session, kinds_for(session), needed=(RULES,)) as caches:
         screen, news = _Screen(session), News()
-        exposures = _exposures(session, caches)
+        exposures = exposures_of(session, caches)
         kinds: tuple[Kind[Any], ...] = (RULES, PODS, CLAIMS, SLICES, TAINT_RECORDS)
         for kind in kinds:
             caches.of(kind).on_change(lambda *_: news.add("something"))
         while True:
-            screen.show(list(progress_in(session, exposures, caches.of)))
+            screen.show(list(progress_in(session, exposures, caches)))
             await news.take(session)
-
-
-def _exposures(session: Session, caches: Caches) -> Exposures:
-    inventory = Inventory(
-        slices=caches.of(SLICES),
-        classes=caches.of(CLASSES),
-        rules=caches.of(RULES),
-        patches=caches.of(PATCHES),
-    )
-    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
-    return Exposures(inventory, usage, clock=session.clock, terms=ALL_EFFECTS)
 
 
 class _Screen:
@@ -56,6 +41,8 @@ class _Screen:
         self._wide = self._output == "wide"
         self._table: Table | None = None
         self._shown: dict[str, dict[str, Any]] = {}
+        self._session = session
+        self._warned = False
 
     def show(self, progress: list[Progress]) -> None:
         found = {each.rule.metadata.name: _lasting(document(each)) for each in progress}
@@ -68,11 +55,17 @@ class _Screen:
         self._shown = found
         if self._output in TABLES:
             self._print(changed, gone)
+            self._warn(changed)
             return
         for each in changed:
             show_line(document(each), self._output)
         for name in gone:
             show_line({"rule": name, "state": _LIFTED}, self._output)
+
+    def _warn(self, changed: list[Progress]) -> None:
+        if not self._warned and not all(each.complete for each in changed):
+            self._warned = True
+            self._session.warn(UNRECORDED)
 
     def _print(self, changed: list[Progress], gone: list[str]) -> None:
         now = self._clock.now()

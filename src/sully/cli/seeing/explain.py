@@ -37,6 +37,8 @@ _LISTS = {
     "cluster": "kubectl get managedclusters",
 }
 """How to see which ones there are."""
+_REMEMBERED = ("pod", "device", "rule")
+"""What can be explained from records when it is gone, where there are records."""
 _INSTEAD = {
     ("deployment", "deploy", "replicaset", "rs", "statefulset", "sts", "daemonset", "ds", "job"): (
         "ask about one of its pods: sully explain pod NAME"
@@ -133,7 +135,10 @@ def _unknown(world: "World", kind: str, key: "Key") -> str:
     if names := meant(world, kind, key):
         text += f"\n  did you mean {joined(names, 'or')}?"
     where = f" -n {key.namespace}" if key.namespace else ""
-    return f"{text}\n  see: {_LISTS[kind]}{where}"
+    text += f"\n  see: {_LISTS[kind]}{where}"
+    if kind in _REMEMBERED and not world.remembers:
+        text += "\n  if it is gone, nobody remembers: evictions and rules are not recorded here"
+    return text
 
 
 class _Loaded(NamedTuple):

@@ -1,9 +1,9 @@
 """`sully history`: what was tainted, by whom and why, what left, and when it was lifted."""
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.durations import seconds
@@ -11,10 +11,11 @@ from sully.cli.client.flags import add_client_flags, add_snapshot_flag
 from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
-    from sully.cli.client.patterns import Pattern
     from sully.client.transport import Kind
-    from sully.views.snapshot import Gap
+    from sully.views.snapshot import Gap, Snapshot
     from sully.views.timeline import Happening
+
+    Asked: TypeAlias = Callable[[Snapshot, list[Happening]], Awaitable[list[Happening]]]
 
 _EPILOG = """\
 examples:
@@ -25,6 +26,8 @@ examples:
   sully history pod web/probe-0                      why a pod had to leave
 
 Records outlive the rules, the pods and restarts; 'sully up --history-retention' says how long.
+Which devices a rule by class or expression was on is told by them as they are now, and by who had
+to leave them; 'may include it' stands where that cannot be known.
 """
 
 
@@ -65,8 +68,7 @@ async def _show(session: Session) -> int:
     from sully.cli.client.tables import Table
     from sully.cli.seeing.historyrows import columns, document, row
 
-    matches = _subject(session)
-    found = [each for each in await _happenings(session) if matches(each)]
+    found = await _happenings(session)
     output = session.options.output
     if output not in TABLES:
         show_document({"history": [document(each) for each in found]}, output)
@@ -82,6 +84,7 @@ async def _happenings(session: Session) -> "list[Happening]":
     from sully.views.snapshotkinds import EVICTION_RECORDS, HISTORY, TAINT_RECORDS
     from sully.views.timeline import happenings
 
+    asked = _subject(session)
     # Rules are in no namespace: who asks about one is not told of them.
     kinds = (EVICTION_RECORDS,) if session.namespace else HISTORY
     found = await take(session, kinds, namespace=session.namespace)
@@ -91,6 +94,7 @@ async def _happenings(session: Session) -> "list[Happening]":
         () if session.namespace else found.of(TAINT_RECORDS).values(),
         [each for each in evictions if session.namespace in ("", each.metadata.namespace)],
     )
+    told = await asked(found, told)
     since = session.options.since
     begin = found.taken - timedelta(seconds=since) if since is not None else None
     return [each for each in told if begin is None or each.time >= begin]
@@ -108,25 +112,45 @@ def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Ki
     names = " and no ".join(sorted(each.kind.plural for each in gaps))
     raise CommandError(
         f"{where} keeps no history: it has no {names}\n"
-        "  Sully's own server does, unless it runs with --compat reference"
+        "  Sully's own server does, unless it runs with --compat reference; to others"
+        " 'sully install' brings it"
     )
 
 
-def _subject(session: Session) -> "Callable[[Happening], bool]":
-    """Return what tells whether something is about what was asked for."""
+def _subject(session: Session) -> "Asked":
+    """Return what picks out of all that happened what somebody asks for."""
+    subject, name = session.options.subject, session.options.name
+    if subject and not name:
+        raise CommandError(f"which {subject}? write: sully history {subject} NAME", code=2)
+    if subject == "device":
+        return _about_devices(session, name)
+
+    def matches(each: "Happening") -> bool:
+        if subject == "rule":
+            return each.rule == name or name in _rules(each)
+        return not subject or name in _pod_names(each)
+
+    async def asked(_: "Snapshot", told: "list[Happening]") -> "list[Happening]":
+        return list(filter(matches, told))
+
+    return asked
+
+
+def _about_devices(session: Session, name: str) -> "Asked":
     from sully.cli.client.patterns import parse_pattern
 
-    subject, name = session.options.subject, session.options.name
-    if not subject:
-        return lambda _: True
-    if not name:
-        raise CommandError(f"which {subject}? write: sully history {subject} NAME", code=2)
-    if subject == "rule":
-        return lambda each: each.rule == name or name in _rules(each)
-    if subject == "pod":
-        return lambda each: name in _pod_names(each)
     pattern = parse_pattern(name)
-    return lambda each: _is_about(each, pattern)
+
+    async def asked(found: "Snapshot", told: "list[Happening]") -> "list[Happening]":
+        from sully.views.kinds import CLASSES, PATCHES, SLICES
+        from sully.views.timeline import by_content, concerning
+
+        # All devices are read only where names alone cannot tell; a file was read whole.
+        if by_content(told, pattern) and not session.options.snapshot:
+            found = await take(session, (SLICES, CLASSES, PATCHES))
+        return list(concerning(told, pattern, found.inventory))
+
+    return asked
 
 
 def _rules(happening: "Happening") -> set[str]:
@@ -138,19 +162,3 @@ def _pod_names(happening: "Happening") -> tuple[str, ...]:
         return ()
     pod = happening.eviction.spec.pod
     return pod.name, f"{pod.namespace}/{pod.name}"
-
-
-def _is_about(happening: "Happening", pattern: "Pattern") -> bool:
-    """Say whether devices that are meant are concerned, as far as names can tell."""
-    if happening.eviction is not None:
-        return any(pattern.matches(*_parts(each)) for each in happening.eviction.spec.devices)
-    selector = happening.selector
-    return selector is not None and pattern.may_meet(
-        selector.driver, selector.pool, selector.device
-    )
-
-
-def _parts(device: str) -> tuple[str, str, str]:
-    driver, _, rest = device.partition("/")
-    pool, _, name = rest.rpartition("/")
-    return driver, pool, name

@@ -17,6 +17,8 @@ _COLUMNS = (
     Column("DETAILS", shrinks=1),
 )
 _WIDE_COLUMNS = (Column("DEVICES", shrinks=1), Column("BY", shrinks=1), Column("WHY", shrinks=1))
+_UNSURE = " (may include it)"
+"""Behind the devices of a rule, where somebody asked for one that it may have been on."""
 _STYLES = {"tainted": "yellow", "evicted": "red", "lifted": "green", "changed": ""}
 
 
@@ -48,12 +50,13 @@ def _object(happening: Happening) -> str:
 def _details(happening: Happening, *, wide: bool) -> str:
     if happening.eviction is not None:
         return _eviction(happening.eviction)
+    may = " (of devices that may include it)" if happening.unsure and not wide else ""
     if happening.what == "changed":
-        return happening.change
+        return f"{happening.change}{may}"
     taint = taint_text(happening.taint) if happening.taint is not None else ""
     if happening.what == "lifted":
         by = f" by {happening.by}" if happening.by and not wide else ""
-        return f"{taint}{by}, {number(happening.evicted, 'pod')} evicted"
+        return f"{taint}{by}, {number(happening.evicted, 'pod')} evicted{may}"
     if wide:
         return taint
     by = f", by {happening.by}" if happening.by else ""
@@ -79,7 +82,7 @@ def _cause_taint(cause: EvictionCause) -> str:
 def _devices(happening: Happening) -> str:
     if happening.eviction is not None:
         return ", ".join(happening.eviction.spec.devices) or "-"
-    return selector_text(happening.selector)
+    return selector_text(happening.selector) + (_UNSURE if happening.unsure else "")
 
 
 def selector_text(selector: DeviceTaintSelector | None) -> str:
@@ -113,6 +116,7 @@ def document(happening: Happening) -> dict[str, Any]:
         by=happening.by,
         why=happening.why,
         evicted=happening.evicted if happening.what == "lifted" else None,
+        mayInclude=True if happening.unsure else None,
     )
     if selector is not None:
         found["deviceSelector"] = to_builtins(selector)

@@ -22,6 +22,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.history.tally import Tally
 from sully.controllers.kinds import TAINT_RECORDS
+from sully.domain.evictionstatus import tally as counted_by
 from sully.domain.history import follow, lift, open_record, taint_record_name
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
@@ -88,7 +89,7 @@ class TaintHistoryController:
     async def _update(self, record: TaintRecord, rule: DeviceTaintRule | None) -> Result:
         name, now = record.metadata.name, self._clock.now()
         status = _followed(record.status, rule, now)
-        evicted = self._tally.count(name, at_least=status.evicted)
+        evicted = self._tally.count(name, at_least=status.evicted, told=_told(rule))
         if status == record.status and evicted == status.evicted:
             return DONE
         counted = self._counted_at.get(name)
@@ -106,6 +107,12 @@ class TaintHistoryController:
 
 def _record_names(rule: DeviceTaintRule) -> tuple[str]:
     return (taint_record_name(rule.metadata.name, rule.metadata.uid),)
+
+
+def _told(rule: DeviceTaintRule | None) -> int:
+    """Return how many left by the count of an evictor that leaves no records, and forgets."""
+    found = counted_by(rule.status.conditions) if rule is not None else None
+    return found.count if found is not None and not found.complete else 0
 
 
 def _followed(

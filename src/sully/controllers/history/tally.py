@@ -35,12 +35,16 @@ class Tally:
         self._queues: list[Callable[[str], None]] = []
         evictions.on_change(self._changed)
 
-    def count(self, record: str, *, at_least: int) -> int:
-        """Return how many pods left; what was counted before the start is taken as true."""
+    def count(self, record: str, *, at_least: int, told: int = 0) -> int:
+        """Return how many pods left; what was counted before the start is taken as true.
+
+        What an evictor tells that writes no records counts from then on, also when it forgets.
+        """
         found = self._counts.setdefault(record, _Count())
         if not found.resumed:
             found.resumed = True
-            found.gone += max(0, at_least - found.there - found.gone)
+            told = max(told, at_least)
+        found.gone += max(0, told - found.there - found.gone)
         return found.there + found.gone
 
     def forget(self, record: str) -> None:

@@ -97,15 +97,16 @@ class Judge:
             cluster.on_gain(each.gained)
             devices.ledger.on_release(each.freed)
         self._world: tuple[int, ...] = ()
-        self._refused: dict[bytes, tuple[Refused, list[str]]] = {}
-        """Refusals in this state of the world, by question, with the claims they name."""
+        self._refused: dict[tuple[Question, bool], tuple[Refused, list[str]]] = {}
+        """Refusals in this state of the world, by question and whether it was asked briefly, with
+        the claims they name."""
 
     def judge(
         self, pod: Pod, claims: Sequence[ResourceClaim], *, briefly: bool = False
     ) -> Placed | Refused:
         """Decide about a pod whose claims are all there.
 
-        `briefly`, a refusal that was explained before need not be explained again.
+        `briefly`, a refusal need not say why, nor one that was told before be told again.
         """
         for objection in self._objections(pod, claims):
             return self._object(pod, objection)
@@ -117,13 +118,19 @@ class Judge:
         if len(wanted) < len(claims):
             # What it has already decides as well, and that is its own.
             return self._answer(pod, claims, demand, None)
-        asking = Asking(pod, wanted, as_of)
+        asking = Asking(pod, wanted, as_of, briefly=briefly)
         return (
             self._remembered(asking)
-            or self._since(asking, demand, briefly=briefly)
+            or self._since(asking, demand)
             or self._but_spent(asking, demand)
             or self._anew(asking, demand)
         )
+
+    def question(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Question:
+        """Return what a pod asks; nothing if the answer depends on more than that."""
+        if len(unallocated(claims)) < len(claims) or any(self._objections(pod, claims)):
+            return b""
+        return Asking(pod, claims, self._as_of()).question
 
     def _as_of(self) -> AsOf | None:
         if not self._options.ends:
@@ -136,7 +143,7 @@ class Judge:
             found = replace(found, question=asking.question)
             self._exhausted.add(asking.question, found.why.concern)
             names = [claim_key(each) for each in asking.wanted]
-            self._refused[asking.question] = found, names
+            self._refused[asking.question, asking.briefly] = found, names
         return found
 
     def _answer(
@@ -152,13 +159,14 @@ class Judge:
         refusing: set[str] = set()
         found = decide(pod, requests, self._cluster.by_load(), wish, refusing)
         if isinstance(found, Refuse):
-            account = None if self._options.strict else self._account(pod, wish)
+            silent = self._options.strict or (asking is not None and asking.briefly)
+            account = None if silent else self._account(pod, wish)
             return Refused(found, account, wish.to_deallocate)
         if asking is not None and len(refusing) >= MANY:
             self._spent.add(asking.question, refusing)
         return self._placed(found, wish)
 
-    def _since(self, asking: Asking, demand: Demand, *, briefly: bool) -> Placed | Refused | None:
+    def _since(self, asking: Asking, demand: Demand) -> Placed | Refused | None:
         """Ask nodes that gained something since all of them refused, if all of them did."""
         self._exhausted.in_world(self._devices.catalogue.version, self._backings.version)
         since = self._exhausted.since(asking.question) if self._exhausted else None
@@ -175,7 +183,7 @@ class Judge:
             return None
         self._exhausted.refused(asking.question, refusing, found.concern)
         why = Refuse("", concern=since.concern)
-        return Refused(why, question=asking.question) if briefly else None
+        return Refused(why, question=asking.question) if asking.briefly else None
 
     def _but_spent(self, asking: Asking, demand: Demand) -> Placed | None:
         """Ask only nodes that may have gained something since pods like this one were refused."""
@@ -283,7 +291,7 @@ class Judge:
             self._world = world
             self._refused.clear()
         # Who gets a node need not pay for this: every placement is a new state of the world.
-        found = self._refused.get(asking.question) if self._refused else None
+        found = self._refused.get((asking.question, asking.briefly)) if self._refused else None
         if found is None:
             return None
         refused, claims = found

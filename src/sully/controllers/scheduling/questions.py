@@ -35,6 +35,8 @@ class Asking:
     pod: Pod
     wanted: Sequence[ResourceClaim]
     as_of: AsOf | None = None
+    briefly: bool = False
+    """Nobody wants to know why not."""
     _question: Question = b""
 
     @property

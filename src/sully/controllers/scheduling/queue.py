@@ -41,6 +41,7 @@ class Queue:
         self._parked: dict[Concern, set[Key]] = {}
         """Pods that wait, by what may help them, so that a change does not cost as many looks."""
         self._order = count()
+        self._expected: dict[Key, Rank] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
@@ -53,15 +54,19 @@ class Queue:
 
     def add(self, key: Key, pod: Pod) -> None:
         """Look at a pod soon."""
-        known = self._entries.get(key)
-        place = known.rank[2] if known is not None else next(self._order)
-        created = pod.metadata.creation_timestamp or _EPOCH
-        rank = (-(pod.spec.priority or 0), created, place)
+        known, expected = self._entries.get(key), self._expected.pop(key, None)
+        came = known.rank if known is not None else expected
+        rank = _rank(pod, came[2] if came is not None else next(self._order))
         if known is not None and known.rank != rank:
             known.rank, known.active = rank, False
         elif known is None:
             self._entries[key] = _Entry(rank, self._monotonic())
         self.touch(key)
+
+    def expect(self, key: Key, pod: Pod) -> Rank:
+        """Keep a place for a pod that will be added, and return what its turn will go by."""
+        rank = self._expected[key] = _rank(pod, next(self._order))
+        return rank
 
     def touch(self, key: Key) -> None:
         """Look again at a pod that waits, because something of its own changed."""
@@ -85,9 +90,12 @@ class Queue:
         if entry is not None:
             self._unpark(key, entry)
 
-    def pop(self) -> Key | None:
-        """Take the pod that comes first; it stays known, and waits for nothing yet."""
-        while self._heap:
+    def pop(self, until: Rank | None = None) -> Key | None:
+        """Take the pod that comes first; it stays known, and waits for nothing yet.
+
+        With a rank, only if it does not come after that.
+        """
+        while self._heap and (until is None or self._heap[0][0] <= until):
             rank, key = heappop(self._heap)
             entry = self._entries.get(key)
             # Anything else was overtaken: removed, or ranked anew since.
@@ -106,6 +114,11 @@ class Queue:
         """Return what a pod's turn goes by; None if it is not known."""
         entry = self._entries.get(key)
         return entry.rank if entry is not None else None
+
+    def is_parked(self, key: Key) -> bool:
+        """Say whether nothing has happened that may help a pod since it was refused."""
+        entry = self._entries.get(key)
+        return entry is not None and not entry.active and entry.concern != Concern.NOTHING
 
     def park(self, key: Key, concern: Concern) -> None:
         """Let a pod wait until something changes."""
@@ -138,3 +151,7 @@ class Queue:
     def _tell(self) -> None:
         for listener in list(self._listeners):
             listener()
+
+
+def _rank(pod: Pod, place: int) -> Rank:
+    return -(pod.spec.priority or 0), pod.metadata.creation_timestamp or _EPOCH, place

@@ -112,6 +112,15 @@ def _used(facts: DeviceFacts) -> Explanation:
         when = "now" if first <= facts.now else f"at {moment(first, facts.now)}"
         origins = _origins([each for _, each in due])
         names = listed([facts.sources.of(each).told() for each in origins], 2)
+        if _all_leave(facts):
+            return _story(
+                facts,
+                "InUse",
+                "UsersLeave",
+                f"{text}, on the way out because of {names}.",
+                *_marks(facts),
+                because=_origins(facts.taints),
+            )
         return _story(
             facts,
             "InUse",
@@ -149,6 +158,15 @@ def _users(facts: DeviceFacts) -> Iterator[str]:
 def _due(facts: DeviceFacts) -> Iterator[tuple[datetime, SourcedTaint]]:
     for held in facts.holdings:
         yield from evicting(held, facts.sources, now=facts.now, terms=facts.terms)
+
+
+def _all_leave(facts: DeviceFacts) -> bool:
+    """Say whether all who must leave are about to be gone."""
+    now, terms = facts.now, facts.terms
+    must = [
+        held for held in facts.holdings if list(evicting(held, facts.sources, now=now, terms=terms))
+    ]
+    return all(set(held.pods) == set(held.leaving) for held in must)
 
 
 def _marks(facts: DeviceFacts) -> Iterator[str]:

@@ -27,6 +27,8 @@ class Holding:
     published: bool = True
     pods: tuple[str, ...] = ()
     """Who uses the claim; not who has finished."""
+    leaving: tuple[str, ...] = ()
+    """Those of them that are on their way out."""
     admin: bool = False
     """It only looks at the device, beside whoever uses it."""
 

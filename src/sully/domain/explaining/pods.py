@@ -60,6 +60,8 @@ class PodFacts:
     """Who asks may not see the taints of devices."""
     budgets: tuple[BudgetFact, ...] = ()
     """The PodDisruptionBudgets that are about it."""
+    pausable: bool = True
+    """Whoever evicts heeds pauses: Sully does, Kubernetes' own controller does not."""
     terms: Terms = USUAL
 
 
@@ -203,7 +205,7 @@ def _due_later(facts: PodFacts, until: datetime, because: Sequence[Reason]) -> E
         *_reasons(facts, lasting),
         because=_origins(lasting),
         help_=(
-            _undo(lasting),
+            _undo(facts, lasting),
             "More tolerations in its claim would not help: they count when devices are chosen.",
         ),
     )
@@ -240,7 +242,7 @@ def _due(facts: PodFacts, verdict: Evict) -> Explanation:
         f" {_told(facts, [each.taint for each in because])}. {why}",
         *_reasons(facts, because),
         because=_origins(because),
-        help_=(_undo(because),),
+        help_=(_undo(facts, because),),
     )
 
 
@@ -278,14 +280,15 @@ def _origins(because: Iterable[Reason]) -> Iterator[str]:
     return (str(each.taint.origin) for each in because)
 
 
-def _undo(because: Sequence[Reason]) -> str:
+def _undo(facts: PodFacts, because: Sequence[Reason]) -> str:
     rules = [each.taint.origin.name for each in because if each.rule is not None]
     if len(rules) < len(because):
         return "It stays if the taint is cleared in time by whoever set it."
     names = list(dict.fromkeys(rules))
-    if len(names) == 1:
-        return f"It stays if rule {names[0]} is deleted in time; pausing the rule puts it off."
-    return f"It stays if rules {listed(names)} are deleted in time; pausing them puts it off."
+    one = len(names) == 1
+    text = f"rule {names[0]} is" if one else f"rules {listed(names)} are"
+    pause = f"; pausing {'the rule' if one else 'them'} puts it off" if facts.pausable else ""
+    return f"It stays if {text} deleted in time{pause}."
 
 
 # -- on its way ---------------------------------------------------------------------------------
@@ -304,6 +307,17 @@ def _leaving(facts: PodFacts) -> Explanation:
             f" {listed(dict.fromkeys(_causes(facts, facts.record)), 2)} made it leave.",
             *causes_told(facts.record.spec.causes, facts.sources, facts.now),
             because=(f"{each.kind}/{each.name}" for each in facts.record.spec.causes),
+        )
+    if told is not None and told.reason == BY_TAINT and isinstance(facts.verdict, Evict):
+        because = facts.verdict.due(facts.now) or facts.verdict.because
+        return _story(
+            facts,
+            "Leaving",
+            "EvictedByTaint",
+            f"{gone} because it was evicted:"
+            f" {_told(facts, [each.taint for each in because])} made it leave.",
+            *_reasons(facts, because),
+            because=_origins(because),
         )
     if told is not None and told.reason == BY_TAINT:
         marks = tuple(_marks(facts)) or ("Which one is not on record.",)

@@ -41,6 +41,10 @@ class RuleFacts:
     now: datetime
     counts: Counts
     leavers: tuple[Leaver, ...] = ()
+    leaving: tuple[Leaver, ...] = ()
+    """Those that were made to leave and are not gone; due when their grace ends."""
+    complete: bool = True
+    """False: whoever evicts keeps no records, so more may have left than anybody knows of."""
     would: Preview | None = None
     """What it would do if it evicted, where it does not."""
     kept_off: tuple[str, ...] = ()
@@ -67,7 +71,13 @@ def _story(facts: RuleFacts, state: str, cause: str, *summary: str, **more: Any)
         state=state,
         cause=cause,
         summary=(_what(facts), *summary, *_and_also(facts)),
-        details=tables(_selection(facts), _leavers(facts), _changes(facts.record), _left(facts)),
+        details=tables(
+            _selection(facts),
+            _leavers(facts),
+            _on_their_way(facts),
+            _changes(facts.record),
+            _left(facts),
+        ),
         **more,
     )
 
@@ -166,16 +176,18 @@ def _evicting(facts: RuleFacts) -> Explanation:
     if not leavers:
         return _done(facts, selected)
     due = [each for each in leavers if each.due <= facts.now]
-    help_ = f"To stop: sully evictions pause {name}, or delete the rule; who is gone stays gone."
+    pause = f"sully evictions pause {name}, or " if facts.complete else ""
+    help_ = f"To stop: {pause}delete the rule; who is gone stays gone."
+    others = _others(facts)
     if due:
         count = len(leavers)
         some = "" if len(due) == count else f", {len(due)} of them"
-        text = f"{selected}. {number(count, 'pod')} must leave{some} now{_pace(facts)}."
+        text = f"{selected}. {number(count, 'pod')} must leave{some} now{_pace(facts)}{others}."
         return _story(facts, "Evicting", "PodsMustLeave", text, remedies=(help_,))
     first = min(leavers)
     text = (
         f"{selected}. {number(len(leavers), 'pod')} must leave later; the first,"
-        f" {first.pod}, tolerates it until {moment(first.due, facts.now)}."
+        f" {first.pod}, tolerates it until {moment(first.due, facts.now)}{others}."
     )
     return _story(facts, "Evicting", "ToleratedForNow", text, remedies=(help_,))
 
@@ -188,15 +200,48 @@ def _pace(facts: RuleFacts) -> str:
     return f"{pace}{budgets}"
 
 
+def _others(facts: RuleFacts) -> str:
+    count = len(facts.leaving)
+    return f"; {number(count, 'more pod')} {are(count)} on the way out" if count else ""
+
+
 def _done(facts: RuleFacts, selected: str) -> Explanation:
-    evicted = facts.counts.evicted
+    evicted, forgotten = facts.counts.evicted, tuple(_forgotten(facts))
+    if facts.leaving:
+        return _last_ones(facts, selected)
     if evicted:
-        text = f"{selected}. {number(evicted, 'pod')} left because of it, and nobody is to follow."
-        return _story(facts, "Done", "Completed", text)
+        least = "" if facts.complete else "At least "
+        text = (
+            f"{selected}. {least}{number(evicted, 'pod')} left because of it, and nobody is to"
+            " follow."
+        )
+        return _story(facts, "Done", "Completed", text, *forgotten)
     if facts.counts.allocated:
         text = f"{selected}, and everybody there tolerates it or holds no device any more."
-        return _story(facts, "Done", "EverybodyTolerates", text)
-    return _story(facts, "Done", "NobodyThere", f"{selected}: there is nobody to evict.")
+        return _story(facts, "Done", "EverybodyTolerates", text, *forgotten)
+    text = f"{selected}: there is nobody to evict."
+    return _story(facts, "Done", "NobodyThere", text, *forgotten)
+
+
+def _last_ones(facts: RuleFacts, selected: str) -> Explanation:
+    count, last = len(facts.leaving), max(facts.leaving).due
+    until = f"until {moment(last, facts.now)} at the latest"
+    if last <= facts.now:
+        until = f"which should have ended at {moment(last, facts.now)}"
+    text = (
+        f"{selected}. {number(count, 'pod')} {are(count)} on the way out because of it, {until};"
+        " nobody else has to leave."
+    )
+    return _story(facts, "Evicting", "PodsLeaving", text, *_forgotten(facts))
+
+
+def _forgotten(facts: RuleFacts) -> Iterator[str]:
+    """Say that nobody knows how many left, where it is so."""
+    if not facts.complete:
+        yield (
+            "How many were evicted so far is not recorded here: the controller that evicts counts"
+            " only since it was started. Sully's own keeps records (sully install --evictor sully)."
+        )
 
 
 # -- gone -----------------------------------------------------------------------------------------
@@ -238,20 +283,26 @@ def _selection(facts: RuleFacts) -> Table:
         ("published devices", str(counts.published)),
         ("allocated devices", str(counts.allocated)),
         ("pods to leave", str(counts.pods)),
-        ("pods that left", str(counts.evicted)),
+        *((("pods on the way out", str(len(facts.leaving))),) if facts.leaving else ()),
+        ("pods evicted", str(counts.evicted) if facts.complete else f"at least {counts.evicted}"),
     )
     return Table("Selection", ("what", "number"), rows)
 
 
 def _leavers(facts: RuleFacts) -> Table:
-    rows = [
-        (each.pod, each.node, each.device, moment(each.due, facts.now))
-        for each in sorted(facts.leavers)
-    ]
+    return _pods("Pods that must leave", "due", facts.leavers, facts.now)
+
+
+def _on_their_way(facts: RuleFacts) -> Table:
+    return _pods("Pods on the way out", "grace ends", facts.leaving, facts.now)
+
+
+def _pods(title: str, when: str, pods: tuple[Leaver, ...], now: datetime) -> Table:
+    rows = [(each.pod, each.node, each.device, moment(each.due, now)) for each in sorted(pods)]
     shown = rows[:_MOST_ROWS]
     if len(rows) > _MOST_ROWS:
         shown.append((f"and {len(rows) - _MOST_ROWS} more", "", "", ""))
-    return Table("Pods that must leave", ("pod", "node", "device", "due"), tuple(shown))
+    return Table(title, ("pod", "node", "device", when), tuple(shown))
 
 
 def _left(facts: RuleFacts) -> Table:
