@@ -4,7 +4,8 @@ PYTHON ?= python3
 ARGS ?=
 DEVICES ?=
 DIR ?=
-JOBS ?= auto
+# The tests that take longest wait for other processes, so there are more of them than cores.
+JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
 VENV := .venv
 BIN := $(VENV)/bin

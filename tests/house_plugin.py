@@ -6,6 +6,7 @@ and in CI, where every tool can be had, a skip fails the run. `conftest.py` load
 
 import os
 import shutil
+import signal
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,13 @@ def any_kubectl() -> Path:
 def debian_kubectl() -> Path:
     """Return Debian's kubectl, which is years older than the API we serve."""
     return need_kubectl("debian")
+
+
+def pytest_configure() -> None:
+    # A shell starts what is to run in the background with Ctrl-C ignored, and so would be every
+    # program that a test starts and interrupts.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def in_ci() -> bool:

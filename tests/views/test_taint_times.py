@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import device, taint
+from devices import KEY, device, taint
 from domain.allocation.fixtures import pool_slice
 from sully.api.resource.types import (
     DevicePatch,
@@ -25,8 +25,8 @@ def when(seconds: int) -> datetime:
     return NOON + timedelta(seconds=seconds)
 
 
-def rule(effect: str, after: int) -> DeviceTaintRule:
-    spec = DeviceTaintRuleSpec(taint=taint(effect, after=after))
+def rule(effect: str, after: int, key: str = KEY) -> DeviceTaintRule:
+    spec = DeviceTaintRuleSpec(taint=taint(effect, after=after, key=key))
     return DeviceTaintRule(metadata=ObjectMeta(name="rule"), spec=spec)
 
 
@@ -42,7 +42,7 @@ def test_all_who_can_set_one_count() -> None:
         ),
     )
 
-    assert [times.newest(when(each)) for each in (0, 1, 2, 3, 9)] == [
+    assert [times.newest(when(each), "") for each in (0, 1, 2, 3, 9)] == [
         None,
         when(1),
         when(2),
@@ -56,7 +56,20 @@ def test_who_makes_nobody_leave_does_not_count() -> None:
     times.change(None, rule("NoSchedule", 1))
     times.change(None, rule("None", 2))
 
-    assert times.newest(when(9)) is None
+    assert times.newest(when(9), "") is None
+
+
+def test_each_key_has_its_own() -> None:
+    times = TaintTimes()
+    times.change(None, rule("NoExecute", 1, "x"))
+    times.change(None, rule("NoExecute", 2, "y"))
+
+    assert [times.newest(when(9), each) for each in ("x", "y", "z", "")] == [
+        when(1),
+        when(2),
+        None,
+        when(2),
+    ]
 
 
 STATES = st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.integers(0, 5))))
@@ -66,11 +79,20 @@ STATES = st.lists(st.tuples(st.sampled_from("abc"), st.one_of(st.none(), st.inte
 def test_only_what_is_there_counts(states: list[tuple[str, int | None]]) -> None:
     times, rules = TaintTimes(), dict[str, DeviceTaintRule | None]()
     for name, after in states:
-        new = rule("NoExecute", after) if after is not None else None
+        new = rule("NoExecute", after, name) if after is not None else None
         times.change(rules.get(name), new)
         rules[name] = new
-    known = [each.spec.taint.time_added for each in rules.values() if each is not None]
+    known = [
+        (each.spec.taint.key, each.spec.taint.time_added)
+        for each in rules.values()
+        if each is not None
+    ]
 
     for limit in range(6):
-        there = [each for each in known if each is not None and each <= when(limit)]
-        assert times.newest(when(limit)) == max(there, default=None)
+        for key in ("a", "b", "c", ""):
+            there = [
+                time
+                for of, time in known
+                if time is not None and time <= when(limit) and key in ("", of)
+            ]
+            assert times.newest(when(limit), key) == max(there, default=None)

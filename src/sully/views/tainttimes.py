@@ -26,8 +26,9 @@ class TaintTimes:
     """The times of all taints that make pods leave."""
 
     def __init__(self) -> None:
-        self._known: Counter[datetime] = Counter()
-        self._ordered: list[datetime] | None = []
+        self._known: Counter[tuple[str, datetime]] = Counter()
+        self._ordered: dict[str, list[datetime]] | None = {}
+        """The times of each key, and under no key those of all."""
 
     def change(self, old: Source | None, new: Source | None) -> None:
         """Take another state of an object."""
@@ -41,18 +42,28 @@ class TaintTimes:
                 del self._known[each]
         self._ordered = None
 
-    def newest(self, until: datetime) -> datetime | None:
-        """Return the last time that is not after another; None if all are."""
+    def newest(self, until: datetime, key: str) -> datetime | None:
+        """Return the last time of taints with a key that is not after another; None if all are.
+
+        No key stands for every one, as it does in tolerations.
+        """
         if self._ordered is None:
-            self._ordered = sorted(self._known)
-        place = bisect_right(self._ordered, until)
-        return self._ordered[place - 1] if place else None
+            self._ordered = self._in_order()
+        times = self._ordered.get(key, [])
+        place = bisect_right(times, until)
+        return times[place - 1] if place else None
+
+    def _in_order(self) -> dict[str, list[datetime]]:
+        found: dict[str, list[datetime]] = {"": sorted(time for _, time in self._known)}
+        for key, time in sorted(self._known):
+            found.setdefault(key, []).append(time)
+        return found
 
 
-def _times(source: Source | None) -> Iterator[datetime]:
+def _times(source: Source | None) -> Iterator[tuple[str, datetime]]:
     for each in _taints(source):
         if each.time_added is not None and each.effect in EVICTING_WITH_BUDGETS:
-            yield each.time_added
+            yield each.key, each.time_added
 
 
 def _taints(source: Source | None) -> Iterable[DeviceTaint]:

@@ -32,7 +32,7 @@ class Times:
 
     known: tuple[datetime, ...]
 
-    def newest(self, until: datetime) -> datetime | None:
+    def newest(self, until: datetime, key: str) -> datetime | None:
         place = bisect_right(self.known, until)
         return self.known[place - 1] if place else None
 

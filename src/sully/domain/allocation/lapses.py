@@ -32,8 +32,8 @@ NOT_YET: Final = datetime.min.replace(tzinfo=UTC)
 class Times(Protocol):
     """When the taints were added that make pods leave."""
 
-    def newest(self, until: datetime) -> datetime | None:
-        """Return the last time that is not after another; None if all are."""
+    def newest(self, until: datetime, key: str) -> datetime | None:
+        """Return the last time of taints with a key that is not after another; None if all are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class AsOf:
             over = self.now - timedelta(seconds=max(0, toleration.toleration_seconds or 0))
         except OverflowError:
             return NOT_YET
-        return self.times.newest(over) or NOT_YET
+        return self.times.newest(over, toleration.key) or NOT_YET
 
 
 def has_end(toleration: DeviceToleration) -> bool:
