@@ -45,7 +45,7 @@ quick: $(DEV_STAMP) ## the fast tests
 	$(BIN)/pytest -m "not slow and not e2e" $(ARGS)
 
 test: $(DEV_STAMP) clients ## all tests, real clients included
-	$(BIN)/pytest -n $(JOBS) --dist loadfile $(ARGS)
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)

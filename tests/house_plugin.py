@@ -50,6 +50,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # What takes long begins first, so that no worker is left alone with it in the end.
+    items.sort(key=lambda item: not any(map(item.get_closest_marker, ("e2e", "slow"))))
+
+
 def in_ci() -> bool:
     """Say whether a skip is a failure."""
     return os.environ.get("CI", "").lower() in ("1", "true", "yes")

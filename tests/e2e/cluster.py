@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -105,10 +105,19 @@ class Cluster:
 
     def shows(self, text: str, path: str, kind: str, name: str) -> None:
         """Wait until a field of an object is written so; values of a list stand with commas."""
+        self.becomes(lambda shown: shown == text, path, kind, name)
+
+    def becomes(self, right: Callable[[str], bool], path: str, kind: str, name: str) -> None:
+        """Wait until what is written in a field of an object is right."""
         named = f"--field-selector=metadata.name={name}"
         words = ("get", kind, named, "--watch", "-o", f"custom-columns=C:{path}", "--no-headers")
+        shown = []
         with self._following(*words) as lines:
-            assert any(text == line.strip() for line in lines), f"{kind} {name} never shows {text}"
+            for line in lines:
+                shown.append(line.strip())
+                if right(shown[-1]):
+                    return
+        raise AssertionError(f"{path} of {kind} {name} only ever was: {shown}")
 
     def condition(self, rule: str, type_: str = "EvictionInProgress") -> tuple[str, str, str]:
         """Return what a rule says: status, reason and message."""

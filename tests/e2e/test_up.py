@@ -53,7 +53,7 @@ def test_a_busy_port_is_named(tmp_path: Path) -> None:
 
 
 WRONG_USAGE = {
-    "unknown flag": (("--nonsense",), "unrecognized arguments: --nonsense"),
+    "unknown flag": (("--nonsense",), "there is no flag --nonsense"),
     "unknown store": (("--store", "tape"), "there is no store 'tape'"),
     "address without port": (("--listen", "localhost"), "--listen must be HOST:PORT"),
     "port out of range": (("--listen", "127.0.0.1:70000"), "--listen must be HOST:PORT"),
