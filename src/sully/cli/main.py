@@ -1,6 +1,7 @@
 """The entry point: `sully COMMAND …`. Commands are imported only when they run."""
 
 import argparse
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
@@ -95,5 +96,14 @@ def _name() -> str:
     return "kubectl sully" if called.startswith("kubectl-sully") else "sully"
 
 
+def program() -> int:
+    """Run one command as a process of its own."""
+    code = main()
+    # What a command made dies with it; to look through all of it for garbage takes longer than
+    # some commands do.
+    gc.freeze()
+    return code
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
@@ -87,11 +87,11 @@ class Bucket:
 
     def take(self, now: datetime) -> Bucket:
         """Return the bucket with one token less."""
-        return replace(self, full_at=max(self.full_at, now) + self.interval)
+        return Bucket(self.rate, max(self.full_at, now) + self.interval)
 
     def put_back(self) -> Bucket:
         """Return the bucket with a token that was taken and not used."""
-        return replace(self, full_at=self.full_at - self.interval)
+        return Bucket(self.rate, self.full_at - self.interval)
 
     def is_full(self, now: datetime) -> bool:
         """Say whether the bucket is as good as a new one."""

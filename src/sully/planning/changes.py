@@ -19,6 +19,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.planning.timeline import Action
 from sully.planning.world import World
+from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
 from sully.views.kinds import PATCHES, RULES, SLICES
 
 
@@ -46,6 +47,11 @@ class Remove:
 Change = Put | Remove
 _SOON = timedelta(minutes=1)
 """What is stamped later than this was meant to begin later."""
+
+
+def is_about_fleet(change: Change) -> bool:
+    """Say whether a change is about clusters and placements, not about devices."""
+    return change.kind.plural in (CLUSTERS.plural, PLACEMENTS.plural)
 
 
 def apply(world: World, change: Change, on_end: Action = lambda: None) -> None:

@@ -16,8 +16,8 @@ import msgspec
 from sully.client.transport import Key
 from sully.controllers.eviction.controller import REFUSED
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
-from sully.domain.eviction import KEEP, Evict, Hold, Keep, Reason, Verdict, Wait, needs_budget
-from sully.domain.pacing import Source, limits
+from sully.domain.eviction import KEEP, Evict, Hold, Reason, Verdict, Wait, needs_budget
+from sully.domain.pacing import Limit, Source, limits
 from sully.domain.planning.objects import PlannedPod
 from sully.planning.budgets import Budgets
 from sully.planning.world import World
@@ -40,6 +40,23 @@ class Left:
 
 
 @dataclass(slots=True)
+class _Decided:
+    """What was decided of a pod that must leave: true until something about the pod changes.
+
+    Time alone takes no reason away; it only makes more of them due.
+    """
+
+    verdict: Evict
+    due: tuple[Reason, ...]
+    pace: tuple[Limit, ...]
+
+    @property
+    def is_final(self) -> bool:
+        """Say whether all reasons are due, so that time makes no difference any more."""
+        return len(self.due) == len(self.verdict.because)
+
+
+@dataclass(slots=True)
 class Standing:
     """Why a pod that must leave is still there at the end."""
 
@@ -57,8 +74,9 @@ class Departing:
         self.budgets = Budgets(world.budgets.values())
         self._ready: deque[Key] = deque()
         self._queued: set[Key] = set()
+        self._decided: dict[Key, _Decided] = {}
         self._pacer = Pacer(
-            self.wake, past=_NothingBefore(), max_per_minute=world.settings.max_per_minute
+            self._line_up, past=_NothingBefore(), max_per_minute=world.settings.max_per_minute
         )
         self._tries: dict[Key, int] = {}
         self.standing: dict[Key, Standing] = {}
@@ -67,17 +85,22 @@ class Departing:
         self.on_frozen: Callable[[PlannedPod, tuple[Reason, ...]], None] = lambda _, __: None
 
     def wake(self, key: Key) -> None:
-        """Have a pod looked at, after those that are to be looked at already."""
-        if key not in self._queued:
-            self._queued.add(key)
-            self._ready.append(key)
+        """Have a pod judged that something happened to, after those that are in line already."""
+        self._decided.pop(key, None)
+        self._line_up(key)
 
-    def line_up(self, keys: Iterable[Key]) -> None:
+    def start_with(self, keys: Iterable[Key]) -> None:
         """Have these pods looked at, in this order, and no others."""
         self._ready.clear()
         self._queued.clear()
         for key in keys:
             self.wake(key)
+
+    def _line_up(self, key: Key) -> None:
+        """Have a pod looked at whose turn may have come."""
+        if key not in self._queued:
+            self._queued.add(key)
+            self._ready.append(key)
 
     def settle(self) -> bool:
         """Look at all pods that are to be looked at; say whether there were any."""
@@ -97,36 +120,43 @@ class Departing:
 
     def _look(self, key: Key) -> None:
         pod = self._world.pods.get(key)
-        verdict = self.verdict(pod, key) if pod is not None else KEEP
         self.standing.pop(key, None)
+        decided = self._decided.get(key)
+        if pod is not None and decided is not None:
+            self._evict(key, pod, self._as_of_now(decided))
+            return
+        verdict = self.verdict(pod, key) if pod is not None else KEEP
+        if pod is None or not isinstance(verdict, Evict):
+            self._pacer.stays(key)
         match verdict:
-            case Keep():
-                self._pacer.stays(key)
-            case Hold(because):
-                self._pacer.stays(key)
-                if pod is not None:
-                    self.standing[key] = Standing(pod, _paused(because), because)
+            case Hold(because) if pod is not None:
+                self.standing[key] = Standing(pod, _paused(because), because)
             case Wait(until):
-                self._pacer.stays(key)
-                self._world.timeline.at(until, lambda: self.wake(key))
-            case Evict():
-                if pod is not None:
-                    self._evict(key, pod, verdict)
+                self._world.timeline.at(until, lambda: self._line_up(key))
+            case Evict() if pod is not None:
+                self._evict(key, pod, self._as_of_now(_Decided(verdict, (), ())))
 
-    def _evict(self, key: Key, pod: PlannedPod, verdict: Evict) -> None:
+    def _as_of_now(self, decided: _Decided) -> _Decided:
+        """Return a decision with all that is due by now."""
+        if decided.is_final:
+            return decided
+        due = decided.verdict.due(self._world.timeline.now())
+        default = self._world.settings.default_per_second
+        return _Decided(decided.verdict, due, limits((each.taint for each in due), default=default))
+
+    def _evict(self, key: Key, pod: PlannedPod, decided: _Decided) -> None:
+        verdict, now = decided.verdict, self._world.timeline.now()
         if pod.metadata.uid in self.frozen:
             self.on_frozen(pod, verdict.because)
             return
-        now, settings = self._world.timeline.now(), self._world.settings
-        due = verdict.due(now)
-        pace = limits((each.taint for each in due), default=settings.default_per_second)
-        wait = self._pacer.ask(key, pace, now)
+        self._decided[key] = decided
+        wait = self._pacer.ask(key, decided.pace, now)
         if wait == NOT_YET:
             return
         if wait:
-            self._world.timeline.at(now + wait, lambda: self.wake(key))
+            self._world.timeline.at(now + wait, lambda: self._line_up(key))
             return
-        refusal = self.budgets.refuses(pod) if needs_budget(due) else ""
+        refusal = self.budgets.refuses(pod) if needs_budget(decided.due) else ""
         if refusal:
             self._refused(key, pod, refusal, verdict)
         else:
@@ -139,7 +169,7 @@ class Departing:
         tries = self._tries[key] = self._tries.get(key, 0) + 1
         if tries < _MOST_TRIES:
             later = self._world.timeline.now() + timedelta(seconds=REFUSED.delay(tries))
-            self._world.timeline.at(later, lambda: self.wake(key))
+            self._world.timeline.at(later, lambda: self._line_up(key))
 
     def _leave(self, key: Key, pod: PlannedPod, verdict: Evict) -> None:
         now = self._world.timeline.now()

@@ -35,11 +35,6 @@ HORIZON = timedelta(days=7)
 _SATISFIED = "PlacementSatisfied"
 
 
-def is_about_fleet(change: Put | Remove) -> bool:
-    """Say whether a change is about clusters and placements, not about devices."""
-    return change.kind.plural in (CLUSTERS.plural, PLACEMENTS.plural)
-
-
 def plan_fleet(
     snapshot: Snapshot,
     changes: Sequence[Put | Remove],

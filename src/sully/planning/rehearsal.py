@@ -54,7 +54,7 @@ class Story:
     back: datetime | None = None
     """When the pod that came for it had to leave again."""
     claims: dict[DeviceId, tuple[str, ...]] = field(default_factory=dict)
-    """Who held the devices that it had to leave."""
+    """Who held the devices that it had to leave and that no slice has any more."""
 
 
 class Rehearsal:
@@ -101,7 +101,7 @@ class Rehearsal:
         world.inventory.on_change(self._devices_changed)
         world.usage.enqueue(self.departing.wake, sorted)
         # Both have just told of everything; who leaves first must not depend on that.
-        self.departing.line_up(waiting)
+        self.departing.start_with(waiting)
         self.changes = [told(world, each) for each in changes]
         for each in changes:
             apply(world, each, self._ends)
@@ -180,7 +180,11 @@ class Rehearsal:
         known = self._anyway.get(uid)
         story = Story(left, anyway=known is not None and known <= left.at)
         self.stories.append(story)
-        story.claims = {each.device: self._holders(each.device) for each in left.because}
+        story.claims = {
+            each.device: self._holders(each.device)
+            for each in left.because
+            if self.world.inventory.published(each.device) is None
+        }
         self._let_go(left.pod, story)
         if is_replaced(left.pod) and not waits_for_the_end(left.pod):
             self._to_replace.append(story)

@@ -155,13 +155,16 @@ async def take_for(session: Session, names: Sequence[str]) -> "Snapshot":
 
 def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":
     """Rehearse changes and return what would happen."""
-    from sully.planning.changes import begins
-    from sully.planning.fleet import is_about_fleet, plan_fleet
+    from sully.planning.changes import begins, is_about_fleet
+
+    if any(is_about_fleet(each) for each in changes):
+        from sully.planning.fleet import plan_fleet
+
+        return plan_fleet(snapshot, changes)
+
     from sully.planning.rehearsal import Rehearsal, Story
     from sully.planning.telling import gaps, tell
 
-    if any(is_about_fleet(each) for each in changes):
-        return plan_fleet(snapshot, changes)
     start = begins(changes, snapshot.taken)
     stories: Sequence[Story] = ()
     with patience(lambda: f"planning: {number(len(stories), 'pod')} left so far"):

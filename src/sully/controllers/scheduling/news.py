@@ -57,7 +57,7 @@ class News:
             gone = new or old
             if gone is not None and self._cluster.vacate(gone.metadata.uid):
                 self._queue.wake(Concern.ROOM)
-        elif new.spec.node_name:
+        elif new.spec.node_name and not (old is not None and _takes_as(new, old)):
             self._cluster.occupy(new.metadata.uid, new.spec.node_name, requests_of(new))
         if new is not None and self._waits(new):
             if old is None or not old.waits or not new.asks_as(old):
@@ -84,7 +84,7 @@ class News:
                 self._outbox.put(key, Tidy(new))
 
     def _index(self, old: Pod | None, new: Pod | None) -> None:
-        if old is not None:
+        if old is not None and self._waits(old):
             for claim in claim_keys(old):
                 users = self._users.get(claim, set())
                 users.discard(key_of(old))
@@ -134,6 +134,16 @@ class News:
         if not _only_adds_taints(change):
             # A rule may be about devices that nobody publishes any more, and so touch no pool.
             self._queue.wake(Concern.DEVICES | Concern.TAINTS if change.pools else Concern.TAINTS)
+
+
+def _takes_as(pod: Pod, other: Pod) -> bool:
+    """Say whether a pod takes as much of its node as another state of it, which was counted."""
+    extended = pod.status.extended_resource_claim_status
+    return (
+        not other.finished
+        and pod.spec == other.spec
+        and extended == other.status.extended_resource_claim_status
+    )
 
 
 def _only_adds_taints(change: Change) -> bool:

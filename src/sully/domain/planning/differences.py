@@ -64,6 +64,9 @@ def _changes(was: EffectiveDevice | None, is_: EffectiveDevice | None) -> Iterat
     if was is None or is_ is None:
         yield "appears" if was is None else "vanishes"
         return
+    # Only patches change these, and most changes are taints.
+    if was.content is is_.content:
+        return
     yield from _named(was.attributes, is_.attributes)
     yield from _named(was.capacity, is_.capacity)
 
