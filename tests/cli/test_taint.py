@@ -273,6 +273,15 @@ def test_a_glob_is_a_rule_for_each_device(server: Server) -> None:
     assert not server.rules()
 
 
+def test_a_glob_of_pools_is_a_rule_for_each_pool(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}*/*", f"{KEY}:NoSchedule", "--name", "rack")
+    assert server.sully(*words).returncode == 0
+
+    driver, _, pool = FIRST.partition("/")
+    (rule,) = server.rules().values()
+    assert rule["spec"]["deviceSelector"] == {"driver": driver, "pool": pool}
+
+
 def test_one_device_cannot_leave_a_wider_rule(server: Server) -> None:
     server.sully("taint", "device", f"{FIRST}/*", f"{KEY}:NoSchedule", "--name", "wide")
 

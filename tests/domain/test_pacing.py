@@ -108,8 +108,9 @@ def rated(rate: int | None, **more: str) -> DeviceTaint:
     return msgspec.structs.replace(taint(**more), evictions_per_second=rate)  # type: ignore[arg-type]  # names of texts only
 
 
-def by_rule(name: str, rate: int | None) -> SourcedTaint:
-    return sourced(rule(name, select(), rated(rate)))
+def by_rule(name: str, rate: int | None, group: str = "") -> SourcedTaint:
+    labels = {"sully.dev/taint": group} if group else {}
+    return sourced(rule(name, select(), rated(rate), labels=labels))
 
 
 def by_driver(rate: int | None, *, name: str = "slice-1", **more: str) -> SourcedTaint:
@@ -131,6 +132,10 @@ LIMITS = {
     "two rules": Case(
         (by_rule("a", 5), by_rule("b", 7)),
         (Limit(Source(uid="uid-a"), 5), Limit(Source(uid="uid-b"), 7)),
+    ),
+    "rules that were made together": Case(
+        (by_rule("a", 5, "glob"), by_rule("b", 5, "glob"), by_rule("c", 5, "other")),
+        (Limit(Source(group="glob"), 5), Limit(Source(group="other"), 5)),
     ),
     "a taint of a driver": Case((by_driver(5),), (Limit(MINE, 5),)),
     "equal taints of a driver on two devices share": Case(

@@ -21,16 +21,23 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class Source(NamedTuple):
-    """What shares one bucket: a rule, by its uid, or all equal taints of drivers and patches.
+    """What shares one bucket: a rule, by its uid, or several that were made together, by group.
 
-    Equal means key, value and effect: times, descriptions and data differ from device to device,
-    and a bucket for each device would be no limit.
+    For drivers and patches it is all equal taints. Equal means key, value and effect: times,
+    descriptions and data differ from device to device, and a bucket for each device would be no
+    limit.
     """
 
     uid: str = ""
     key: str = ""
     value: str = ""
     effect: str = ""
+    group: str = ""
+
+    @property
+    def is_rule(self) -> bool:
+        """Say whether it is a rule, or several."""
+        return bool(self.uid or self.group)
 
 
 class Limit(NamedTuple):
@@ -43,7 +50,7 @@ class Limit(NamedTuple):
 def source_of(taint: SourcedTaint) -> Source:
     """Return which bucket a taint draws from."""
     if taint.origin.kind == "DeviceTaintRule":
-        return Source(uid=taint.origin.uid)
+        return Source(group=taint.group) if taint.group else Source(uid=taint.origin.uid)
     marks = taint.taint
     return Source(key=marks.key, value=marks.value, effect=marks.effect)
 

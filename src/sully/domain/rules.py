@@ -26,6 +26,8 @@ from sully.domain.selectors import Content, SelectorError, matches, shared
 from sully.domain.taints import Origin, SourcedTaint
 from sully.machinery.meta import Wire
 
+TOGETHER = "sully.dev/taint"
+"""The label of rules that were made together, such as those for the pools that a glob stood for."""
 ALLOCATED_ATTRIBUTES = "sully.dev/allocated-attributes"
 """The annotation of a claim with what its devices were when they were allocated."""
 
@@ -98,9 +100,13 @@ def choose_by_content(selector: DeviceTaintSelector, content: Content, classes: 
 
 def sourced(rule: DeviceTaintRule) -> SourcedTaint:
     """Return the taint of a rule, which says that the rule is its origin."""
-    return SourcedTaint(
-        rule.spec.taint, Origin("DeviceTaintRule", rule.metadata.name, rule.metadata.uid)
-    )
+    origin = Origin("DeviceTaintRule", rule.metadata.name, rule.metadata.uid)
+    return SourcedTaint(rule.spec.taint, origin, group_of(rule))
+
+
+def group_of(rule: DeviceTaintRule) -> str:
+    """Return what a rule has in common with those that were made together with it, if any."""
+    return rule.metadata.labels.get(TOGETHER, "")
 
 
 def stacked(taints: Iterable[SourcedTaint]) -> tuple[SourcedTaint, ...]:

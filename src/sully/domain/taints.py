@@ -50,6 +50,8 @@ class SourcedTaint:
 
     taint: DeviceTaint
     origin: Origin
+    group: str = ""
+    """What it shares its pace with: rules that were made together have one for all of them."""
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:

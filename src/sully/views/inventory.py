@@ -25,7 +25,7 @@ from sully.client.collection import Copy
 from sully.client.transport import Key
 from sully.domain.devices import EffectiveDevice, Published
 from sully.domain.pools import DeviceId, PoolId, pool_of
-from sully.domain.rules import NO, Choice, choose, needs_content
+from sully.domain.rules import NO, Choice, choose, group_of, needs_content
 from sully.domain.selectors import Content
 from sully.views.changes import Change, Features, RuleChange, Touched
 from sully.views.merging import Merged, Merger
@@ -319,7 +319,7 @@ class Inventory:
 def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
     """Say whether two states of a rule do the same to devices and those who hold them."""
     paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
-    return old.spec == new.spec and paused[0] == paused[1]
+    return old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
 
 
 def _class_in(selector: DeviceTaintSelector | None) -> str | None:

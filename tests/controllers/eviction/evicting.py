@@ -242,12 +242,15 @@ async def rule(
     *,
     rate: int | None = None,
     paused: str = "",
+    group: str = "",
     **selector: str,
 ) -> Obj:
     taint = marked(effect) | ({"evictionsPerSecond": rate} if rate else {})
     metadata: Obj = {"name": name}
     if paused:
         metadata["annotations"] = {"sully.dev/paused": paused}
+    if group:
+        metadata["labels"] = {"sully.dev/taint": group}
     spec = {"deviceSelector": selector or {"driver": DRIVER}, "taint": taint}
     return await world.admin.create(RULES, {"metadata": metadata, "spec": spec})
 

@@ -156,6 +156,18 @@ async def test_a_new_process_does_not_burst_again(world: World) -> None:
         assert (await conditions(world))["sully.dev/Evicted"]["message"] == "20 pods evicted."
 
 
+async def test_rules_that_were_made_together_share_a_pace(world: World) -> None:
+    await prepare(world)
+    await holders(world, 20)
+    for number in range(20):
+        device = f"gpu-{number}"
+        await rule(world, rate=1, name=f"glob-{number}", group="glob", device=device)
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 2) == [12]
+    async with world.controlled(Evicting().make()):
+        assert await pods_left(world, 0, 0.875, 1, 2, 8, 20) == [12, 12, 13, 14, 20, 20]
+
+
 async def test_a_faster_rate_holds_from_now_on(world: World) -> None:
     await prepare(world)
     await holders(world, 20)

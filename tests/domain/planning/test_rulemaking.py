@@ -8,7 +8,6 @@ import pytest
 
 from sully.api.resource.annotations import DESCRIPTION
 from sully.domain.planning.rulemaking import (
-    LABEL,
     Marking,
     lost,
     name_for,
@@ -18,6 +17,7 @@ from sully.domain.planning.rulemaking import (
     without_rate,
 )
 from sully.domain.planning.taintgrammar import Wanted
+from sully.domain.rules import TOGETHER
 from sully.testing.clock import NOON
 
 TAINT = Wanted("example.com/Too_Hot", "fan", "NoExecute")
@@ -62,7 +62,7 @@ def test_several_selections_share_a_label() -> None:
     names = [each["metadata"]["name"] for each in found]
     assert len(set(names)) == 2
     assert all(name.startswith("hot-") for name in names)
-    assert [each["metadata"]["labels"] for each in found] == [{LABEL: "hot"}] * 2
+    assert [each["metadata"]["labels"] for each in found] == [{TOGETHER: "hot"}] * 2
 
 
 def test_asking_twice_finds_the_same_rule_and_asking_otherwise_another() -> None:

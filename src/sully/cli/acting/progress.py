@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LOOK_SECONDS = 0.5
 """The status is written at most once a second."""
 BAR = 30
+_FEW = 3
+"""So many rules are asked for one by one, more of them as a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +180,12 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     from sully.client.transport import Key
     from sully.machinery.errors import NotFound
     from sully.views.kinds import RULES
+    from sully.views.loading import list_all
 
+    if len(names) > _FEW:
+        wanted = set(names)
+        rules = await list_all(session.transport, RULES)
+        return [each for each in rules if each.metadata.name in wanted]
     found = []
     for name in names:
         try:
@@ -191,9 +198,13 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
 
 def still_at_work(names: Sequence[str], *, pausable: bool) -> str:
     """Say what goes on after Ctrl-C, and how to stop it; not every evictor heeds a pause."""
+    from sully.domain.rules import TOGETHER
+
     several = len(names) > 1
     which = f"{len(names)} rules stay" if several else f"The rule {names[0]} stays"
-    meant = _glob(names) if several else names[0]
+    shared = _shared(names) if several else ""
+    meant = f"'{shared}-*'" if shared else " ".join(names)
+    rules = f"-l {TOGETHER}={shared}" if shared else " ".join(names)
     pause = (
         f"  to stop it:  sully evictions pause {meant}\n"
         f"  to go on:    sully evictions resume {meant}\n"
@@ -204,15 +215,14 @@ def still_at_work(names: Sequence[str], *, pausable: bool) -> str:
         f"{which}, and pods go on leaving.\n"
         f"  to see it:   sully evictions --watch\n"
         f"{pause}"
-        f"  to {'undo' if pausable else 'stop'} it:  kubectl delete devicetaintrule"
-        f" {' '.join(names)}"
+        f"  to {'undo' if pausable else 'stop'} it:  kubectl delete devicetaintrule {rules}"
     )
 
 
-def _glob(names: Sequence[str]) -> str:
-    """Return how to name rules together: those of one taint begin alike."""
+def _shared(names: Sequence[str]) -> str:
+    """Return what rules were made together under; empty if they were not: those begin alike."""
     shared = {each.rpartition("-")[0] for each in names}
-    return f"'{shared.pop()}-*'" if len(shared) == 1 else " ".join(names)
+    return shared.pop() if len(shared) == 1 else ""
 
 
 class _Line:

@@ -6,18 +6,25 @@ the user may not write, the embedded server answers in memory.
 
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.client.calling import CommandError, Session
+from sully.cli.client.patience import patience
 from sully.cli.client.taking import read_bytes
+from sully.cli.client.words import number
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind, Transport
+    from sully.machinery.scheme import Scheme
     from sully.planning.changes import Change
     from sully.views.snapshot import Snapshot
 
 Obj = dict[str, Any]
+AT_ONCE = 16
+"""How many objects a server is asked about at a time."""
 _FORMS = (".yaml", ".yml", ".json")
 _OR = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
@@ -73,41 +80,43 @@ async def proposed(
     session: Session, snapshot: "Snapshot", bodies: Iterable[Obj], *, delete: bool = False
 ) -> "list[Change]":
     """Return the changes that objects stand for, given what there is."""
-    kinds = [(kind_of(body), body) for body in bodies]
-    # All at once: a glob may stand for many rules, and each asks the server.
-    tries = [_change(session, snapshot, kind, body, delete=delete) for kind, body in kinds]
-    return await asyncio.gather(*tries)
-
-
-async def _change(
-    session: Session, snapshot: "Snapshot", kind: "Kind[Any]", body: Obj, *, delete: bool
-) -> "Change":
-    from sully.client.objects import from_body, key_of
     from sully.planning.changes import Put, Remove
 
-    key = key_of(_placed(session, kind, body))
-    known = snapshot.get(kind, key)
+    found = [(kind_of(body), body) for body in bodies]
+    keys = [(kind, _key(session, kind, body)) for kind, body in found]
     if delete:
-        if known is None:
-            raise CommandError(f"there is no {kind.kind} {key} to delete")
-        return Remove(kind, key)
-    made = await _completed(session, snapshot, kind, _in_hub_version(kind, body))
-    return Put(kind, from_body(kind, made))
+        for kind, key in keys:
+            if snapshot.get(kind, key) is None:
+                raise CommandError(f"there is no {kind.kind} {key} to delete")
+        return [Remove(kind, key) for kind, key in keys]
+    hub = [(kind, _in_hub_version(kind, body)) for kind, body in found]
+    completer = _Completer(session, snapshot)
+    # A glob may stand for many rules; a server that is asked for all of them at once tires.
+    many = asyncio.Semaphore(AT_ONCE)
+
+    async def put(kind: "Kind[Any]", body: Obj) -> Put:
+        async with many:
+            return Put(kind, await completer.complete(kind, body))
+
+    with patience(lambda: f"planning: asking the server about {number(len(hub), 'object')}"):
+        return await asyncio.gather(*(put(kind, body) for kind, body in hub))
 
 
-def _placed(session: Session, kind: "Kind[Any]", body: Obj) -> Obj:
-    """Return an object with its namespace, which may be the one of the kubeconfig."""
+def _key(session: Session, kind: "Kind[Any]", body: Obj) -> "Key":
+    """Return which object it is, after giving it a namespace; maybe the one of the kubeconfig."""
+    from sully.client.objects import key_of
+
     metadata = body["metadata"]
     if kind.namespaced and not metadata.get("namespace"):
         metadata["namespace"] = session.namespace or session.default_namespace
-    return body
+    return key_of(body)
 
 
 def _in_hub_version(kind: "Kind[Any]", body: Obj) -> Obj:
-    from sully.api import build_scheme
-
+    if body.get("apiVersion") == kind.api_version:
+        return body
     group, _, version = str(body.get("apiVersion", "")).rpartition("/")
-    resource = build_scheme().find(kind.group, version, kind.plural)
+    resource = _scheme().find(kind.group, version, kind.plural)
     if resource is None or group != kind.group:
         raise CommandError(f"there is no {kind.kind} in {body.get('apiVersion')!r}", code=2)
     convert = next(each.to_hub for each in resource.versions if each.name == version)
@@ -115,22 +124,92 @@ def _in_hub_version(kind: "Kind[Any]", body: Obj) -> Obj:
     return {**hub, "apiVersion": kind.api_version}
 
 
-async def _completed(session: Session, snapshot: "Snapshot", kind: "Kind[Any]", body: Obj) -> Obj:
-    from sully.client.objects import key_of
-    from sully.machinery.errors import Forbidden, NotFound
+@cache
+def _scheme() -> "Scheme":
+    from sully.api import build_scheme
 
-    known = snapshot.get(kind, key_of(body))
-    if session.connection is not None and not _is_local(session):
+    return build_scheme()
+
+
+class _Completer:
+    """Finds out how objects would be stored."""
+
+    def __init__(self, session: Session, snapshot: "Snapshot") -> None:
+        local = getattr(session.options, "dry_run", "") == "client"
+        self._connection = None if local else session.connection
+        self._snapshot = snapshot
+        self._turn = asyncio.Lock()
+        self._embedded: Transport | None = None
+        self._known: set[tuple[Kind[Any], Key]] = set()
+
+    async def complete(self, kind: "Kind[Any]", body: Obj) -> Any:
+        """Return an object as it would be stored."""
+        from sully.client.objects import from_body, key_of
+        from sully.machinery.errors import Forbidden, NotFound
+
+        known = self._snapshot.get(kind, key_of(body))
+        if self._connection is not None:
+            try:
+                made = await _write(self._connection, kind, body, exists=known is not None)
+                return from_body(kind, made)
+            except (Forbidden, NotFound):
+                # Who may not write may still ask what would happen.
+                pass
+        async with self._turn:
+            return from_body(kind, await self._rehearse(kind, body, known))
+
+    async def _rehearse(self, kind: "Kind[Any]", body: Obj, known: Any | None) -> Obj:
+        """Have the embedded server complete and check an object, in memory."""
+        from sully.client.objects import key_of, to_body
+        from sully.machinery.errors import ApiError
+
+        key = key_of(body)
+        transport = self._server_for(kind, key)
+        if kind.namespaced:
+            await _make_namespace(transport, key)
         try:
-            return await _write(session.connection, kind, body, exists=known is not None)
-        except (Forbidden, NotFound):
-            # Who may not write may still ask what would happen.
-            pass
-    return await _rehearsed(snapshot, kind, body, known)
+            if known is not None:
+                before = to_body(kind, known)
+                before["metadata"].pop("resourceVersion", None)
+                await transport.create(kind.read_as(dict), before)
+            made = await _write(transport, kind, body, exists=known is not None, dry=False)
+        except ApiError as error:
+            raise CommandError(error.message) from error
+        # Buckets and statuses go by the uid, so a changed rule must keep it.
+        if known is not None:
+            made["metadata"]["uid"] = known.metadata.uid
+        return made
+
+    def _server_for(self, kind: "Kind[Any]", key: "Key") -> "Transport":
+        """Return an embedded server that does not know the object yet: files may repeat it."""
+        if self._embedded is None or (kind, key) in self._known:
+            self._embedded = _embedded(self._snapshot)
+            self._known.clear()
+        self._known.add((kind, key))
+        return self._embedded
 
 
-def _is_local(session: Session) -> bool:
-    return getattr(session.options, "dry_run", "") == "client"
+def _embedded(snapshot: "Snapshot") -> "Transport":
+    from random import Random
+
+    from sully.client.direct import DirectTransport
+    from sully.machinery.gates import Gates
+    from sully.runtime.ids import Ids
+    from sully.server.api import Api, Chance
+    from sully.server.inprocess import InProcess
+    from sully.server.requests import User
+    from sully.store.memory import MemoryStore
+    from sully.views.snapshot import StoppedClock
+
+    chance = Random(0)
+    clock = StoppedClock(snapshot.taken)
+    api = Api(
+        scheme=_scheme(),
+        store=MemoryStore(),
+        chance=Chance(clock, Ids(chance), chance),
+        gates=Gates(),
+    )
+    return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))
 
 
 async def _write(
@@ -146,55 +225,10 @@ async def _write(
     return await transport.patch(plain, key_of(body), body, options=options)
 
 
-async def _rehearsed(snapshot: "Snapshot", kind: "Kind[Any]", body: Obj, known: Any | None) -> Obj:
-    """Have the embedded server complete and check an object, in memory."""
-    from sully.client.objects import key_of, to_body
-    from sully.machinery.errors import ApiError
-
-    transport = _in_memory(snapshot)
-    key = key_of(body)
-    if kind.namespaced:
-        await _make_namespace(transport, key)
-    try:
-        if known is not None:
-            before = to_body(kind, known)
-            before["metadata"].pop("resourceVersion", None)
-            await transport.create(kind.read_as(dict), before)
-        made = await _write(transport, kind, body, exists=known is not None, dry=False)
-    except ApiError as error:
-        raise CommandError(error.message) from error
-    # Buckets and statuses go by the uid, so a changed rule must keep it.
-    if known is not None:
-        made["metadata"]["uid"] = known.metadata.uid
-    return made
-
-
 async def _make_namespace(transport: "Transport", key: "Key") -> None:
     from sully.client.transport import Kind
+    from sully.machinery.errors import AlreadyExists
 
     namespaces: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
-    await transport.create(namespaces, {"metadata": {"name": key.namespace}})
-
-
-def _in_memory(snapshot: "Snapshot") -> "Transport":
-    from random import Random
-
-    from sully.api import build_scheme
-    from sully.client.direct import DirectTransport
-    from sully.machinery.gates import Gates
-    from sully.runtime.ids import Ids
-    from sully.server.api import Api, Chance
-    from sully.server.inprocess import InProcess
-    from sully.server.requests import User
-    from sully.store.memory import MemoryStore
-    from sully.views.snapshot import StoppedClock
-
-    chance = Random(0)
-    clock = StoppedClock(snapshot.taken)
-    api = Api(
-        scheme=build_scheme(),
-        store=MemoryStore(),
-        chance=Chance(clock, Ids(chance), chance),
-        gates=Gates(),
-    )
-    return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))
+    with suppress(AlreadyExists):
+        await transport.create(namespaces, {"metadata": {"name": key.namespace}})

@@ -28,7 +28,8 @@ examples:
   sully taint cluster -l region=eu maintenance-                                   remove it
 
 PATTERN is DRIVER/POOL/DEVICE. A part written * is left out of the rule, so it also holds for
-devices to come; a glob such as gpu-* stands for the devices there are, a rule for each.
+devices to come. A glob such as rack1-* stands for the names there are now: a rule for each, and
+one pace for all of them.
 Before pods are made to leave, the plan is shown and you are asked; --yes answers for scripts.
 With -o json or yaml the plan alone goes to the standard output, and all else to the other.
 """

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from sully.views.snapshot import Snapshot
 
 _GLOBS = "*?["
+_PARTS = ("driver", "pool", "device")
 
 Obj = dict[str, Any]
 
@@ -89,30 +90,32 @@ def _selections(
     found: list[dict[str, str]] = []
     for text in names or ("*",):
         pattern = parse_pattern(text)
-        devices = _matching(snapshot, pattern)
+        there = _matching(snapshot, pattern)
         if is_plain(pattern):
             found.append(names_in(pattern))
-        elif devices:
-            found += devices
+        elif there:
+            found += there
         else:
             guess = _guess(snapshot, pattern)
             raise CommandError(f"no device matches {text}{guess}\n  'sully devices' lists them")
-        if not devices:
+        if not there:
             guess = _guess(snapshot, pattern)
             session.warn(f"warning: there is no device {text} now{guess}\n  the rule waits for one")
     return [dict(each) for each in dict.fromkeys(tuple(each.items()) for each in found)]
 
 
 def _matching(snapshot: "Snapshot", pattern: "Pattern") -> list[dict[str, str]]:
-    """Return a selection for each device that a pattern stands for now."""
+    """Return the selections that a pattern stands for now: globs become names, `*` stays open."""
     inventory = snapshot.inventory
-    return [
-        {"driver": pool.driver, "pool": pool.pool, "device": name}
+    parts = names_in(pattern)
+    found = (
+        tuple(value for part, value in zip(_PARTS, (*pool, name), strict=True) if part in parts)
         for pool in sorted(inventory.pools())
         if pattern.matches_pool(pool.driver, pool.pool)
         for name in sorted(inventory.devices(pool))
         if pattern.matches(pool.driver, pool.pool, name)
-    ]
+    )
+    return [dict(zip(parts, each, strict=True)) for each in dict.fromkeys(found)]
 
 
 def _guess(snapshot: "Snapshot", pattern: "Pattern") -> str:
@@ -149,7 +152,7 @@ def is_plain(pattern: "Pattern") -> bool:
 
 def names_in(pattern: "Pattern") -> dict[str, str]:
     """Return the criteria of a rule that says the same; a part that is `*` is left out."""
-    parts = {"driver": pattern.driver, "pool": pattern.pool, "device": pattern.device}
+    parts = dict(zip(_PARTS, (pattern.driver, pattern.pool, pattern.device), strict=True))
     return {name: part for name, part in parts.items() if part != "*"}
 
 

@@ -167,7 +167,7 @@ class Pacer:
     def _new_bucket(self, limit: Limit, now: datetime) -> Bucket:
         """Return a bucket that knows what left before: under another rate, or another process."""
         for other in [each for each in self._buckets if each.source == limit.source]:
-            if limit.source.uid:
+            if limit.source.is_rule:
                 return self._buckets.pop(other).at_rate(limit.rate, now)
         return bucket_after(limit.rate, self._past.times(limit.source))
 

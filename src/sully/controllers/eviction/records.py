@@ -20,6 +20,7 @@ from sully.controllers.kinds import EVICTION_RECORDS, Cause, PastEviction
 from sully.domain.eviction import Evict, Reason
 from sully.domain.history import record
 from sully.domain.pacing import MINUTE, Source
+from sully.domain.rules import group_of
 from sully.machinery.errors import (
     AlreadyExists,
     ApiError,
@@ -31,8 +32,8 @@ from sully.machinery.errors import (
 )
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
+from sully.views.exposures import Exposures
 from sully.views.kinds import Pod
-from sully.views.usage import Usage
 
 log = get_logger("eviction")
 
@@ -82,12 +83,13 @@ class Records:
         self,
         transport: Transport,
         past: Informer[PastEviction] | None,
-        usage: Usage,
+        exposures: Exposures,
         clock: Clock,
     ) -> None:
         self._transport = transport
         self._past = past
-        self._usage = usage
+        self._usage = exposures.usage
+        self._inventory = exposures.inventory
         self._clock = clock
 
     def evicted_by(self, rule: str) -> int:
@@ -97,7 +99,7 @@ class Records:
     def times(self, source: Source | None = None) -> Iterator[datetime]:
         """Yield when pods left, shortly before this process began, because of a source or any."""
         for moment, causes in self._found.recent:
-            if source is None or any(_is_of(each, source) for each in causes):
+            if source is None or any(self._is_of(each, source) for each in causes):
                 yield moment
 
     def open(self, key: Key) -> Open | None:
@@ -171,8 +173,13 @@ class Records:
         pod = self._usage.pod(key)
         return pod is not None and pod.metadata.uid == uid and not pod.leaving
 
-
-def _is_of(cause: Cause, source: Source) -> bool:
-    if source.uid:
-        return cause.kind == "DeviceTaintRule" and cause.uid == source.uid
-    return cause.kind != "DeviceTaintRule" and (cause.key, cause.value, cause.effect) == source[1:]
+    def _is_of(self, cause: Cause, source: Source) -> bool:
+        if (cause.kind == "DeviceTaintRule") != source.is_rule:
+            return False
+        if source.group:
+            rule = self._inventory.rule(cause.name)
+            known = rule is not None and rule.metadata.uid == cause.uid
+            return rule is not None and known and group_of(rule) == source.group
+        if source.uid:
+            return cause.uid == source.uid
+        return Source(key=cause.key, value=cause.value, effect=cause.effect) == source

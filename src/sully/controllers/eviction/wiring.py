@@ -50,7 +50,7 @@ def make_eviction(
     )
     exposures = Exposures(inventory, usage, clock=clock, terms=options.terms, pauses=options.pauses)
     past = manager.informer(PAST_EVICTIONS) if options.records else None
-    records = Records(access.transport, past, usage, clock)
+    records = Records(access.transport, past, exposures, clock)
     outlook = Outlook(exposures=exposures, records=records, clock=clock, options=options)
     statuses = RuleStatuses(outlook, access.transport, access.recorder, NAME)
     controller = EvictionController(

@@ -17,10 +17,9 @@ from typing import Any, Final
 
 from sully.api.resource.annotations import DESCRIPTION, EXPIRES_AT
 from sully.domain.planning.taintgrammar import Wanted
+from sully.domain.rules import TOGETHER
 from sully.machinery.timestamps import format_time
 
-LABEL: Final = "sully.dev/taint"
-"""What rules that were made together have in common."""
 _LONGEST: Final = 40
 
 Obj = dict[str, Any]
@@ -115,7 +114,7 @@ def _gone(there: Obj, asked: Obj, but: Sequence[str] = ()) -> Obj:
 def _rule(name: str, names: Names, marking: Marking, group: str = "") -> Obj:
     metadata: Obj = {"name": name}
     if group:
-        metadata["labels"] = {LABEL: group}
+        metadata["labels"] = {TOGETHER: group}
     if marking.expires is not None:
         metadata["annotations"] = {EXPIRES_AT: format_time(marking.expires)}
     taint: Obj = {"key": marking.taint.key, "effect": marking.taint.effect}
