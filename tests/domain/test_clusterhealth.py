@@ -43,6 +43,7 @@ class Case:
     renewed: float | None
     """Seconds after noon; None: there is no lease."""
     want: LeaseVerdict
+    listening: float | None = None
 
 
 LEASES = {
@@ -63,13 +64,22 @@ LEASES = {
         accepted(duration=1), -5, Stopped(later(5), news=True)
     ),
     "no duration is a minute": Case(accepted(duration=0), -240, Fresh(later(60))),
+    "a duration below nothing is over, and not looked at again and again": Case(
+        accepted(duration=-1), 0, Stopped(later(5), news=True)
+    ),
+    "nobody listened until a minute ago": Case(accepted(), -900, Fresh(later(240)), -60),
+    "nobody listened before it was renewed": Case(accepted(), -30, Fresh(later(270)), -60),
+    "somebody has listened for long enough": Case(
+        accepted(), -900, Stopped(later(300), news=True), -300
+    ),
     "a moment before the end": Case(accepted(), -299.9, Fresh(later(0.1))),
 }
 
 
 @pytest.mark.parametrize("case", LEASES.values(), ids=LEASES.keys())
 def test_lease(case: Case) -> None:
-    lease = Lease(later(case.renewed)) if case.renewed is not None else None
+    listening = later(case.listening) if case.listening is not None else None
+    lease = Lease(later(case.renewed), listening) if case.renewed is not None else None
 
     assert watch_lease(case.cluster, lease, later(0)) == case.want
 

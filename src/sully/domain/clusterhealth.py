@@ -19,7 +19,7 @@ from sully.api.cluster.types import (
     Taint,
 )
 from sully.domain.placement.conditions import Finding
-from sully.machinery.meta import Condition
+from sully.machinery.meta import Condition, find_condition
 
 ACCEPTED = "HubAcceptedManagedCluster"
 JOINED = "ManagedClusterJoined"
@@ -61,7 +61,7 @@ def grace(cluster: ManagedCluster) -> timedelta:
 
 def condition(cluster: ManagedCluster, kind: str) -> Condition | None:
     """Return a condition of a cluster."""
-    return next((each for each in cluster.status.conditions if each.type == kind), None)
+    return find_condition(cluster.status.conditions, kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +69,14 @@ class Lease:
     """What matters of a lease; one that was never renewed has no time."""
 
     renewed: datetime | None = None
+    listening: datetime | None = None
+    """Since when a renewal would have been heard; None: ever since the last one was."""
+
+    def counts_from(self) -> datetime | None:
+        """Return since when the agent is silent."""
+        if self.renewed is None or self.listening is None:
+            return self.renewed
+        return max(self.renewed, self.listening)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +114,14 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
     patience = grace(cluster)
     if lease is None and cluster.metadata.deletion_timestamp is None:
         return CreateLease()
+    silent = lease.counts_from() if lease is not None else None
     # A lease without a time has not been renewed as far as anyone can tell.
-    end = lease.renewed + patience if lease is not None and lease.renewed is not None else now
+    end = silent + patience if silent is not None else now
     if now < end:
         return Fresh(end)
     found = condition(cluster, AVAILABLE)
-    return Stopped(now + patience, news=found is None or found.status != "Unknown")
+    # A duration below nothing is always over; to look again before now would be to look for ever.
+    return Stopped(now + abs(patience), news=found is None or found.status != "Unknown")
 
 
 def clock_finding(cluster: ManagedCluster, renewed: datetime, now: datetime) -> Finding:

@@ -12,14 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from sully.api.cluster.marks import Mark
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
 from sully.domain.clusterhealth import condition
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
-
-Mark = tuple[str, str, str]
-"""Key, value and effect of a taint: what makes two taints the same."""
 
 
 def mark(taint: Taint) -> Mark:

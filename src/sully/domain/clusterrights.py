@@ -25,7 +25,9 @@ def agent_user(cluster: str, agent: str) -> tuple[str, tuple[str, ...]]:
 
 def role_name(cluster: str) -> str:
     """Return what the role of a cluster's agents, and its binding, are called."""
-    return f"open-cluster-management:managedcluster:{cluster}"
+    name = f"open-cluster-management:managedcluster:{cluster}"
+    # Nothing keeps a cluster from being called as what all of them share; colons are in no name.
+    return f"{name}:cluster" if name == COMMON_ROLE else name
 
 
 def binding_name(cluster: str) -> str:

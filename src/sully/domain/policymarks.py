@@ -1,43 +1,23 @@
-"""Which taints of a cluster came from policies, as an annotation keeps it, and how policies fare.
+"""How policies fare: for how many clusters each is, and how many have a taint of it.
 
-What policies want is clusterpolicies.py.
+What policies want is clusterpolicies.py; which taints are theirs is in api/cluster/marks.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from sully.api.cluster.marks import OWNED, read_marks, write_marks
 from sully.api.cluster.types import ManagedCluster
 from sully.api.sully.policy_types import ClusterTaintPolicy
-from sully.domain.clusterpolicies import Mark
 from sully.domain.placement.conditions import Finding
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery.labels import Selector
 
-OWNED = "sully.dev/policy-taints"
-"""The annotation of a cluster that lists the taints which policies set."""
+__all__ = ["APPLIED", "OWNED", "policy_finding", "read_marks", "write_marks"]
+
 APPLIED = "sully.dev/Applied"
-
-
-def write_marks(marks: Iterable[Mark]) -> str:
-    """Write taints down: `key=value:effect`, in order, with commas between."""
-    return ",".join(sorted(_text(*mark) for mark in marks))
-
-
-def _text(key: str, value: str, effect: str) -> str:
-    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
-
-
-def read_marks(text: str) -> frozenset[Mark]:
-    """Read what was written; of what somebody wrote by hand, what cannot be read is nobody's."""
-    found = set()
-    for each in filter(None, text.split(",")):
-        name, colon, effect = each.rpartition(":")
-        key, _, value = name.partition("=")
-        if colon and key:
-            found.add((key, value, effect))
-    return frozenset(found)
 
 
 def policy_finding(policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster]) -> Finding:

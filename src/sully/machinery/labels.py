@@ -120,7 +120,8 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
         operator = expression.get("operator", "")
         if operator not in _EXPRESSIONS:
             raise SelectorError(f"{quote(operator)} is not a valid label selector operator")
-        values = tuple(expression.get("values") or ())
+        # Upstream copies the list, and so quotes an empty one as null; the texts are on the wire.
+        values = tuple(expression.get("values") or ()) or None
         found.append(requirement(expression.get("key", ""), _EXPRESSIONS[operator], values))
     return _ordered(found)
 
@@ -130,24 +131,25 @@ def from_labels(labels: Mapping[str, str]) -> Selector:
     return _ordered(Requirement(key, "=", (value,)) for key, value in labels.items())
 
 
-def requirement(key: str, operator: str, values: Sequence[str]) -> Requirement:
+def requirement(key: str, operator: str, values: Sequence[str] | None) -> Requirement:
     """Make one requirement, or raise an error that names everything wrong with it."""
     problems = [*_problems(key, operator, values)]
     if problems:
         raise SelectorError(aggregate(problems))
-    return Requirement(key, operator, tuple(values))
+    return Requirement(key, operator, tuple(values or ()))
 
 
 def _ordered(found: Iterable[Requirement]) -> Selector:
     return Selector(tuple(sorted(found, key=lambda one: one.key)))
 
 
-def _problems(key: str, operator: str, values: Sequence[str]) -> Iterable[FieldError]:
+def _problems(key: str, operator: str, given: Sequence[str] | None) -> Iterable[FieldError]:
     if problem := _key_problem(key, Path("key")):
         yield problem
-    at = Path("values")
+    at, values = Path("values"), given or ()
     if operator in ("in", "notin") and not values:
-        yield at.invalid([], "for 'in', 'notin' operators, values set can't be empty")
+        empty = None if given is None else [*given]
+        yield at.invalid(empty, "for 'in', 'notin' operators, values set can't be empty")
     elif operator in ("=", "==", "!=") and len(values) != 1:
         yield at.invalid([*values], "exact-match compatibility requires one single value")
     elif operator in _UNARY and values:

@@ -1,14 +1,11 @@
 """A hub without controllers: writes go the whole way, answers come back as values."""
 
-import random
 from dataclasses import dataclass, field
 from typing import Any
 
-from sully.api import build_scheme
+from embedded import REFERENCE, SCHEME, embedded
 from sully.api.cluster.types import GROUP
 from sully.machinery.errors import ApiError
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
 from sully.server.bodies import Body
 from sully.server.requests import Request, Target, User
 from sully.store.memory import MemoryStore
@@ -16,12 +13,11 @@ from sully.testing.clock import FakeClock
 
 Obj = dict[str, Any]
 
-SCHEMES = {strict: build_scheme(reference=strict) for strict in (False, True)}
 MASTER = User("root", ("system:masters",))
 NOW = "2030-01-01T12:00:00Z"  # where the clock of tests begins
 PLURALS = {
     resource.kind: resource.plural
-    for resource in SCHEMES[False].resources()
+    for resource in SCHEME.resources()
     if resource.group in (GROUP, "sully.dev", "") and not resource.virtual
 }
 
@@ -46,13 +42,8 @@ class Hub:
 
     def __init__(self, *, strict: bool = False) -> None:
         self.clock = FakeClock()
-        chance = random.Random(1)
-        self.api = Api(
-            scheme=SCHEMES[strict],
-            store=MemoryStore(),
-            chance=Chance(self.clock, Ids(chance), chance),
-            strict_compat=strict,
-        )
+        scheme = REFERENCE if strict else SCHEME
+        self.api = embedded(MemoryStore(), self.clock, scheme=scheme, strict=strict)
 
     async def create(self, obj: Obj, user: User = MASTER, **options: str) -> Told:
         """Create an object; a namespace it lies in is made first."""

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from api.cluster.hub import NOW, Hub, cluster, of_kind, taint
+from sully.api.cluster.addresses import is_https
 from sully.server.requests import User
 
 Obj = dict[str, Any]
@@ -80,9 +81,7 @@ async def test_the_server_keeps_the_time(case: Case) -> None:
 REFERENCE = {
     "time left out": Case((taint(),), (taint(),), refused="k"),
     "time repeated": Case((taint(),), (taint(timeAdded=NOW),), (NOW,)),
-    "time repeated in another zone": Case(
-        (taint(),), (taint(timeAdded=SAME_MOMENT),), (SAME_MOMENT,)
-    ),
+    "time repeated in another zone": Case((taint(),), (taint(timeAdded=SAME_MOMENT),), (NOW,)),
     "time changed": Case((taint(),), (taint(timeAdded=LONG_AGO),), refused="k"),
     "another value": Case((taint(value="a"),), (taint(value="b"),), (LATER,)),
     "another value and the old time": Case(
@@ -161,6 +160,25 @@ async def test_every_cluster_is_in_a_set(labels: Obj, want: str) -> None:
     assert moved.obj["metadata"]["labels"][SET] == "default"
 
 
+@pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
+async def test_every_cluster_says_whether_it_is_accepted(strict: bool) -> None:
+    """The reference's webhook writes a cluster as its types do, and those know no absence."""
+    hub = Hub(strict=strict)
+    bare = of_kind("ManagedCluster", "v1")
+    applied = await hub.apply(cluster("c2"), "me")
+    again = await hub.apply(cluster("c2"), "me")
+
+    assert (await hub.create(bare)).obj["spec"] == {
+        "hubAcceptsClient": False,
+        "leaseDurationSeconds": 60,
+    }
+    assert (await hub.patch(bare, {"spec": None})).obj["spec"]["hubAcceptsClient"] is False
+    assert (await hub.patch(bare, {"spec": {"hubAcceptsClient": True}})).obj["spec"][
+        "hubAcceptsClient"
+    ]
+    assert again.obj["metadata"] == applied.obj["metadata"]
+
+
 ADDRESSES: dict[str, tuple[str, str, str]] = {
     "https": ("c1", "https://c1:6443", ""),
     "http": ("c1", "http://c1", 'url "http://c1" is invalid in client configs'),
@@ -172,6 +190,43 @@ ADDRESSES: dict[str, tuple[str, str, str]] = {
         "metadata.name format is not correct: must not contain dots",
     ),
 }
+# What Go parses, and what it does not.
+SECURE = (
+    "HTTPS://c1",
+    "https://",
+    "https:c1",
+    "https:/c1",
+    "https://c1:",
+    "https://c1:70000",
+    "https://user:pass%20word@c1:6443/a%20b c?%zz#x",
+    "https://[::1]:6443",
+    "https://[fe80::1%25en0]",
+    "https://é.example",
+    "https://%C3%A9.example",
+)
+INSECURE = (
+    "c1:6443",
+    " https://c1",
+    "https//c1",
+    "https://c1\n",
+    "ht\ntps://c1",
+    "https://c 1",
+    "https://c1:port",
+    "https://[::1]:6443x",
+    "https://[::1",
+    "https://::1]",
+    "https://%41",
+    "https://c1%",
+    "https://c1/%zz",
+    "https://c1/#%zz",
+    "https://us er@c1",
+    "https://a{b}",
+)
+
+
+@pytest.mark.parametrize("url", [*SECURE, *INSECURE])
+def test_urls(url: str) -> None:
+    assert is_https(url) is (url in SECURE)
 
 
 @pytest.mark.parametrize(("name", "url", "want"), ADDRESSES.values(), ids=ADDRESSES.keys())
@@ -179,6 +234,21 @@ async def test_addresses(name: str, url: str, want: str) -> None:
     got = await Hub().create(cluster(name, managedClusterClientConfigs=[{"url": url}]))
 
     assert (got.code, got.message) == ((400, VALIDATORS + want) if want else (201, ""))
+
+
+async def test_schemas_speak_first() -> None:
+    """The reference's webhooks see only what its API server finds valid."""
+    plain = [{"url": "http://c1"}]
+    bad = await Hub().create(cluster("c1", taint(effect="No"), managedClusterClientConfigs=plain))
+    named = await Hub().create(cluster("C1", managedClusterClientConfigs=plain))
+    empty = await Hub().create(_binding("east", ""))
+
+    assert bad.problems.startswith('spec.taints[0].effect: Unsupported value: "No"')
+    assert named.problems.startswith('metadata.name: Invalid value: "C1"')
+    assert empty.problems == (
+        'spec.clusterSet: Invalid value: "": spec.clusterSet in body should be at least 1 chars'
+        " long"
+    )
 
 
 async def test_a_name_is_not_looked_at_without_addresses() -> None:
@@ -267,6 +337,8 @@ async def test_a_binding_has_the_name_of_its_set() -> None:
 MINE = taint("mine")
 UNWELL: dict[str, tuple[str, Obj, bool]] = {
     "silent": ("Unknown", UNREACHABLE, True),
+    "never heard of": ("missing", UNREACHABLE, True),
+    "never heard of, and not what that means": ("missing", UNAVAILABLE, False),
     "not well": ("False", UNAVAILABLE, True),
     "no longer silent": ("False", UNREACHABLE, False),
     "well again": ("True", UNREACHABLE, False),
@@ -287,7 +359,8 @@ async def test_a_manifest_does_not_take_away_what_health_says(
     """Else whoever applies it every minute would let tolerated seconds begin anew every minute."""
     hub = Hub(strict=strict)
     await hub.create(cluster("c1", lost))
-    await hub.patch(cluster(), _available(status), subresource="status")
+    if status != "missing":
+        await hub.patch(cluster(), _available(status), subresource="status")
     hub.clock.advance(60)
 
     got = await hub.patch(cluster(), {"spec": {"taints": [MINE]}})
@@ -299,6 +372,29 @@ async def test_a_manifest_does_not_take_away_what_health_says(
         f"spec.taints: {each['key']} stays while ManagedClusterConditionAvailable is {status}"
         for each in kept
     )
+
+
+POLICY = "sully.dev/policy-taints"
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=("default", "reference"))
+async def test_a_manifest_does_not_take_away_what_a_policy_set(strict: bool) -> None:
+    hub = Hub(strict=strict)
+    made = cluster("c1", taint("slow", value="v"), MINE)
+    made["metadata"]["annotations"] = {POLICY: "slow=v:NoSelect,other:NoSelect"}
+    await hub.create(made)
+    hub.clock.advance(60)
+
+    got = await hub.patch(cluster(), {"spec": {"taints": [taint("new")]}})
+    freed = {"metadata": {"annotations": {POLICY: None}}, "spec": {"taints": []}}
+    gone = await hub.patch(cluster(), freed)
+
+    kept = [] if strict else [taint("slow", value="v") | {"timeAdded": NOW}]
+    assert got.obj["spec"]["taints"] == [taint("new") | {"timeAdded": LATER}, *kept]
+    assert got.warnings == (
+        () if strict else (f"spec.taints: slow stays while the annotation {POLICY} names it",)
+    )
+    assert gone.obj["spec"]["taints"] == []
 
 
 BAD: Obj = {"matchExpressions": [{"key": "x", "operator": "Near"}]}

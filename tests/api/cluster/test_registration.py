@@ -6,7 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from api.cluster.hub import SCHEMES, Hub, cluster, placement, taint
+from api.cluster.hub import Hub, cluster, placement, taint
+from embedded import SCHEME
 from sully.api.cluster import placement_types, types
 from sully.api.cluster.schemas import schema
 from sully.machinery.schema import ObjectType
@@ -15,9 +16,7 @@ Obj = dict[str, Any]
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 RESOURCES = {
-    resource.kind: resource
-    for resource in SCHEMES[False].resources()
-    if resource.group == types.GROUP
+    resource.kind: resource for resource in SCHEME.resources() if resource.group == types.GROUP
 }
 KINDS = {
     "ManagedCluster": ("v1", False, ("mcl", "mcls"), True),

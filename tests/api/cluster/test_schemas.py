@@ -242,9 +242,15 @@ async def test_refused_status(status: Obj, want: str) -> None:
 
 
 DEFAULTS: dict[str, tuple[Obj, Obj]] = {
-    "cluster": (cluster(), {"leaseDurationSeconds": 60}),
-    "a lease of no time is kept": (cluster(leaseDurationSeconds=0), {"leaseDurationSeconds": 0}),
-    "null counts as absent": (cluster(leaseDurationSeconds=None), {"leaseDurationSeconds": 60}),
+    "cluster": (cluster(), {"hubAcceptsClient": False, "leaseDurationSeconds": 60}),
+    "a lease of no time is kept": (
+        cluster(leaseDurationSeconds=0),
+        {"hubAcceptsClient": False, "leaseDurationSeconds": 0},
+    ),
+    "null counts as absent": (
+        cluster(leaseDurationSeconds=None, hubAcceptsClient=None),
+        {"hubAcceptsClient": False, "leaseDurationSeconds": 60},
+    ),
     "set": (
         of_kind("ManagedClusterSet", "v1beta2"),
         {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}},
@@ -326,7 +332,7 @@ async def test_status_has_its_own_endpoint() -> None:
 
     assert "status" not in made.obj
     assert through_status.obj["status"] == status
-    assert "hubAcceptsClient" not in through_status.obj["spec"]
+    assert through_status.obj["spec"]["hubAcceptsClient"] is False
     assert through_main.obj["status"] == status
     assert through_main.obj["metadata"]["labels"]["a"] == "b"
 

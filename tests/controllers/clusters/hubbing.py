@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import asyncio
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
-from controllers.world import NAMESPACES, Obj, World
-from sully.api import build_scheme
+from controllers.world import NAMESPACES, Obj, World, running
+from embedded import REFERENCE
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.kinds import POLICIES
-from sully.controllers.clusters.wiring import add_hub
+from sully.controllers.clusters.wiring import Listening, add_hub
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
 from sully.machinery.errors import NotFound
 from sully.machinery.timestamps import format_micro_time, format_time
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
-from sully.store.memory import MemoryStore
-from sully.testing.clock import FakeClock
 from sully.views import fleetkinds
 
 CLUSTERS: Kind[Obj] = fleetkinds.CLUSTERS.read_as(dict)
@@ -36,7 +30,6 @@ ACCEPTED = "HubAcceptedManagedCluster"
 CLOCK = "ManagedClusterConditionClockSynced"
 UNREACHABLE = "cluster.open-cluster-management.io/unreachable"
 UNAVAILABLE = "cluster.open-cluster-management.io/unavailable"
-REFERENCE = build_scheme(reference=True)
 
 
 class HubWorld(World):
@@ -46,19 +39,17 @@ class HubWorld(World):
         super().__init__()
         self.strict = strict
         if strict:
-            self.clock, self.store, chance = FakeClock(), MemoryStore(), random.Random(1)
-            self.api = Api(
-                scheme=REFERENCE,
-                store=self.store,
-                chance=Chance(self.clock, Ids(chance), chance),
-                strict_compat=True,
-            )
-            self.admin = self.transport("admin")
+            self.serve(scheme=REFERENCE, strict=True)
 
     @asynccontextmanager
-    async def hub(self) -> AsyncIterator[None]:
-        """Run the hub's controllers as long as the block lasts."""
-        manager = Manager(self.transport("informers"), clock=self.clock)
+    async def hub(
+        self, *, serving: bool = False, line: Transport | None = None
+    ) -> AsyncIterator[None]:
+        """Run the hub's controllers as long as the block lasts.
+
+        `serving` is to run the server with them, `line` the way on which they see it.
+        """
+        manager = Manager(line or self.transport("informers"), clock=self.clock)
 
         def acting(name: str) -> tuple[Transport, EventRecorder]:
             recorder = EventRecorder(self.transport(name), name, clock=self.clock)
@@ -71,14 +62,11 @@ class HubWorld(World):
             access=self.transport,
             clock=self.clock,
             policies=not self.strict,
+            listening=None if self.strict else Listening(self.clock.now() if serving else None),
         )
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(manager.run())
-            try:
-                await self.calm()
-                yield
-            finally:
-                manager.stop()
+        async with running(manager):
+            await self.calm()
+            yield
 
     async def calm(self) -> None:
         """Let everyone work; a moment passes, because who was overtaken waits that long."""

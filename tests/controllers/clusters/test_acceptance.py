@@ -14,6 +14,8 @@ from sully.machinery.errors import NotFound
 
 ROLE = "open-cluster-management:managedcluster:c1"
 BINDING = f"{ROLE}:registration"
+OWN = Key("c1", BINDING)
+NAME = "open-cluster-management.io/cluster-name"
 
 
 async def _rights(hub: HubWorld) -> dict[str, Obj | None]:
@@ -33,7 +35,7 @@ async def test_an_accepted_cluster_gets_a_namespace_and_rights(hub: HubWorld) ->
         cluster = await hub.cluster("c1")
 
         assert namespace is not None
-        assert namespace["metadata"]["labels"]["open-cluster-management.io/cluster-name"] == "c1"
+        assert namespace["metadata"]["labels"][NAME] == "c1"
         assert None not in rights.values()
         assert (rights["own"] or {})["roleRef"]["name"] == COMMON_ROLE
         assert cluster["metadata"]["finalizers"] == [FINALIZER]
@@ -103,6 +105,24 @@ async def test_rights_that_somebody_widens_are_put_right(hub: HubWorld) -> None:
         assert every not in found["rules"]
 
 
+@pytest.mark.parametrize("value", ["other", "", None], ids=["another", "empty", "none"])
+async def test_a_name_of_the_cluster_that_somebody_changes_is_put_right(
+    hub: HubWorld, value: str | None
+) -> None:
+    """Agents, and the hub itself, find what belongs to a cluster by this label."""
+    marked = ((NAMESPACES, Key("", "c1")), (ROLES, Key("", ROLE)), (ROLE_BINDINGS, OWN))
+    async with hub.hub():
+        await hub.register("c1")
+
+        for kind, at in marked:
+            await hub.admin.patch(kind, at, {"metadata": {"labels": {NAME: value, "own": "x"}}})
+        await hub.calm()
+
+        for kind, at in marked:
+            found = await hub.admin.get(kind, at)
+            assert found["metadata"]["labels"].items() >= {NAME: "c1", "own": "x"}.items()
+
+
 async def test_a_namespace_that_was_there_before_is_used(hub: HubWorld) -> None:
     await hub.namespace("c1")
     async with hub.hub():
@@ -111,8 +131,21 @@ async def test_a_namespace_that_was_there_before_is_used(hub: HubWorld) -> None:
         found = await hub.there(NAMESPACES, "", "c1")
 
         assert found is not None
-        assert "open-cluster-management.io/cluster-name" in found["metadata"]["labels"]
+        assert NAME in found["metadata"]["labels"]
         assert await hub.status("c1", ACCEPTED) == "True"
+
+
+async def test_a_cluster_may_be_called_as_what_all_of_them_share(hub: HubWorld) -> None:
+    async with hub.hub():
+        await hub.register("c1")
+        shared = await hub.there(ROLES, "", COMMON_ROLE)
+        await hub.register("registration")
+        both = await hub.there(ROLES, "", COMMON_ROLE)
+        await hub.admin.delete(CLUSTERS, Key("", "registration"))
+        await hub.calm()
+
+        assert shared is not None
+        assert both == await hub.there(ROLES, "", COMMON_ROLE) == shared
 
 
 async def test_the_end_of_a_cluster_takes_the_rights_and_leaves_the_namespace(

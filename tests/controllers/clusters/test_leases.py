@@ -15,6 +15,7 @@ from controllers.clusters.hubbing import (
     HubWorld,
     joined,
 )
+from controllers.lines import Line
 from sully.client.transport import Key
 from sully.controllers.kinds import CLUSTER_LEASE
 
@@ -97,6 +98,56 @@ async def test_r4_a_hub_that_starts_late_sees_it_at_once(hub: HubWorld) -> None:
     hub.clock.advance(400)
 
     async with hub.hub():
+        assert await hub.condition("c1", AVAILABLE) == STOPPED
+
+
+async def test_a_server_that_was_down_waits_for_its_agents(hub: HubWorld) -> None:
+    """No agent could renew a lease meanwhile; the reference calls all of them silent."""
+    async with hub.hub(serving=True):
+        await joined(hub)
+        await joined(hub, "c2")
+    hub.clock.advance(400)
+    started = hub.clock.now()
+
+    async with hub.hub(serving=True):
+        assert await hub.status("c1") == ("Unknown" if hub.strict else "True")
+        await hub.renew("c2")
+        await hub.report("c2", "True")
+        await hub.until(started + GRACE - MOMENT)
+        assert await hub.status("c1") == ("Unknown" if hub.strict else "True")
+        await hub.until(started + GRACE + MOMENT)
+
+        assert await hub.condition("c1", AVAILABLE) == STOPPED
+        assert await hub.status("c2") == "True"
+
+
+async def test_while_the_line_is_cut_silence_does_not_count(hub: HubWorld) -> None:
+    line = Line(hub)
+    async with hub.hub(line=line):
+        await joined(hub)
+        await joined(hub, "c2")
+        renewed = await hub.renew("c1")
+        await hub.until(renewed + GRACE / 2)
+        line.cut()
+        await hub.until(renewed + GRACE + MOMENT)
+        assert await hub.status("c1") == ("Unknown" if hub.strict else "True")
+
+        line.mend()
+        await hub.pass_time(120)
+        await hub.renew("c2")
+        await hub.report("c2", "True")
+        await hub.pass_time(GRACE.total_seconds() - 120)
+
+        assert await hub.condition("c1", AVAILABLE) == STOPPED
+        assert await hub.status("c2") == "True"
+
+
+async def test_a_renewal_that_is_seen_is_taken_at_its_word(hub: HubWorld) -> None:
+    async with hub.hub(serving=True):
+        await joined(hub)
+    async with hub.hub(serving=True):
+        await hub.renew("c1", ahead=-300)
+
         assert await hub.condition("c1", AVAILABLE) == STOPPED
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -13,6 +12,7 @@ from controllers.clusters.hubbing import (
     UNREACHABLE,
     HubWorld,
 )
+from controllers.world import running
 from sully.client.events import EventRecorder
 from sully.client.transport import Key
 from sully.controllers.hollowclusters.kinds import AGENT
@@ -38,14 +38,10 @@ async def hollow(world: HubWorld, count: int, lease: int = 10) -> AsyncIterator[
         clock=world.clock,
         wanted=Members(count, lease),
     )
-    async with world.hub(), asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
-        try:
-            await world.calm()
-            await world.calm()
-            yield
-        finally:
-            manager.stop()
+    async with world.hub(), running(manager):
+        await world.calm()
+        await world.calm()
+        yield
 
 
 async def _names(world: HubWorld) -> list[str]:

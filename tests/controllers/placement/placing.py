@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from controllers.noted import Noted
 from controllers.world import NAMESPACES, Make, Obj, World
 from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
-from sully.client.calls import Call
-from sully.client.direct import DirectTransport, Reply
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.placement.controller import NAME, PlacementController
 from sully.controllers.placement.settings import PlacementSettings, behaviour
 from sully.controllers.placement.wiring import make_placement
-from sully.machinery.errors import ApiError
 from sully.runtime.metrics import Metrics
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
 from sully.views import fleetkinds as kinds
 
 CLUSTERS: Kind[Obj] = kinds.CLUSTERS.read_as(dict)
@@ -33,24 +31,6 @@ strict_run = False
 """Whether placements come out as in the reference, where a test does not say so."""
 
 
-class Noted(DirectTransport):
-    """A transport that keeps a list of what was written, and fails where a test wants it to."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
-        self.writes: list[str] = []
-        self.refusals: dict[str, ApiError] = {}
-
-    async def _call(self, call: Call) -> Reply:
-        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
-        what = f"{call.verb} {call.ref.plural}{part}"
-        if call.ref.plural != "events":
-            self.writes.append(what)
-        if what in self.refusals:
-            raise self.refusals[what]
-        return await super()._call(call)
-
-
 @dataclass
 class Placing:
     """How the controller is made, and what it did."""
@@ -63,7 +43,7 @@ class Placing:
 
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> PlacementController:
-            self.transport = self.transport or Noted(world)
+            self.transport = self.transport or Noted(world, NAME)
             recorder = EventRecorder(self.transport, NAME, clock=world.clock)
             manager.alongside(recorder.run)
             return make_placement(
@@ -77,6 +57,19 @@ class Placing:
 
         return made
 
+    @asynccontextmanager
+    async def placed(self, world: World, **spec: Any) -> AsyncIterator[None]:
+        """Run the controller as long as the block lasts, with a placement `web` that is decided."""
+        async with world.controlled(self.make()):
+            await place(world, **spec)
+            await world.settle()
+            yield
+
+    async def place(self, world: World, **spec: Any) -> None:
+        """Run the controller until a placement `web` is decided, and no longer."""
+        async with self.placed(world, **spec):
+            return
+
     @property
     def is_strict(self) -> bool:
         """Say whether placements come out as in the reference."""
@@ -85,7 +78,7 @@ class Placing:
     def writes(self) -> list[str]:
         """Return what was written since the last time somebody asked."""
         assert self.transport is not None
-        found, self.transport.writes = self.transport.writes, []
+        found, self.transport.calls = self.transport.calls, []
         return found
 
 
@@ -130,6 +123,14 @@ async def cluster(
 
 async def taint(world: World, name: str, *taints: Obj) -> None:
     await world.admin.patch(CLUSTERS, Key("", name), {"spec": {"taints": list(taints)}})
+
+
+async def report(world: World, name: str, status: str = "True") -> None:
+    """Say of a cluster whether it is available; the server keeps the taint of one that is not."""
+    said = {"type": "ManagedClusterConditionAvailable", "reason": "Test", "message": ""}
+    said |= {"status": status, "lastTransitionTime": "2030-01-01T12:00:00Z"}
+    patch = {"status": {"conditions": [said]}}
+    await world.admin.patch(CLUSTERS, Key("", name), patch, subresource="status")
 
 
 def no_select(key: str, value: str = "", effect: str = "NoSelect") -> Obj:

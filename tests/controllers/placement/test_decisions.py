@@ -42,9 +42,7 @@ CANARY = {
 async def test_c1_selected_clusters_are_written_once() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a", "b", "c")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     assert await decided(world) == [["a", "b", "c"]]
     assert placing.writes() == [CREATE, FILL, TELL]
     found = await status(world)
@@ -63,9 +61,7 @@ async def test_c1_selected_clusters_are_written_once() -> None:
 async def test_a_decision_says_whose_it_is() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     decision = await world.admin.get(DECISIONS, FIRST)
     placement = await world.admin.get(PLACEMENTS, AT)
     assert decision["metadata"]["labels"] == {
@@ -126,9 +122,7 @@ async def test_groups(
     await prepare(world)
     for number, each in enumerate(labels):
         await cluster(world, f"c{number}", **each)
-    async with world.controlled(placing.make()):
-        await place(world, decisionStrategy={"groupStrategy": strategy})
-        await world.settle()
+    await placing.place(world, decisionStrategy={"groupStrategy": strategy})
     groups = (await status(world))["decisionGroups"]
     assert [each["decisionGroupIndex"] for each in groups] == list(range(len(expected)))
     assert [each["decisionGroupName"] for each in groups] == [name for name, _ in expected]
@@ -138,9 +132,9 @@ async def test_groups(
 async def test_i11_groups_follow_clusters_that_come_and_go() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a", "b")
-    async with world.controlled(placing.make()):
-        await place(world, decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": 1}})
-        await world.settle()
+    async with placing.placed(
+        world, decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": 1}}
+    ):
         await cluster(world, "aa")
         await world.settle()
         assert await decided(world) == [["a"], ["aa"], ["b"]]
@@ -189,9 +183,7 @@ async def test_nothing_to_select(setting: str, spec: dict[str, Any], reason: str
 async def test_c6_nothing_changed_costs_no_write() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a", "b")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     placing.writes()
     async with world.controlled(placing.make()):
         await world.pass_time(120)
@@ -204,9 +196,7 @@ DISABLE = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 async def test_c7_a_disabled_placement_is_left_alone() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await world.admin.patch(PLACEMENTS, AT, {"metadata": {"annotations": {DISABLE: "true"}}})
         await world.settle()
         placing.writes()
@@ -226,9 +216,7 @@ async def test_c8_c9_only_bound_and_wanted_sets_count() -> None:
         await cluster(world, f"in-{name}", member=name)
     await bind(world, "two")
     await bind(world, "gone")
-    async with world.controlled(placing.make()):
-        await place(world, clusterSets=["two", "three", "gone"])
-        await world.settle()
+    await placing.place(world, clusterSets=["two", "three", "gone"])
     assert await decided(world) == [["in-two"]]
 
 
@@ -253,9 +241,7 @@ async def test_c10_sets_choose_their_clusters(
     await bind(world, "special")
     await cluster(world, "own", member="special")
     await cluster(world, "big", size="big", member="elsewhere")
-    async with world.controlled(placing.make()):
-        await place(world, clusterSets=["special"])
-        await world.settle()
+    await placing.place(world, clusterSets=["special"])
     assert await decided(world) == [expected]
 
 
@@ -270,9 +256,7 @@ CHUNKS: dict[str, tuple[int, list[int]]] = {
 async def test_decisions_hold_a_hundred(number: int, sizes: list[int]) -> None:
     world, placing = World(), Placing()
     await prepare(world, *(f"c{each:03}" for each in range(number)))
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     assert [len(each) for each in await decided(world)] == sizes
     groups = (await status(world))["decisionGroups"]
     assert [(each["decisionGroupIndex"], each["clusterCount"]) for each in groups] == [(0, number)]
@@ -281,9 +265,7 @@ async def test_decisions_hold_a_hundred(number: int, sizes: list[int]) -> None:
 async def test_c13_i7_decisions_of_one_group_are_one_success() -> None:
     world, placing = World(), Placing()
     await prepare(world, *(f"c{each:03}" for each in range(101)))
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     parts = (await world.admin.list(DECISIONS, TEAM)).items
     assert [each["metadata"]["labels"][GROUP_INDEX_LABEL] for each in parts] == ["0", "0"]
     assert (await condition(world, SATISFIED))[:2] == ("True", "AllDecisionsScheduled")
@@ -292,9 +274,7 @@ async def test_c13_i7_decisions_of_one_group_are_one_success() -> None:
 async def test_c14_many_decisions_that_stay_are_not_written() -> None:
     world, placing = World(), Placing()
     await prepare(world, *(f"c{each:03}" for each in range(128)))
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         placing.writes()
         await world.admin.patch(PLACEMENTS, AT, {"metadata": {"labels": {"team": "web"}}})
         await respec(world, numberOfClusters=128)
@@ -305,9 +285,7 @@ async def test_c14_many_decisions_that_stay_are_not_written() -> None:
 async def test_c14_shrinking_to_nothing_leaves_one_empty_decision() -> None:
     world, placing = World(), Placing()
     await prepare(world, *(f"c{each:03}" for each in range(128)))
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         placing.writes()
         await respec(world, numberOfClusters=0)
         await world.settle()
@@ -318,9 +296,7 @@ async def test_c14_shrinking_to_nothing_leaves_one_empty_decision() -> None:
 async def test_c14_shrinking_deletes_what_is_too_much() -> None:
     world, placing = World(), Placing()
     await prepare(world, *(f"c{each:03}" for each in range(128)))
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         placing.writes()
         await respec(world, numberOfClusters=10)
         await world.settle()
@@ -331,40 +307,52 @@ async def test_c14_shrinking_deletes_what_is_too_much() -> None:
     assert await decided(world) == [[]]
 
 
-async def test_c14_labels_that_drift_are_put_back() -> None:
+DRIFTS: dict[str, dict[str, str | None]] = {
+    "changed and taken away": {GROUP_INDEX_LABEL: "7", PLACEMENT_LABEL: None},
+    "of somebody else": {"own": "x"},
+}
+
+
+@pytest.mark.parametrize("drift", DRIFTS.values(), ids=DRIFTS)
+async def test_c14_labels_that_drift_are_put_back(drift: dict[str, str | None]) -> None:
+    """All of them are the placement's, also to the reference; annotations are anybody's."""
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
+        before = await world.admin.get(DECISIONS, FIRST)
         placing.writes()
-        drift = {GROUP_INDEX_LABEL: "7", PLACEMENT_LABEL: None}
-        await world.admin.patch(DECISIONS, FIRST, {"metadata": {"labels": drift}})
+        moved = {"labels": drift, "annotations": {"own": "x"}}
+        await world.admin.patch(DECISIONS, FIRST, {"metadata": moved})
         await world.settle()
         assert placing.writes() == [RELABEL]
     decision = await world.admin.get(DECISIONS, FIRST)
-    assert decision["metadata"]["labels"][GROUP_INDEX_LABEL] == "0"
-    assert decision["metadata"]["labels"][PLACEMENT_LABEL] == "web"
+    assert decision["metadata"]["labels"] == before["metadata"]["labels"]
+    assert decision["metadata"]["annotations"] == {"own": "x"}
 
 
 async def test_i4_decisions_deleted_by_hand_return() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await world.admin.delete(DECISIONS, FIRST)
         await world.settle()
     assert await decided(world) == [["a"]]
 
 
-async def test_a_decision_edited_by_hand_is_set_right() -> None:
+FORGED: dict[str, dict[str, Any]] = {
+    "another cluster": {"clusterName": "z", "reason": ""},
+    "a reason": {"clusterName": "a", "reason": "mine"},
+    "a score": {"clusterName": "a", "reason": "", "score": 5},
+}
+
+
+@pytest.mark.parametrize("forged", FORGED.values(), ids=FORGED)
+async def test_a_decision_edited_by_hand_is_set_right(forged: dict[str, Any]) -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
+    async with placing.placed(world):
+        patch = {"status": {"decisions": [forged]}}
+        await world.admin.patch(DECISIONS, FIRST, patch, subresource="status")
         await world.settle()
-        forged = {"status": {"decisions": [{"clusterName": "z", "reason": "mine"}]}}
-        await world.admin.patch(DECISIONS, FIRST, forged, subresource="status")
-        await world.settle()
-    assert await decided(world) == [["a"]]
+    decision = await world.admin.get(DECISIONS, FIRST)
+    assert decision["status"] == {"decisions": [{"clusterName": "a", "reason": ""}]}

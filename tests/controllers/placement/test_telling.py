@@ -1,8 +1,6 @@
-"""Events of placements and the number of them: C15 of the checklist, and the note with scores."""
+"""Events of placements and the number of them: C15 of the checklist."""
 
 from __future__ import annotations
-
-import pytest
 
 from controllers.placement.placing import (
     AT,
@@ -22,7 +20,6 @@ from controllers.world import NAMESPACES, World
 from sully.api.cluster.types import GROUP_INDEX_LABEL
 from sully.client.events import EVENTS
 from sully.client.transport import Key
-from sully.controllers.placement.telling import score_note
 
 FIRST = Key(TEAM, "web-decision-1")
 
@@ -34,9 +31,7 @@ def said(done: str, name: str = "web-decision-1") -> str:
 async def test_c15_creation_update_and_scores() -> None:
     world, placing = World(), Placing()
     await prepare(world, "b", "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     assert await events(world) == [
         ("Normal", "DecisionCreate", "DecisionCreated", said("created")),
         ("Normal", "DecisionUpdate", "DecisionUpdated", said("updated")),
@@ -47,9 +42,7 @@ async def test_c15_creation_update_and_scores() -> None:
 async def test_events_name_the_decision_and_the_controller() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     page = await world.admin.list(EVENTS, TEAM)
     for event in page.items:
         assert event["involvedObject"]["name"] == AT.name
@@ -61,18 +54,14 @@ async def test_events_name_the_decision_and_the_controller() -> None:
 async def test_c15_an_empty_decision_is_only_created() -> None:
     world, placing = World(), Placing()
     await prepare(world)
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     assert [each[1] for each in await events(world)] == ["DecisionCreate"]
 
 
 async def test_c15_labels_and_no_change_are_not_told() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         before = await events(world)
         drift = {"metadata": {"labels": {GROUP_INDEX_LABEL: "7"}}}
         await world.admin.patch(DECISIONS, FIRST, drift)
@@ -84,9 +73,7 @@ async def test_c15_labels_and_no_change_are_not_told() -> None:
 async def test_the_same_change_twice_is_told_twice() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         for taints in ((no_select("k"),), (), (no_select("k"),)):
             await taint(world, "a", *taints)
             await world.settle()
@@ -103,9 +90,7 @@ async def test_the_same_change_twice_is_told_twice() -> None:
 async def test_deleted_decisions_are_told() -> None:
     world, placing = World(), Placing()
     await prepare(world, *(f"c{each:03}" for each in range(101)))
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await respec(world, numberOfClusters=100)
         await world.settle()
     last = (await events(world))[-1]
@@ -140,27 +125,11 @@ async def test_c15_s14_a_warning_is_told_with_the_update() -> None:
     assert told[2][3] == "a:0 "
 
 
-NOTES: dict[str, tuple[list[tuple[str, int]], str]] = {
-    "none": ([], ""),
-    "few": ([("a", 100), ("b", -100)], "a:100 b:-100 "),
-    "exactly full": ([("c" * 994, 1000)], "c" * 994 + ":1000 "),
-    "one too many": ([("c" * 994, 1000), ("d", 1)], "c" * 994 + ":1000 ......"),
-    "too long at once": ([("c" * 995, 1000)], "......"),
-}
-
-
-@pytest.mark.parametrize(("totals", "expected"), NOTES.values(), ids=NOTES)
-def test_score_note(totals: list[tuple[str, int]], expected: str) -> None:
-    assert score_note(totals) == expected
-
-
 async def test_what_it_took_is_measured() -> None:
     world, placing = World(), Placing()
     await prepare(world)
     await cluster(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    await placing.place(world)
     registry, labels = placing.metrics.registry, {"name": "placement_scheduling"}
     for name in ("scheduling_scheduling_duration_seconds", "scheduling_bind_duration_seconds"):
         assert (registry.get_sample_value(f"{name}_count", labels) or 0) >= 1

@@ -12,6 +12,7 @@ from controllers.placement.placing import (
     no_select,
     place,
     prepare,
+    report,
     respec,
     taint,
 )
@@ -31,9 +32,7 @@ async def test_i1_two_of_three_taints_are_tolerated() -> None:
         {"key": "key1", "operator": "Exists"},
         {"key": "key2", "operator": "Equal", "value": "value2"},
     ]
-    async with world.controlled(placing.make()):
-        await place(world, numberOfClusters=3, tolerations=tolerations)
-        await world.settle()
+    await placing.place(world, numberOfClusters=3, tolerations=tolerations)
     assert await decided(world) == [["c1", "c2"]]
 
 
@@ -46,9 +45,7 @@ async def test_i2_effects() -> None:
         {"key": "k", "operator": "Exists", "effect": "NoSelectIfNew"},
         {"key": "k", "operator": "Equal", "value": "x", "effect": "NoSelect"},
     ]
-    async with world.controlled(placing.make()):
-        await place(world, tolerations=wrong[1:])
-        await world.settle()
+    async with placing.placed(world, tolerations=wrong[1:]):
         assert await decided(world) == [["plain", "prefernoselect"]]
         await taint(world, "plain", no_select("new", effect="NoSelectIfNew"))
         await world.settle()
@@ -73,9 +70,7 @@ async def test_i3_t17_clusters_leave_to_the_second() -> None:
     began = world.clock.now()
     # Times of taints have whole seconds.
     early = began.microsecond / 1e6
-    async with world.controlled(placing.make()):
-        await place(world, tolerations=tolerations)
-        await world.settle()
+    async with placing.placed(world, tolerations=tolerations):
         for after, expected in (
             (10 - early - 0.01, ["old", "ten", "twenty"]),
             (10 - early, ["old", "twenty"]),
@@ -93,9 +88,7 @@ async def test_a_toleration_of_ninety_seconds() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a", "b")
     tolerations = [{"key": UNREACHABLE, "operator": "Exists", "tolerationSeconds": 90}]
-    async with world.controlled(placing.make()):
-        await place(world, tolerations=tolerations, numberOfClusters=1)
-        await world.settle()
+    async with placing.placed(world, tolerations=tolerations, numberOfClusters=1):
         await place(world, "other", numberOfClusters=1)
         await world.settle()
         assert await decided(world) == [["a"]]
@@ -136,9 +129,7 @@ async def test_a_default_toleration(
     world = World()
     placing = Placing(strict=strict, settings=PlacementSettings(toleration_seconds=seconds))
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await taint(world, "a", no_select(UNREACHABLE))
         await world.settle()
         assert await decided(world) == expected
@@ -168,6 +159,7 @@ async def test_a_budget_lets_few_clusters_leave() -> None:
         assert await decided(world, "other") == [names[3:]]
         # The hub has its network back: whoever is still here stays.
         for name in names:
+            await report(world, name)
             await taint(world, name)
         await world.settle()
     assert await decided(world) == [names]
@@ -178,9 +170,7 @@ async def test_maintenance_is_no_matter_of_the_budget() -> None:
     world = World()
     placing = Placing(False, PlacementSettings(leaves_per_minute=0))
     await prepare(world, "a", "b")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await taint(world, "a", no_select("maintenance"))
         await taint(world, "b", no_select(UNREACHABLE))
         await world.settle()

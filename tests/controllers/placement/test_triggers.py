@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from datetime import timedelta
 from typing import Any
 
@@ -27,7 +26,7 @@ from controllers.placement.placing import (
     respec,
     taint,
 )
-from controllers.world import NAMESPACES, World
+from controllers.world import NAMESPACES, World, running
 from sully.api.cluster.types import SET_LABEL
 from sully.client.transport import Key
 from sully.controllers.manager import Manager
@@ -65,9 +64,7 @@ async def test_c16_a_cluster_wakes_only_those_who_may_use_it() -> None:
 async def test_c16_a_cluster_that_says_nothing_new_wakes_nobody() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         before = await looks(placing)
         version = {"status": {"version": {"kubernetes": "v1.37.0"}}}
         await world.admin.patch(CLUSTERS, Key("", "a"), version, subresource="status")
@@ -83,10 +80,8 @@ async def test_placements_that_avoid_each_other_come_to_rest() -> None:
         await place(world, name, numberOfClusters=1)
     manager = Manager(world.transport("informers"), clock=world.clock)
     manager.add(placing.make()(world, manager), workers=WORKERS)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
+    async with running(manager):
         await world.settle()
-        manager.stop()
     chosen = [(await decided(world, name))[0][0] for name in names]
     assert sorted(chosen) == ["a", "a", "b", "b"]
     # Each decided once: what one took was seen by the next before the caches had it.
@@ -113,9 +108,7 @@ async def test_i10_sets_and_bindings_come_and_go() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     await cluster(world, "b", member="late")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await bind(world, "late")
         await world.settle()
         assert await decided(world) == [["a"]]
@@ -135,9 +128,7 @@ async def test_i5_a_cluster_that_is_being_deleted_leaves() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
     await cluster(world, "b", finalizers=("example.com/hold",))
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await world.admin.delete(CLUSTERS, Key("", "b"))
         await world.settle()
         assert (await world.admin.get(CLUSTERS, Key("", "b")))["metadata"]["deletionTimestamp"]
@@ -177,9 +168,7 @@ async def test_i14_c16_scores_that_change_select_again() -> None:
         await world.admin.create(NAMESPACES, {"metadata": {"name": name}})
     add_on = {"type": "AddOn", "addOn": {"resourceName": "demo", "scoreName": "fit"}}
     policy = {"mode": "Exact", "configurations": [{"scoreCoordinate": add_on}]}
-    async with world.controlled(placing.make()):
-        await place(world, numberOfClusters=2, prioritizerPolicy=policy)
-        await world.settle()
+    async with placing.placed(world, numberOfClusters=2, prioritizerPolicy=policy):
         assert await decided(world) == [["a", "b"]]
         for name, value in (("a", 80), ("b", 90), ("c", 100)):
             await world.admin.create(SCORES, {"metadata": {"name": "demo", "namespace": name}})
@@ -202,9 +191,7 @@ async def test_a_score_that_runs_out_selects_again_at_that_time() -> None:
     await world.admin.patch(SCORES, Key("b", "demo"), end, subresource="status")
     add_on = {"type": "AddOn", "addOn": {"resourceName": "demo", "scoreName": "fit"}}
     policy = {"mode": "Exact", "configurations": [{"scoreCoordinate": add_on}]}
-    async with world.controlled(placing.make()):
-        await place(world, numberOfClusters=1, prioritizerPolicy=policy)
-        await world.settle()
+    async with placing.placed(world, numberOfClusters=1, prioritizerPolicy=policy):
         assert await decided(world) == [["b"]]
         await world.pass_time(60, step=60)
         assert await decided(world) == [["b"]]

@@ -78,9 +78,7 @@ async def test_i9_a_spec_that_breaks_and_is_mended(
 ) -> None:
     world, placing = World(), Placing(strict=strict)
     await prepare(world, "a", "b")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         await respec(world, **spec)
         await world.settle()
         assert await decided(world) == clusters
@@ -157,9 +155,7 @@ async def test_a_name_that_no_label_can_carry(
 async def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a")
-    async with world.controlled(placing.make()):
-        await place(world, numberOfClusters=3)
-        await world.settle()
+    async with placing.placed(world, numberOfClusters=3):
         first = {c["type"]: c["lastTransitionTime"] for c in (await status(world))["conditions"]}
         await world.pass_time(60)
         await cluster(world, "b")
@@ -176,9 +172,7 @@ async def test_a_condition_keeps_its_time_until_its_status_changes() -> None:
 async def test_c10_a_set_that_cannot_be_read_stops_nothing_that_runs() -> None:
     world, placing = World(), Placing()
     await prepare(world, "a", "b")
-    async with world.controlled(placing.make()):
-        await place(world)
-        await world.settle()
+    async with placing.placed(world):
         placing.writes()
         bad = {"matchExpressions": [{"key": "k", "operator": "Near", "values": ["v"]}]}
         await select(world, {"selectorType": "LabelSelector", "labelSelector": bad})

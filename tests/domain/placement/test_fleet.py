@@ -16,6 +16,7 @@ from fleets import (
     decision,
     equal,
     exists,
+    fleet_of,
     groups,
     inputs_of,
     labelled,
@@ -41,15 +42,6 @@ from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.schedule import schedule, trace
 
 KEY = ("apps", "p")
-
-
-def fleet_of(objects: Any, behaviour: Behaviour = REFERENCE) -> Fleet:
-    fleet = Fleet(behaviour)
-    for one in objects:
-        put(fleet, one)
-    return fleet
-
-
 NAMES = [f"c{number}" for number in range(6)]
 SETS = st.sampled_from(["fleet", "other"])
 TAINTS = st.lists(

@@ -41,6 +41,7 @@ def test_decision_note(verb: Verb, status: Status, want: str) -> None:
 def test_score_note() -> None:
     assert score_note({"b": -100, "a": 200}) == "a:200 b:-100 "
     assert score_note({}) == ""
+    assert score_note({"c" * 995: 1000, "d": 1}) == "......"
 
 
 @pytest.mark.parametrize(("number", "length", "cut"), [(50, 1000, False), (51, 1006, True)])

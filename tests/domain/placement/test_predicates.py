@@ -26,7 +26,9 @@ EUROPE = Candidate(
     ),
     {"demo": score("eu", "demo", cpu=70)},
 )
-AMERICA = Candidate(cluster("us", labels={"region": "us"}, claims={"platform": "gcp"}))
+AMERICA = Candidate(
+    cluster("us", labels={"region": "us"}, claims={"platform": "gcp"}, amounts={"cpu": 8})
+)
 LABELS = "managedCluster.metadata.labels"
 
 
@@ -73,6 +75,13 @@ CASES = {
         (predicate(f'{LABELS}["region"].size() == 2', labels=labelled(region="us")),), "us"
     ),
     "S15 no expression at all": Case((predicate(labels=LabelSelector()),), "eu us"),
+    "S15 CEL on what the schema fills in": Case(
+        (predicate("managedCluster.spec.leaseDurationSeconds == 60"),), "eu us"
+    ),
+    "S15 CEL on an amount that was sent as a number": Case(
+        (predicate('quantity(managedCluster.status.capacity.cpu).isGreaterThan(quantity("7"))'),),
+        "us",
+    ),
     "a key that is missing is no match": Case((predicate(f'{LABELS}["tier"] == "1"'),), "eu"),
     "what is not a boolean is no match": Case((predicate('"true"'),), ""),
     "versions": Case(
@@ -116,6 +125,14 @@ WRONG = {
     "In without values": (
         (label("env", "In"),),
         "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty",
+    ),
+    "In without values, of no key": (
+        (label("a b", "In"),),
+        "[key: Invalid value: \"a b\": name part must consist of alphanumeric characters, '-', "
+        "'_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or "
+        "'my.name',  or '123-abc', regex used for validation is "
+        "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]'), values: Invalid value: null: for 'in', "
+        "'notin' operators, values set can't be empty]",
     ),
     "Exists with values": (
         (label("env", "Exists", "x"),),

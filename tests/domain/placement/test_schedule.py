@@ -17,6 +17,7 @@ from fleets import (
     decision,
     equal,
     exists,
+    fleet_of,
     groups,
     inputs_of,
     later,
@@ -44,6 +45,8 @@ from sully.domain.placement.conditions import (
     misconfigured,
     satisfied,
 )
+from sully.domain.placement.deciding import decide
+from sully.domain.placement.fleet import key_of
 from sully.domain.placement.outcome import DISABLED, is_disabled
 from sully.domain.placement.prioritizers import balance_score, resource_score
 from sully.domain.placement.schedule import schedule, trace
@@ -547,11 +550,17 @@ HOLDING = {
 @pytest.mark.parametrize("wish", HOLDING.values(), ids=HOLDING.keys())
 @pytest.mark.parametrize("hold", [False, True])
 def test_hold(wish: Placement, hold: bool) -> None:
-    """What was decided stays when the placement breaks, and is still called broken."""
-    objects = (*THREE, decision("p", "c1", "c2", "c3", "gone"), cluster("gone", leaving=True))
-    got = schedule(inputs_of(objects, wish, behaviour=Behaviour(hold=hold)))
+    """What was decided stays when the placement breaks, and is still called broken.
+
+    Not what the namespace has no right to any more: else breaking a placement would keep it.
+    """
+    elsewhere = (cluster("going", leaving=True), cluster("moved", sets="elsewhere"))
+    had = decision("p", "c1", "c2", "c3", "going", "gone", "moved")
+    objects, behaviour = (*THREE, *elsewhere, had, wish), Behaviour(hold=hold)
+    got = schedule(inputs_of(objects, wish, behaviour=behaviour))
 
     assert got.clusters == (("c1", "c2", "c3") if hold else ())
+    assert got == decide(fleet_of(objects, behaviour), key_of(wish), later(0))
     assert got.conditions[0].status == "True"
 
 

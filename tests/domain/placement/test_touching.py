@@ -11,6 +11,7 @@ from fleets import (
     cluster,
     cluster_set,
     decision,
+    fleet_of,
     later,
     placement,
     policy,
@@ -23,18 +24,9 @@ from fleets import (
 from sully.api.cluster.placement_types import Placement
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.fleet import Touched
 
 KEY = ("apps", "p")
-
-
-def fleet_of(objects: Any, behaviour: Behaviour = REFERENCE) -> Fleet:
-    fleet = Fleet(behaviour)
-    for one in objects:
-        put(fleet, one)
-    return fleet
-
-
 WORLD = (cluster_set(), binding(), cluster("a"), cluster("b"), placement(want=1))
 TOUCHES: dict[str, tuple[Any, Touched]] = {
     "C16 a cluster": (cluster("a", taint()), {KEY}),

@@ -110,6 +110,20 @@ def test_everything_about_one_cluster() -> None:
     assert [(one.tolerated, one.until) for one in verdict.taints] == [(True, later(4))]
 
 
+MISTAKES = {
+    "in the first stage": (placement(predicates=(predicate("1 +"),)), Breakdown(2, 0, 0, 0, 0)),
+    "in the second": (
+        placement("p", equal("", "x"), predicates=(predicate(labels=labelled(tier="1")),)),
+        Breakdown(2, 1, 0, 0, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("wish", "want"), MISTAKES.values(), ids=MISTAKES.keys())
+def test_a_stage_that_was_not_reached_removes_nobody(wish: Placement, want: Breakdown) -> None:
+    assert Explanation(inputs_of(BASE, wish)).breakdown == want
+
+
 def test_breakdown() -> None:
     objects = (*BASE, cluster("c", taint(), labels={"tier": "1"}))
     wish = placement(want=3, predicates=(predicate(labels=labelled(tier="1")),))

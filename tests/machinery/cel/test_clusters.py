@@ -13,9 +13,10 @@ CLUSTER: dict[str, Any] = {
         "labels": {"env": "prod", "tier": "2"},
         "annotations": {"j": '{"a": {"b": [1, 2]}}', "bad": "{", "deep": "[" * 100_000},
     },
-    "spec": {"taints": [{"key": "k", "effect": "NoSelect"}]},
+    "spec": {"taints": [{"key": "k", "effect": "NoSelect"}], "leaseDurationSeconds": 0},
     "status": {
         "allocatable": {"cpu": "8", "memory": 1024},
+        "capacity": {"cpu": "8500m", "memory": "0.5Gi", "odd": "a lot"},
         "version": {"kubernetes": "v1.30.2"},
         "clusterClaims": [{"name": "region", "value": "eu"}],
     },
@@ -38,6 +39,9 @@ TRUE = (
     "managedCluster.spec.hubAcceptsClient == false",
     "managedCluster.spec.taints[0].timeAdded == null",
     "managedCluster.status.conditions == null",
+    "!has(managedCluster.spec.leaseDurationSeconds)",
+    'managedCluster.status.allocatable.memory == "1024"',
+    'managedCluster.status.capacity == {"cpu": "8500m", "memory": "512Mi", "odd": "a lot"}',
     'managedCluster.metadata.?labels["nothing"].orValue("none") == "none"',
 )
 
@@ -72,6 +76,14 @@ def test_a_cluster_without_scores_has_none_by_any_name() -> None:
 
     with pytest.raises(EvaluationError, match="not found"):
         program.evaluate(cluster_input(CLUSTER))
+
+
+def test_times_are_seen_in_utc() -> None:
+    turned = {"type": "A", "status": "True", "lastTransitionTime": "2026-01-01T01:00:00+02:00"}
+    seen = cluster_input(CLUSTER | {"status": {"conditions": [turned]}})
+    expression = 'managedCluster.status.conditions[0].lastTransitionTime == "2025-12-31T23:00:00Z"'
+
+    assert cluster_environment().compile(expression).evaluate(seen) is True
 
 
 def test_any_type_compiles_and_is_what_it_is() -> None:

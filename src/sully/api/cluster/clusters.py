@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any
-from urllib.parse import urlsplit
 
 from sully.api.cluster import taints
+from sully.api.cluster.addresses import is_https
+from sully.api.cluster.marks import OWNED, read_marks
 from sully.api.cluster.resources import AGE, CLUSTER_VERBS, condition_status, printed
-from sully.api.cluster.schemas import package
+from sully.api.cluster.schemas import package, schema
 from sully.api.cluster.strategy import (
     MOST_WARNINGS,
     CustomStatusStrategy,
@@ -25,6 +26,7 @@ from sully.api.core.columns import NAME, plain
 from sully.machinery.gotext import quote
 from sully.machinery.names import dns_label_problems
 from sully.machinery.strategy import ResourceType, Version, WriteContext
+from sully.machinery.structural import fill
 
 Obj = dict[str, Any]
 
@@ -44,24 +46,30 @@ class ManagedClusterStrategy(CustomStrategy):
         if ctx.strict_compat:
             return ()
         kept = (
-            f"spec.taints: {each['key']} stays while {AVAILABLE} is {_available(old)}"
+            f"spec.taints: {each['key']} stays while {_because(each, old)}"
             for each in _still_due(obj, old)
         )
         told = taints.disregarded(_taints(obj), _taints(old))
         return islice(chain(kept, told), MOST_WARNINGS)
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-        """Stamp taints, put the cluster into the default set, and check what must hold."""
+        """Fill in what every cluster has: whether it is accepted, times of taints, a set."""
+        # The reference's webhook knows no absence here, and its schema then fills in the rest. A
+        # new spec: what was sent may be tried again.
+        obj["spec"] = {"hubAcceptsClient": False, **(obj.get("spec") or {})}
+        fill(obj, schema(self.version, self.kind))
         if not ctx.strict_compat:
             _protect_health(obj, old, ctx)
             if due := _still_due(obj, old):
-                obj["spec"] = {**(obj.get("spec") or {}), "taints": [*_taints(obj), *due]}
+                obj["spec"]["taints"] = [*_taints(obj), *due]
         if _taints(obj):
-            # A new list: what was sent may be tried again.
-            obj["spec"] = {**obj["spec"], "taints": _stamped(obj, old, ctx)}
+            obj["spec"]["taints"] = _stamped(obj, old, ctx)
         labels = obj["metadata"].get("labels") or {}
         if not labels.get(SET_LABEL):
             obj["metadata"]["labels"] = {**labels, SET_LABEL: DEFAULT_SET}
+
+    def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Check the ways to reach the cluster."""
         _check_addresses(obj)
 
 
@@ -88,7 +96,14 @@ def _available(obj: Obj | None) -> str:
 
 
 def _still_due(obj: Obj, old: Obj | None) -> list[Obj]:
-    return taints.still_due(_taints(obj), _taints(old), _available(old))
+    marks = read_marks((obj["metadata"].get("annotations") or {}).get(OWNED, ""))
+    return taints.still_due(_taints(obj), _taints(old), _available(old), marks)
+
+
+def _because(taint: Obj, old: Obj | None) -> str:
+    if taint["key"] in HEALTH_KEYS:
+        return f"{AVAILABLE} is {_available(old) or 'missing'}"
+    return f"the annotation {OWNED} names it"
 
 
 def is_agent(user: str, groups: Iterable[str]) -> bool:
@@ -115,20 +130,13 @@ def _health(obj: Obj | None) -> list[tuple[str, str, str]]:
 def _check_addresses(obj: Obj) -> None:
     configs = (obj.get("spec") or {}).get("managedClusterClientConfigs") or []
     for config in configs:
-        if not _is_https(config.get("url", "")):
+        if not is_https(config.get("url", "")):
             why = f"url {quote(config.get('url', ''))} is invalid in client configs"
             raise denied_badly(VALIDATORS, why)
     problems = dns_label_problems(obj["metadata"].get("name", "")) if configs else []
     if problems:
         why = f"metadata.name format is not correct: {','.join(problems)}"
         raise denied_badly(VALIDATORS, why)
-
-
-def _is_https(url: str) -> bool:
-    try:
-        return urlsplit(url).scheme == "https"
-    except ValueError:
-        return False
 
 
 def _first_url(obj: Obj) -> str | None:

@@ -41,7 +41,7 @@ def _set_warnings(obj: Obj) -> Iterator[str]:
 class BindingStrategy(CustomStrategy):
     """Writes to bindings."""
 
-    def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Hold the name of a binding to that of its set."""
         if obj["metadata"].get("name", "") != (obj.get("spec") or {}).get("clusterSet", ""):
             raise denied_badly(

@@ -9,14 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from sully.api.cluster.marks import Mark
 from sully.api.cluster.types import NO_SELECT, UNAVAILABLE, UNREACHABLE
 from sully.machinery.timestamps import TimeError, format_time, parse_time
 
 Obj = dict[str, Any]
 Taints = Sequence[Mapping[str, Any]]
 
-_DUE = {"False": UNAVAILABLE, "Unknown": UNREACHABLE}
-"""The taint of the hub by what is said of a cluster's availability."""
+_DUE = {"False": UNAVAILABLE, "Unknown": UNREACHABLE, "": UNREACHABLE}
+"""The taint of the hub by what is said of a cluster's availability; of a new one nothing is."""
 
 
 def identity(taint: Mapping[str, Any]) -> tuple[str, str, str]:
@@ -32,19 +33,16 @@ def stamped(taints: Taints, before: Taints, now: datetime) -> list[Obj]:
     ]
 
 
-def still_due(taints: Taints, before: Taints, available: str) -> list[Obj]:
+def still_due(taints: Taints, before: Taints, available: str, marks: frozenset[Mark]) -> list[Obj]:
     """Return taints of the hub that a write leaves out though the cluster is as it was.
 
     Taints are one value: whoever applies a manifest replaces them all. The hub would put its own
-    back at once, but as new, so tolerated seconds would begin anew with every write.
+    back at once, but as new, so tolerated seconds would begin anew with every write. `marks` are
+    those that policies set; whoever takes one away for them takes its mark too.
     """
-    due = _DUE.get(available)
+    due = {(_DUE.get(available), "", NO_SELECT), *marks}
     sent = {identity(taint) for taint in taints}
-    return [
-        dict(taint)
-        for taint in before
-        if identity(taint) == (due, "", NO_SELECT) and identity(taint) not in sent
-    ]
+    return [dict(taint) for taint in before if identity(taint) in due - sent]
 
 
 def disregarded(taints: Taints, before: Taints) -> Iterator[str]:
@@ -78,7 +76,7 @@ def stamped_as_reference(
         sent = taint.get("timeAdded")
         if old is not None and identity(old) == identity(taint):
             allowed = _same(sent, old.get("timeAdded"))
-            result.append(dict(taint))
+            result.append({**taint, "timeAdded": old.get("timeAdded")})
         else:
             allowed = not sent
             result.append({**taint, "timeAdded": format_time(now)})

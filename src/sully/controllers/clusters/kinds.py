@@ -8,12 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
-from sully.api.sully.policy_types import POLICY_KIND, ClusterTaintPolicy
-from sully.api.sully.types import GROUP, VERSION
 from sully.client.reflector import Selection
 from sully.client.transport import Kind
 from sully.controllers.kinds import NAMESPACES
 from sully.domain.clusterrights import RBAC
+from sully.views import fleetkinds
 
 ACCEPTING = "managed-cluster-controller"
 LEASING = "managed-cluster-lease-controller"
@@ -31,6 +30,4 @@ CLUSTER_ROLE_BINDINGS: Kind[dict[str, Any]] = Kind(
 )
 OF_CLUSTERS = Selection(label_selector=CLUSTER_NAME_LABEL)
 """What was made for a cluster."""
-POLICIES: Kind[ClusterTaintPolicy] = Kind(
-    GROUP, VERSION, "clustertaintpolicies", POLICY_KIND, ClusterTaintPolicy, namespaced=False
-)
+POLICIES = fleetkinds.POLICIES

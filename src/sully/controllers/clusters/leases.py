@@ -15,6 +15,7 @@ from sully.client.events import EventRecorder, Reference
 from sully.client.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
+from sully.controllers.clusters.hearing import Hearing
 from sully.controllers.clusters.kinds import LEASING
 from sully.controllers.conditions import say
 from sully.controllers.framework import DONE, Result, Watch
@@ -51,9 +52,11 @@ class LeaseController:
         transport: Transport,
         recorder: EventRecorder,
         clock: Clock,
+        hearing: Hearing | None = None,
     ) -> None:
         self._clusters = clusters
         self._leases = leases
+        self._hearing = hearing
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
@@ -68,9 +71,8 @@ class LeaseController:
         cluster = self._clusters.get(key)
         if cluster is None:
             return DONE
-        found, now = self._leases.get(Key(key.name, CLUSTER_LEASE)), self._clock.now()
-        lease = Lease(found.spec.renew_time) if found is not None else None
-        match watch_lease(cluster, lease, now):
+        now = self._clock.now()
+        match watch_lease(cluster, self._lease(Key(key.name, CLUSTER_LEASE)), now):
             case Ignore():
                 return DONE
             case CreateLease():
@@ -82,6 +84,13 @@ class LeaseController:
                 if news:
                     await self._give_up(cluster, now)
                 return Result(requeue_after=look_at - now)
+
+    def _lease(self, at: Key) -> Lease | None:
+        found = self._leases.get(at)
+        if found is None:
+            return None
+        since = self._hearing.since(at) if self._hearing is not None else None
+        return Lease(found.spec.renew_time, since)
 
     async def _create(self, cluster: str, now: datetime) -> None:
         labels = {CLUSTER_NAME_LABEL: cluster}

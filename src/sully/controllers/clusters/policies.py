@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from sully.api.cluster.marks import OWNED, read_marks, write_marks
 from sully.api.cluster.types import ManagedCluster
 from sully.api.sully.policy_types import ClusterTaintPolicy
 from sully.client.informer import Informer, own_key
@@ -20,7 +21,6 @@ from sully.controllers.clusters.writing import written_taints
 from sully.controllers.conditions import same
 from sully.controllers.framework import DONE, Result, Watch
 from sully.domain.clusterpolicies import PolicyVerdict, policy_taints
-from sully.domain.policymarks import OWNED, read_marks, write_marks
 from sully.runtime.clock import Clock
 from sully.views.fleetkinds import CLUSTERS
 

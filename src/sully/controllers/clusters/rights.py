@@ -89,7 +89,7 @@ class Rights:
     async def _ensure(self, kind: Kind[Obj], obj: Obj) -> None:
         at = kind, key_of(obj)
         found = self._written.get(at) or self._caches[kind].get(at[1])
-        if found is not None and all(found.get(name) == obj[name] for name in _KEPT if name in obj):
+        if found is not None and _is_right(found, obj):
             return
         await self._write(kind, obj, new=found is None)
         self._written[at] = obj
@@ -114,6 +114,12 @@ class Rights:
             await self._transport.delete(kind, key)
         except NotFound:
             return
+
+
+def _is_right(found: Obj, wanted: Obj) -> bool:
+    labels = found["metadata"].get("labels") or {}
+    named = wanted["metadata"]["labels"].items() <= labels.items()
+    return named and all(found.get(name) == wanted[name] for name in _KEPT if name in wanted)
 
 
 def _change(obj: Obj) -> Obj:

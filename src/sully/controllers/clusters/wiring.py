@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
 
 from sully.client.events import EventRecorder
 from sully.client.transport import Transport
 from sully.controllers.clusters import kinds
 from sully.controllers.clusters.acceptance import AcceptanceController, CleanupController
 from sully.controllers.clusters.clocksync import ClockSyncController
+from sully.controllers.clusters.hearing import Hearing
 from sully.controllers.clusters.leases import LeaseController
 from sully.controllers.clusters.members import Members
 from sully.controllers.clusters.policies import PolicyTaintController
@@ -27,6 +30,16 @@ from sully.views.fleetkinds import BINDINGS, CLUSTERS, SETS
 
 Acting = Callable[[str], tuple[Transport, EventRecorder]]
 """Returns a controller's own access and its recorder of events, by its name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """That silence counts only while somebody listens; without this it always does."""
+
+    since: datetime | None = None
+    """When the server began, if it did so with the controllers."""
+
+
 WORKERS = 8
 """Clusters that are looked at together; writes under way together are flushed together."""
 
@@ -38,10 +51,11 @@ def add_hub(
     access: Callable[[str], Transport],
     clock: Clock,
     policies: bool,
+    listening: Listening | None = None,
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
     _add_acceptance(manager, acting, clock)
-    _add_health(manager, acting, access, clock)
+    _add_health(manager, acting, access, clock, listening)
     _add_sets(manager, access(kinds.COUNTING), clock)
     if policies:
         _add_policies(manager, access(kinds.POLICING), clock)
@@ -59,13 +73,22 @@ def _add_acceptance(manager: Manager, acting: Acting, clock: Clock) -> None:
 
 
 def _add_health(
-    manager: Manager, acting: Acting, access: Callable[[str], Transport], clock: Clock
+    manager: Manager,
+    acting: Acting,
+    access: Callable[[str], Transport],
+    clock: Clock,
+    listening: Listening | None,
 ) -> None:
     clusters = manager.informer(CLUSTERS)
     leases = manager.informer(CLUSTER_LEASES, LEASES_OF_CLUSTERS)
     transport, recorder = acting(kinds.LEASING)
     watching = LeaseController(
-        clusters=clusters, leases=leases, transport=transport, recorder=recorder, clock=clock
+        clusters=clusters,
+        leases=leases,
+        transport=transport,
+        recorder=recorder,
+        clock=clock,
+        hearing=Hearing(leases, clock=clock, since=listening.since) if listening else None,
     )
     manager.add(watching, workers=WORKERS)
     comparing = ClockSyncController(

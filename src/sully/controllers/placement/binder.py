@@ -103,7 +103,7 @@ class Binder:
         metadata = decision.metadata
         stamp: Obj = {"uid": metadata.uid, "resourceVersion": metadata.resource_version}
         if labels is not None:
-            stamp["labels"] = dict(labels)
+            stamp["labels"] = dict.fromkeys(metadata.labels) | dict(labels)
         key = Key(metadata.namespace, metadata.name)
         patch = {"metadata": stamp, **change}
         return self._wrote(

@@ -19,9 +19,9 @@ from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.plans import Plan, by_name, make_plan
 from sully.controllers.placement.statuses import LONGEST_NAME, failed, status_patch, unnameable
-from sully.controllers.placement.telling import score_note
 from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.membership import BrokenSetError
+from sully.domain.placement.notes import score_note
 from sully.domain.placement.outcome import Outcome, is_disabled
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
@@ -125,7 +125,7 @@ class PlacementController:
         return found
 
     def _scores(self, key: Key) -> str:
-        return score_note(self._view.totals(key, _MOST_SCORES).items())
+        return score_note(self._view.totals(key, _MOST_SCORES))
 
     async def _write(
         self, key: Key, placement: Placement, outcome: Outcome, plan: Plan, scores: str

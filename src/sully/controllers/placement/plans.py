@@ -60,11 +60,17 @@ def _write(
 ) -> Write | None:
     if old is None:
         return Write(part, labels, None, clusters=bool(part.clusters))
-    clusters = named(old) != part.clusters
-    relabel = not labels.items() <= old.metadata.labels.items()
+    clusters = named(old) != part.clusters or _is_annotated(old)
+    # All labels are the placement's, as in the reference: one more is one too many.
+    relabel = labels != old.metadata.labels
     if clusters or relabel:
         return Write(part, labels, old, clusters=clusters, relabel=relabel)
     return None
+
+
+def _is_annotated(decision: PlacementDecision) -> bool:
+    """Say whether somebody wrote more than names into a list: that is not ours, and is undone."""
+    return any(each.reason or each.score for each in decision.status.decisions)
 
 
 def named(decision: PlacementDecision) -> tuple[str, ...]:

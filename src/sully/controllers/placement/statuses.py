@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.cluster.placement_types import DecisionGroupStatus, Placement
+from sully.controllers.conditions import written
 from sully.domain.placement.conditions import (
     LEAVES_HELD,
     MISCONFIGURED,
@@ -17,8 +18,6 @@ from sully.domain.placement.conditions import (
 )
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.status import Status
-from sully.machinery.meta import Condition
-from sully.machinery.timestamps import format_time
 
 LONGEST_NAME = 63
 """Of a placement that can have decisions: they carry its name in a label."""
@@ -42,7 +41,7 @@ def status_patch(placement: Placement, outcome: Outcome, now: datetime) -> Obj |
         "status": {
             "numberOfSelectedClusters": outcome.selected,
             "decisionGroups": [_group(each) for each in outcome.groups],
-            "conditions": [_condition(each) for each in conditions],
+            "conditions": [written(each) for each in conditions],
         },
     }
 
@@ -81,16 +80,3 @@ def _group(group: DecisionGroupStatus) -> Obj:
         "decisions": list(group.decisions),
         "clusterCount": group.cluster_count,
     }
-
-
-def _condition(condition: Condition) -> Obj:
-    found = {
-        "type": condition.type,
-        "status": condition.status,
-        "reason": condition.reason,
-        "message": condition.message,
-    }
-    if condition.last_transition_time is not None:
-        found["lastTransitionTime"] = format_time(condition.last_transition_time)
-    seen = condition.observed_generation
-    return {**found, "observedGeneration": seen} if seen else found

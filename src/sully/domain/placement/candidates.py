@@ -86,6 +86,9 @@ class Candidate:
                 "kind": "ManagedCluster",
                 **msgspec.to_builtins(self.cluster),
             }
+            # What has the value that the schema fills in was left out, and is there all the same.
+            lease = {"leaseDurationSeconds": self.cluster.spec.lease_duration_seconds}
+            obj["spec"] = lease | obj.get("spec", {})
             self._activation = cluster_input(obj, self._find_scores)
         return self._activation
 

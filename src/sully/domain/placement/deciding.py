@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from itertools import islice
 
 from sully.api.cluster.placement_types import Placement
@@ -47,11 +48,16 @@ def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
             return _from_nothing(fleet, placement, stayers, now)
         selection = _select(fleet, shape, key, stayers, status)
     elif fleet.behaviour.hold:
-        selection = keep(placement, fleet.counting.own(key), find, status)
+        here = partial(_is_available, fleet, shape)
+        selection = keep(placement, fleet.counting.own(key), here, status)
     else:
         selection = Selection(status=status)
     reach = Reach(len(fleet.registry.bound(key[0])), shape.sets, shape.available)
     return conclude(placement, selection, reach, find, fleet.behaviour)
+
+
+def _is_available(fleet: Fleet, shape: Shape, name: str) -> bool:
+    return fleet.available(name, shape.sets) is not None
 
 
 def totals(

@@ -6,7 +6,7 @@ Both ways to get there, from nothing (schedule.py) and kept up to date (fleet.py
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -73,19 +73,17 @@ def is_disabled(placement: Placement) -> bool:
     return metadata.deletion_timestamp is not None or metadata.annotations.get(DISABLED) == "true"
 
 
-def keep(placement: Placement, decided: Iterable[str], known: Lookup, status: Status) -> Selection:
+def keep(
+    placement: Placement,
+    decided: Iterable[str],
+    is_available: Callable[[str], bool],
+    status: Status,
+) -> Selection:
     """Select what was selected before, because nobody can say what should be now.
 
-    Clusters that are gone or going are not kept.
+    Clusters that are gone, going, or in no set of the placement any more are not kept.
     """
-    names = []
-    for name in sorted(decided):
-        try:
-            candidate = known(name)
-        except KeyError:
-            continue
-        if not candidate.leaving:
-            names.append(name)
+    names = sorted(filter(is_available, decided))
     want = placement.spec.number_of_clusters
     missing = max(want - len(names), 0) if want is not None and names else 0
     return Selection(names, missing, status)

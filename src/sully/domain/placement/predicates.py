@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
+import msgspec
+
 from sully.api.cluster.placement_types import ClaimSelector, ClusterPredicate
-from sully.api.cluster.types import LabelSelector, LabelSelectorRequirement
+from sully.api.cluster.types import LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery import labels
@@ -23,8 +25,6 @@ from sully.machinery.labels import Selector
 
 PLUGIN = "Predicate"
 Part = Literal["labels", "claims", "expression"]
-
-_OPERATORS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,31 +119,14 @@ def mismatches(predicates: Sequence[Predicate], candidate: Candidate) -> tuple[M
 def select_labels(selector: LabelSelector, plugin: str = PLUGIN) -> Selector:
     """Compile a label selector; the plugin is who a mistake is reported by."""
     try:
-        found = [
-            labels.requirement(key, "=", (value,)) for key, value in selector.match_labels.items()
-        ]
-        found += map(_requirement, selector.match_expressions)
+        return labels.from_object(msgspec.to_builtins(selector))
     except labels.SelectorError as error:
         raise MisconfiguredError(plugin, str(error)) from None
-    return Selector(tuple(sorted(found, key=lambda one: one.key)))
 
 
 def select_claims(selector: ClaimSelector, plugin: str = PLUGIN) -> Selector:
     """Compile a claim selector."""
     return select_labels(LabelSelector(match_expressions=selector.match_expressions), plugin)
-
-
-def _requirement(expression: LabelSelectorRequirement) -> labels.Requirement:
-    if expression.operator not in _OPERATORS:
-        raise labels.SelectorError(
-            f'"{expression.operator}" is not a valid label selector operator'
-        )
-    if expression.operator in ("In", "NotIn") and not expression.values:
-        # Upstream quotes the list as its language has it: one that is absent is null.
-        raise labels.SelectorError(
-            "values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"
-        )
-    return labels.requirement(expression.key, _OPERATORS[expression.operator], expression.values)
 
 
 def _compiled(predicate: ClusterPredicate) -> Predicate:

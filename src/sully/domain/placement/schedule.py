@@ -108,7 +108,9 @@ def schedule(inputs: Inputs) -> Outcome:
         sorted(found.selected), found.unscheduled, found.status, found.requeue_at, spared
     )
     if found.status.stops and inputs.behaviour.hold:
-        selection = keep(inputs.placement, inputs.decided, inputs.known.__getitem__, found.status)
+        available = frozenset(one.name for one in inputs.candidates)
+        here = available.__contains__
+        selection = keep(inputs.placement, inputs.decided, here, found.status)
     find = inputs.known.__getitem__
     return conclude(inputs.placement, selection, inputs.reach, find, inputs.behaviour)
 

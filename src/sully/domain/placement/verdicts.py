@@ -99,16 +99,17 @@ class Explanation:
 
     @cached_property
     def breakdown(self) -> Breakdown:
-        """Count the clusters by stage."""
+        """Count the clusters by stage; one that was not reached took none away."""
+        found = self.trace
         considered = len(self._inputs.candidates)
-        qualified = len(self.trace.qualified or ())
-        feasible = len(self.trace.feasible or ())
+        qualified = considered if found.qualified is None else len(found.qualified)
+        tolerated = qualified if found.feasible is None else len(found.feasible)
         return Breakdown(
             considered,
             considered - qualified,
-            qualified - feasible,
-            feasible,
-            len(self.trace.selected),
+            qualified - tolerated,
+            len(found.feasible or ()),
+            len(found.selected),
         )
 
     def all(self) -> list[ClusterVerdict]:

@@ -7,7 +7,7 @@ would leave and join, when, and how every placement ends up.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heappush
@@ -16,6 +16,7 @@ from sully.domain.placement.changes import Change
 from sully.domain.placement.counting import Entry, PlacementKey
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.groups import DecisionSlice
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import Outcome
 
@@ -59,6 +60,8 @@ class Forecast:
 
     moves: tuple[Move, ...]
     differences: tuple[Difference, ...]
+    outcomes: Mapping[PlacementKey, Outcome]
+    """How every placement ends up, also those that end up the same."""
     until: datetime
     next_at: datetime | None
     """When something would happen after that, as far as is known."""
@@ -106,21 +109,24 @@ class _Rehearsal:
         except BrokenSetError:
             # A controller would try again and again, and write nothing.
             return
-        if outcome is None:
-            return
-        self._write(key, outcome, at)
-        if outcome.requeue_at is not None:
-            heappush(looks, (outcome.requeue_at, key))
+        if outcome is not None:
+            self._last[key] = outcome
+            self._write(key, outcome.slices, at)
+            if outcome.requeue_at is not None:
+                heappush(looks, (outcome.requeue_at, key))
+        elif key not in self._fleet.placements:
+            # The decisions of a placement that is gone are deleted, and count no more for others.
+            self._write(key, (), at)
 
-    def _write(self, key: PlacementKey, outcome: Outcome, at: datetime) -> None:
-        before, after = set(self._fleet.counting.own(key)), set(outcome.clusters)
-        self._last[key] = outcome
+    def _write(self, key: PlacementKey, slices: Sequence[DecisionSlice], at: datetime) -> None:
+        before = set(self._fleet.counting.own(key))
+        after = {name for part in slices for name in part.clusters}
         if before == after:
             return
         self._moves.append(
             Move(at, key, tuple(sorted(before - after)), tuple(sorted(after - before)))
         )
-        wanted = {(key[0], part.name): Entry(key, part.clusters) for part in outcome.slices}
+        wanted = {(key[0], part.name): Entry(key, part.clusters) for part in slices}
         for old in self._fleet.counting.entries(key):
             wanted.setdefault(old, Entry(None, ()))
         for where, entry in wanted.items():
@@ -132,4 +138,4 @@ class _Rehearsal:
             before, after = self._before.get(key, ()), outcome.clusters
             if before != after:
                 found.append(Difference(key, before, after, outcome))
-        return Forecast(tuple(self._moves), tuple(found), self._until, next_at)
+        return Forecast(tuple(self._moves), tuple(found), self._last, self._until, next_at)

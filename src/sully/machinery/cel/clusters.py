@@ -17,6 +17,8 @@ from sully.machinery.cel.declarations import Library, library, merge
 from sully.machinery.cel.environment import Environment
 from sully.machinery.cel.errors import EvaluationError
 from sully.machinery.cel.library.catalogue import kubernetes_library
+from sully.machinery.quantity import QuantityError, canonical
+from sully.machinery.timestamps import canonical_time
 
 VARIABLE: Final = "managedCluster"
 EXPRESSION_LIMIT: Final = 1_000_000
@@ -93,9 +95,31 @@ def _parse_json(text: str) -> Any:
 
 
 def _as_written(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cluster as the reference's own types write it: some fields are always there."""
+    """Return a cluster as the reference's own types write it: some fields are always there.
+
+    Others never are as they were sent: amounts are texts, times are in UTC.
+    """
     spec = {"hubAcceptsClient": False, **(obj.get("spec") or {})}
     if spec.get("taints"):
         spec["taints"] = [{"timeAdded": None, **taint} for taint in spec["taints"]]
+    if not spec.get("leaseDurationSeconds"):
+        spec.pop("leaseDurationSeconds", None)
     status = {"conditions": None, "version": {}, **(obj.get("status") or {})}
+    for name in ("capacity", "allocatable"):
+        if name in status:
+            status[name] = {resource: _amount(sent) for resource, sent in status[name].items()}
+    if status["conditions"]:
+        status["conditions"] = [_condition(sent) for sent in status["conditions"]]
     return {**obj, "spec": spec, "status": status}
+
+
+def _amount(sent: Any) -> str:
+    try:
+        return canonical(str(sent))
+    except QuantityError:
+        return str(sent)
+
+
+def _condition(sent: Mapping[str, Any]) -> Mapping[str, Any]:
+    since = sent.get("lastTransitionTime")
+    return {**sent, "lastTransitionTime": canonical_time(since)} if since else sent

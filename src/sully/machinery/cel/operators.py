@@ -92,42 +92,32 @@ def _settle(error: EvaluationError, other: Plan, scope: Scope, decisive: Value) 
 
 def conjunction(left: Plan, right: Plan) -> Plan:
     """Return `left && right`: a false on either side wins over an error on the other."""
-
-    def both(scope: Scope) -> bool:
-        try:
-            first = left(scope)
-        except EvaluationError as error:
-            return _settle(error, right, scope, False)
-        if first is False:
-            return False
-        if first is not True:
-            return _settle(no_such_overload(), right, scope, False)
-        second = right(scope)
-        if second is True or second is False:
-            return bool(second)
-        raise no_such_overload()
-
-    return both
+    return _junction(left, right, decisive=False)
 
 
 def disjunction(left: Plan, right: Plan) -> Plan:
     """Return `left || right`: a true on either side wins over an error on the other."""
+    return _junction(left, right, decisive=True)
 
-    def either(scope: Scope) -> bool:
+
+def _junction(left: Plan, right: Plan, *, decisive: bool) -> Plan:
+    undecided = not decisive
+
+    def junction(scope: Scope) -> bool:
         try:
             first = left(scope)
         except EvaluationError as error:
-            return _settle(error, right, scope, True)
-        if first is True:
-            return True
-        if first is not False:
-            return _settle(no_such_overload(), right, scope, True)
+            return _settle(error, right, scope, decisive)
+        if first is decisive:
+            return not undecided
+        if first is not undecided:
+            return _settle(no_such_overload(), right, scope, decisive)
         second = right(scope)
         if second is True or second is False:
             return bool(second)
         raise no_such_overload()
 
-    return either
+    return junction
 
 
 def conditional(test: Plan, chosen: Plan, other: Plan) -> Plan:
