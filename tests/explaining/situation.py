@@ -27,6 +27,8 @@ class Situation:
     """A part of the first sentence: the cause, and who set it."""
     says: tuple[str, ...] = ()
     """Parts of sentences."""
+    silent: tuple[str, ...] = ()
+    """What no sentence says."""
     because: tuple[str, ...] = ()
     """All objects that are named as reasons."""
     helps: str | None = ""
@@ -47,6 +49,8 @@ class Situation:
         assert self.first in found.summary[0]
         for each in self.says:
             assert each in text
+        for each in self.silent:
+            assert each not in text
         assert found.because == self.because
         remedies = "\n".join(found.remedies)
         assert remedies == "" if self.helps is None else self.helps in remedies

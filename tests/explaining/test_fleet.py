@@ -332,7 +332,46 @@ PLACEMENTS = {
             "On a: taint maintenance:NoSelect, set 2030-01-01T12:00:00Z (0s ago)",
         ),
         because=("ManagedCluster/a",),
-        helps="Tolerate maintenance:NoSelect, which keeps 1 cluster out",
+        helps="Tolerate maintenance:NoSelect, or have it lifted. The placement would then get 1",
+    ),
+    "two taints, and both must be tolerated": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(), taint("disk")),
+        wish(),
+        because=("ManagedCluster/a",),
+        helps="Tolerate disk:NoSelect and maintenance:NoSelect, or have them lifted.",
+    ),
+    "of two tainted clusters one is enough": about_placement(
+        "Short",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        cluster("b", taint("disk")),
+        cluster("c"),
+        wish(numberOfClusters=2),
+        decision("c"),
+        because=("ManagedCluster/a", "ManagedCluster/b"),
+        helps="Tolerate disk:NoSelect, or have it lifted. The placement would then get 2 clusters.",
+    ),
+    "neither matched nor tolerated": about_placement(
+        "Empty",
+        "PredicatesRefuse",
+        *FLEET,
+        cluster("a", taint(), labels={"env": "dev"}),
+        wish(predicates=[predicate(env="prod")]),
+        helps="Tolerate maintenance:NoSelect, or have it lifted. Also widen the predicates, or"
+        " label clusters so that they match. The placement would then get 1 cluster.",
+    ),
+    "tolerating is not enough, nor is anything": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(numberOfClusters=3),
+        because=("ManagedCluster/a",),
+        helps="The placement would then get 1 cluster.\nAsk for at most 1 cluster, or add some",
     ),
     "the hub keeps it out for its health": about_placement(
         "Short",
@@ -442,7 +481,7 @@ PLACEMENTS = {
         wish(numberOfClusters=3),
         decision("a"),
         first="wants 3 clusters and gets 1 of the 1 in its sets: there are no more.",
-        helps="Ask for fewer clusters",
+        helps="Ask for at most 1 cluster, or add some to the sets.",
     ),
     "none wanted": about_placement(
         "Empty",
@@ -579,7 +618,8 @@ CLUSTERS = {
             "1 placement is kept off by a taint, 1 of them had it: team/p",
         ),
         because=("ManagedCluster/a",),
-        helps="Lift the taint",
+        helps="For placement team/p: tolerate maintenance:NoSelect, or have it lifted. Cluster a"
+        " would then be selected.",
     ),
     "a policy tainted it": about_cluster(
         "Tainted",
@@ -740,25 +780,43 @@ def test_cause(situation: Situation) -> None:
 
 
 @pytest.mark.parametrize(
-    ("about", "says"),
+    ("about", "says", "helps"),
     [
-        ("b", "Cluster b: no predicate matches: predicate 0: labels (env=prod)."),
-        ("out", "Cluster out: the cluster is in no set that the placement may use."),
-        ("x", "Cluster x: there is no such cluster."),
+        ("a", "Cluster a: selected, rank 1 with 100.", None),
+        (
+            "b",
+            "Cluster b: no predicate matches: predicate 0: labels (env=prod).",
+            "Widen the predicates, or label cluster b so that it matches. Also ask for 2 clusters."
+            " Cluster b would then be selected.",
+        ),
+        (
+            "c",
+            "Cluster c: taint maintenance:NoSelect is not tolerated.",
+            "Tolerate maintenance:NoSelect and disk:NoSelect, or have them lifted. Also ask for 2"
+            " clusters. Cluster c would then be selected.",
+        ),
+        (
+            "out",
+            "Cluster out: the cluster is in no set that the placement may use.",
+            "Put cluster out into set fleet.",
+        ),
+        ("x", "Cluster x: there is no such cluster.", None),
     ],
 )
-def test_one_cluster_of_a_placement(about: str, says: str) -> None:
+def test_one_cluster_of_a_placement(about: str, says: str, helps: str | None) -> None:
     objects = (
         *FLEET,
         cluster("a", labels={"env": "prod"}),
         cluster("b"),
+        cluster("c", taint(), taint("disk"), labels={"env": "prod"}),
         cluster("out", member=False),
-        wish(predicates=[predicate(env="prod")]),
+        wish(predicates=[predicate(env="prod")], numberOfClusters=1),
     )
     found = placement(Hub(snapshot(objects)), Key(NAMESPACE, "p"), about)
 
     assert found is not None
     assert says in found.summary
+    assert found.remedies == ((helps,) if helps is not None else ())
 
 
 def test_a_hub_without_our_kinds_places_as_the_reference() -> None:

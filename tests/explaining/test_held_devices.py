@@ -25,7 +25,7 @@ from explaining.worlds import (
     taint,
     taint_record,
 )
-from sully.domain.explaining.pods import BY_TAINT
+from sully.domain.explaining.leavers import BY_TAINT
 from sully.explaining.devices import AmbiguousError, find
 from sully.explaining.world import World
 
@@ -48,6 +48,11 @@ def holds(*tolerations: Obj, **more: Any) -> Obj:
     return claim("c", holds=("n1/gpu-0",), pods=("q",), tolerations=tolerations, **more)
 
 
+def draws(memory: str, name: str = "counterSet") -> Obj:
+    """Return what a device takes of a card, or what the card has."""
+    return {name: "card", "counters": {"memory": {"value": memory}}}
+
+
 def about_pod(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
     return Situation(kind="pod", name="q", objects=objects, state=state, cause=cause, **more)
 
@@ -67,8 +72,24 @@ PODS = {
         *PLAIN,
         holds(),
         HOLDER,
-        says=(f"is on node n1 and holds {GPU}; none of them is tainted",),
+        says=(f"is on node n1 and holds {GPU}, which is not tainted",),
         helps=None,
+    ),
+    "its node does not exist": about_pod(
+        "Stranded",
+        "NodeMissing",
+        node(),
+        pod("q", on="n9"),
+        first="Pod team/q is on node n9, which does not exist: nothing runs it.",
+        because=("Node/n9",),
+        helps="Delete the pod, or bring node n9 back.",
+    ),
+    "its node cannot be seen": about_pod(
+        "Running",
+        "NoDevices",
+        pod("q", on="n9"),
+        hidden=("Node",),
+        first="is on node n9 and holds no",
     ),
     "it holds nothing": about_pod(
         "Running", "NoDevices", node(), pod("q", on="n1"), says=("holds no device",)
@@ -729,6 +750,21 @@ DEVICES = {
         slice_(device("gpu-0"), name="a", count=2),
         slice_(device("gpu-0"), name="b", count=2),
         says=("duplicate device name gpu-0",),
+    ),
+    "whose counters another device uses": about_device(
+        "Unusable",
+        "CountersUsed",
+        node(),
+        class_(),
+        slice_(
+            device("gpu-0", consumesCounters=[draws("4")]),
+            device("part", consumesCounters=[draws("1")]),
+            count=2,
+        ),
+        slice_(name="counters", count=2, sharedCounters=[draws("4", "name")]),
+        claim("c", holds=("n1/part",)),
+        says=("it takes 4 memory of card, of which 3 is left by part",),
+        helps="Wait until devices",
     ),
     "with an attribute of a patch": about_device(
         "Free",

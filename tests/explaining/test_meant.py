@@ -36,6 +36,12 @@ CASES = {
         ("team/web-7f-a", "team/web-7f-b", "team/web-7f-gone"),
     ),
     "a letter is missing": ("pod", Key("team", "trainr"), ("team/trainer",)),
+    "a letter too many in the name of its deployment": (
+        "pod",
+        Key("team", "webb"),
+        ("team/web-7f-a",),
+    ),
+    "a pool": ("device", Key("", "n1"), (f"{DRIVER}/n1/gpu-0", f"{DRIVER}/n1/gpu-1")),
     "a rule": ("rule", Key("", "fw-updat"), ("fw-update",)),
     "the end of a device": (
         "device",

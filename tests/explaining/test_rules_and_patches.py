@@ -173,7 +173,8 @@ RULES = {
         "KeepsNewPodsOff",
         *PLAIN,
         rule("fw", annotations={"sully.dev/expires-at": at(60)}),
-        pod("w", status={"conditions": [KEPT_OFF]}),
+        claim("wants"),
+        pod("w", "wants"),
         says=(
             "Rule fw, made by alice at 2030-01-01T12:00:00Z (0s ago), puts taint"
             " example.com/fw:NoSchedule on devices */*/*.",
@@ -181,6 +182,24 @@ RULES = {
             "1 pod without a node is kept off by it: team/w",
             "It ends by itself at 2030-01-01T12:01:00Z (in 60s)",
         ),
+    ),
+    "who was kept off and would fit now is not": about_rule(
+        "Blocking",
+        "KeepsNewPodsOff",
+        *PLAIN,
+        rule("fw", select={"device": "gpu-0"}),
+        claim("wants"),
+        pod("w", "wants", status={"conditions": [KEPT_OFF]}),
+        silent=("kept off",),
+    ),
+    "without the nodes, who was told so": about_rule(
+        "Blocking",
+        "KeepsNewPodsOff",
+        *PLAIN[1:],
+        rule("fw"),
+        pod("w", status={"conditions": [KEPT_OFF]}),
+        missing=("Node",),
+        says=("1 pod without a node is kept off by it: team/w",),
     ),
     "only advises": about_rule(
         "Advising", "PreferNoSchedule", *PLAIN, rule("fw", "PreferNoSchedule")

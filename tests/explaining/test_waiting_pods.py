@@ -1,37 +1,26 @@
-"""Why a pod has no node: every kind of refusal, told by its true cause."""
+"""Why a pod has no node: what it asks for itself, its claims, and who looked at it when."""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from explaining.situation import Situation
+from explaining.waiters import BUSY, PLAIN, TWO, alone, waiting
 from explaining.worlds import (
     DRIVER,
     NAMESPACE,
     Obj,
-    ask,
     at,
     claim,
     class_,
-    device,
+    evicted,
     node,
     on_node,
     pod,
     request,
     rule,
-    slice_,
-    taint,
 )
 from sully.domain.scheduling.account import CONDITION
-
-TWO = slice_(device("gpu-0"), device("gpu-1"))
-PLAIN = (node(), class_(), TWO)
-BUSY = (claim("busy", holds=("n1/gpu-0", "n1/gpu-1"), pods=("q",)), pod("q", "busy", on="n1"))
-TOLERATES_FW = {"key": "example.com/fw", "operator": "Exists", "effect": "NoSchedule"}
-FOR_A_MINUTE = TOLERATES_FW | {"effect": "NoExecute", "tolerationSeconds": 60}
-ALL = {"allocationMode": "All", "count": 0}
 
 ACCOUNT = (
     '{"nodes":3,"reached":3,"counted":3,"requests":[{"claim":"team/c","request":"gpu","wanted":1,'
@@ -40,30 +29,26 @@ ACCOUNT = (
 )
 
 
-def waiting(cause: str, *objects: Obj, asks: Obj | None = None, **more: Any) -> Situation:
-    """Return a pod `p` that waits with claim `c`."""
-    own = (claim("c", asks or request()), pod("p", "c"))
-    return Situation(
-        kind="pod", name="p", objects=(*objects, *own), state="Pending", cause=cause, **more
-    )
+IN_USE = (
+    '{"nodes":3,"reached":3,"counted":3,"requests":[{"claim":"team/c","request":"gpu","wanted":1,'
+    '"refused":{"inUse":2},"holders":[{"claim":"team/busy","devices":2}]}]}'
+)
 
 
-def alone(cause: str, *objects: Obj, **more: Any) -> Situation:
-    """Return a pod `p` that is among the objects."""
-    return Situation(kind="pod", name="p", objects=objects, state="Pending", cause=cause, **more)
+def told(account: str) -> Obj:
+    return {"type": CONDITION, "status": "False", "message": account}
 
 
-def _in_pool(name: str, made: Obj) -> Obj:
-    made["spec"]["pool"]["name"] = name
-    return made
+def of_another(record: Obj) -> Obj:
+    """Return the record of an earlier pod of the same name."""
+    record["spec"]["pod"]["uid"] = "another"
+    return record
 
 
-def _sharing(memory: str, made: Obj) -> Obj:
-    """Let a claim have a share of its device."""
-    share = {"shareID": "00000000-0000-0000-0000-000000000001"}
-    for each in made["status"]["allocation"]["devices"]["results"]:
-        each |= share | {"consumedCapacity": {"memory": memory}}
-    return made
+def made(seconds: float, obj: Obj) -> Obj:
+    """Let an object be older or younger than others."""
+    obj["metadata"]["creationTimestamp"] = at(seconds)
+    return obj
 
 
 ITSELF = {
@@ -89,6 +74,7 @@ ITSELF = {
         helps="another scheduler",
     ),
 }
+
 
 CLAIMS = {
     "the claim does not exist": alone(
@@ -186,6 +172,7 @@ CLAIMS = {
             "firstAvailable": [{"name": "big", "deviceClassName": "big", "count": 1}],
         },
         first="request gpu/big: device class big does not exist",
+        helps="Create the class, or name one that exists: gpus.",
     ),
     "it would have to leave the shared claim at once": alone(
         "ClaimTainted",
@@ -203,546 +190,6 @@ CLAIMS = {
     ),
 }
 
-NODES = {
-    "there is no node": waiting(
-        "NoNodes", class_(), TWO, says=("there is no node at all",), helps="Add a node"
-    ),
-    "the nodes are cordoned": waiting(
-        "NodesRefuse",
-        node(cordoned=True),
-        class_(),
-        TWO,
-        says=("1 node (n1): node(s) were unschedulable",),
-        because=("Node/n1",),
-        helps="kubectl uncordon",
-    ),
-    "the nodes are tainted": waiting(
-        "NodesRefuse",
-        node(taints=[{"key": "infra", "effect": "NoSchedule"}]),
-        class_(),
-        TWO,
-        says=("node(s) had untolerated taint(s)",),
-        because=("Node/n1",),
-        helps="spec.tolerations of the pod",
-    ),
-    "the pod selects other nodes": alone(
-        "NodesRefuse",
-        *PLAIN,
-        pod(nodeSelector={"zone": "a"}),
-        says=("node affinity/selector",),
-        because=("Node/n1",),
-        helps="label a node",
-    ),
-    "the nodes are full": alone(
-        "NodesRefuse",
-        *PLAIN,
-        pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "99"}}}]),
-        says=("Insufficient cpu",),
-        because=("Node/n1",),
-        helps="Ask for less",
-    ),
-}
-
-DEVICES = {
-    "a rule keeps it off": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", description="firmware update"),
-        after=300,
-        says=(
-            "waits for a node since 2030-01-01T12:00:00Z (5m ago): rule fw (by alice) keeps it off"
-            " devices that it could use",
-            "Request gpu of claim team/c wants 1 device, and none is available: 2 are tainted",
-            "2 devices carry taint example.com/fw:NoSchedule from rule fw (by alice), set"
-            ' 2030-01-01T12:00:00Z (5m ago), reason "firmware update"',
-        ),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have it lifted."
-        " The pod would then go to node n1.",
-    ),
-    "a rule that evicts as budgets allow": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", "NoExecuteWithPodDisruptionBudget"),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw:NoExecuteWithPodDisruptionBudget",
-    ),
-    "a rule that ends by itself": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", annotations={"sully.dev/expires-at": at(3600)}),
-        because=("DeviceTaintRule/fw",),
-        says=("until 2030-01-01T13:00:00Z (in 60m)",),
-        helps="or wait until 2030-01-01T13:00:00Z (in 60m)",
-    ),
-    "its driver keeps it off": waiting(
-        "DevicesTainted",
-        node(),
-        class_(),
-        slice_(device("gpu-0", taint("NoExecute", "gpu.example.com/ecc", value="high"))),
-        says=(
-            "1 device carries taint gpu.example.com/ecc=high:NoExecute from slice slice-n1"
-            " (by driver gpu.example.com)",
-        ),
-        because=("ResourceSlice/slice-n1",),
-        helps="Tolerate gpu.example.com/ecc=high:NoExecute",
-    ),
-    "its driver keeps it off with a slice of taints": waiting(
-        "DevicesTainted",
-        node(),
-        class_(),
-        slice_(device("gpu-0"), count=2),
-        slice_(name="marks", count=2, taints=[{"device": "gpu-0", "taint": taint()}]),
-        first="slice marks (by driver gpu.example.com) keeps it off devices that it could use",
-        because=("ResourceSlice/marks",),
-        helps="Tolerate example.com/fw:NoSchedule from slice marks",
-    ),
-    "a patch keeps it off": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        {
-            "kind": "ResourceSlicePatch",
-            "metadata": {"name": "hot", "annotations": {"sully.dev/created-by": "bob"}},
-            "spec": {"devices": {"taints": [taint()]}},
-        },
-        says=("taint example.com/fw:NoSchedule from patch hot (by bob)",),
-        because=("ResourceSlicePatch/hot",),
-        helps="from patch hot",
-    ),
-    "two rules, and both must be tolerated": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw"),
-        rule("heat", key="example.com/heat"),
-        because=("DeviceTaintRule/fw", "DeviceTaintRule/heat"),
-        helps="Tolerate example.com/fw:NoSchedule from rule fw and example.com/heat:NoSchedule from"
-        " rule heat in request gpu, or have them lifted",
-    ),
-    "two rules, and one is enough": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", select={"device": "gpu-0"}),
-        rule("heat", select={"device": "gpu-1"}, key="example.com/heat"),
-        because=("DeviceTaintRule/fw", "DeviceTaintRule/heat"),
-        helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have it lifted.",
-    ),
-    "a toleration of another value does not help": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", value="4.2"),
-        asks=request(tolerations=[TOLERATES_FW | {"operator": "Equal", "value": "4.1"}]),
-        says=(
-            "Request gpu tolerates example.com/fw=4.1:NoSchedule, which is of another value than"
-            " example.com/fw=4.2:NoSchedule",
-        ),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw=4.2:NoSchedule",
-    ),
-    "the toleration is over": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", "NoExecute"),
-        asks=request(tolerations=[FOR_A_MINUTE]),
-        after=60,
-        first="rule fw (by alice) keeps it off devices that it could use",
-        says=("Request gpu tolerates example.com/fw:NoExecute for 60s, which is over.",),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw:NoExecute from rule fw without tolerationSeconds in request"
-        " gpu, or have it lifted. The pod would then go to node n1.",
-    ),
-    "the toleration is not over yet": waiting(
-        "NotScheduledYet",
-        *PLAIN,
-        rule("fw", "NoExecute"),
-        asks=request(tolerations=[FOR_A_MINUTE]),
-        after=59,
-        first="though it would fit on node n1 now",
-    ),
-    "admin access is no way around a taint": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw"),
-        asks=request(adminAccess=True),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw:NoSchedule",
-    ),
-    "two claims, and one device is tainted": alone(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", select={"device": "gpu-0"}),
-        claim("c"),
-        claim("d"),
-        pod("p", "c", "d"),
-        first="rule fw (by alice) keeps it off",
-        says=("Request gpu of claim team/d wants 1 device, and 1 is available: 1 is tainted",),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw:NoSchedule",
-    ),
-    "two claims, and one device is in use": alone(
-        "DevicesInUse",
-        *PLAIN,
-        claim("busy", holds=("n1/gpu-0",), pods=("q",)),
-        pod("q", "busy", on="n1"),
-        claim("c"),
-        claim("d"),
-        pod("p", "c", "d"),
-        first="claim team/busy has devices that it could use",
-        because=("ResourceClaim/team/busy",),
-        helps="Wait until claim team/busy",
-    ),
-    "a toleration of another effect does not help": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", "NoExecute"),
-        asks=request(tolerations=[TOLERATES_FW]),
-        says=("Request gpu tolerates example.com/fw:NoSchedule, which is of another effect than",),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw:NoExecute",
-    ),
-    "all devices are wanted, and one is tainted": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", select={"device": "gpu-1"}),
-        asks=request(**ALL),
-        says=("wants all devices that match, and 1 is available: 1 is tainted",),
-        because=("DeviceTaintRule/fw",),
-        helps="Tolerate example.com/fw:NoSchedule",
-    ),
-    "an extended resource cannot tolerate": alone(
-        "DevicesTainted",
-        node(),
-        class_(extendedResourceName="example.com/gpu"),
-        TWO,
-        rule("fw"),
-        pod(
-            containers=[{"name": "c", "resources": {"requests": {"example.com/gpu": "1"}}}],
-        ),
-        says=("2 devices carry taint example.com/fw:NoSchedule from rule fw",),
-        because=("DeviceTaintRule/fw",),
-        helps="Extended resources cannot tolerate taints",
-    ),
-    "several holders must give way": waiting(
-        "DevicesInUse",
-        *PLAIN,
-        claim("one", holds=("n1/gpu-0",), pods=("q",)),
-        claim("two", holds=("n1/gpu-1",), pods=("r",)),
-        asks=request(count=2),
-        because=("ResourceClaim/team/one", "ResourceClaim/team/two"),
-        helps="Wait until claims team/one (1 device) and team/two (1 device) give their devices",
-    ),
-    "others use them": waiting(
-        "DevicesInUse",
-        *PLAIN,
-        *BUSY,
-        first="claim team/busy has devices that it could use",
-        says=("none is available: 2 are in use by team/busy (2)",),
-        because=("ResourceClaim/team/busy",),
-        helps="Wait until claim team/busy (2 devices, used by pod team/q) gives its devices back."
-        " The pod would then go to node n1.",
-    ),
-    "one is in use and the other is tainted": waiting(
-        "DevicesTainted",
-        *PLAIN,
-        rule("fw", select={"device": "gpu-0"}),
-        claim("busy", holds=("n1/gpu-1",), pods=("q",)),
-        pod("q", "busy", on="n1"),
-        asks=request(count=2),
-        because=("DeviceTaintRule/fw", "ResourceClaim/team/busy"),
-        helps="Tolerate example.com/fw:NoSchedule from rule fw in request gpu, or have it lifted."
-        " Also wait until claim team/busy (1 device, used by pod team/q)",
-    ),
-    "more are wanted than any node has": waiting(
-        "NodesTooSmall",
-        *PLAIN,
-        node("n2"),
-        slice_(device("gpu-0"), on="n2"),
-        rule("fw", select={"pool": "n1"}),
-        *BUSY,
-        asks=request(count=3),
-        first="request gpu wants 3 devices of one node, and none has more than 2",
-        says=("wants 3 devices, and no node has so many: n1 has the most, 2",),
-        helps="Ask for at most 2 devices in request gpu",
-    ),
-    "taints there, but waiting is what helps": waiting(
-        "DevicesInUse",
-        *PLAIN,
-        node("n2"),
-        slice_(device("gpu-0"), on="n2"),
-        rule("fw", select={"pool": "n2"}),
-        *BUSY,
-        asks=request(count=2),
-        because=("DeviceTaintRule/fw", "ResourceClaim/team/busy"),
-        helps="Wait until claim team/busy",
-    ),
-    "there are no devices": waiting(
-        "NoDevices",
-        node(),
-        class_(),
-        first="no driver offers it any device of class gpus.",
-        says=("wants 1 device of class gpus, and no node has any that can be looked at",),
-        helps="publishes devices of class gpus",
-    ),
-    "devices there are, but not here": waiting(
-        "NoDevices",
-        node(),
-        class_(),
-        slice_(device("gpu-0"), on="n2"),
-        says=("1 device is published, but for nodes that do not exist, or in pools that are",),
-        helps="publishes devices of class gpus",
-    ),
-    "the pool is being replaced": waiting(
-        "NoDevices",
-        node(),
-        class_(),
-        TWO,
-        _in_pool("n1", slice_(device("gpu-9"), on="n2", generation=2)),
-        says=("1 device is published, but for nodes that do not exist, or in pools that are",),
-    ),
-    "no device is of the class": waiting(
-        "SelectorsExclude",
-        node(),
-        class_("gpus", 'device.driver == "other.example.com"'),
-        TWO,
-        first="no device is of class gpus.",
-        says=("2 are not of class gpus",),
-        helps='refuses most devices: `device.driver == "other.example.com"`.',
-    ),
-    "a selector of the request refuses all": waiting(
-        "SelectorsExclude",
-        *PLAIN,
-        asks=request(selectors=[{"cel": {"expression": 'device.driver == "x"'}}]),
-        first="no device passes the selectors of request gpu.",
-        says=('2 are not chosen by selector `device.driver == "x"`',),
-        helps="Change the selector",
-    ),
-    "a selector fails": waiting(
-        "AttemptFails",
-        *PLAIN,
-        asks=request(
-            selectors=[{"cel": {"expression": f'device.attributes["{DRIVER}"].size > 3'}}]
-        ),
-        first="): claim team/c: selector #0 on device gpu.example.com/n1/gpu-0: CEL runtime error",
-        helps="Guard the attribute with has() in that selector",
-    ),
-    "a selector of the class fails": waiting(
-        "AttemptFails",
-        node(),
-        class_("gpus", f'device.attributes["{DRIVER}"].size > 3'),
-        TWO,
-        first="): class gpus: selector #0 on device gpu.example.com/n1/gpu-0: CEL runtime error",
-        helps="Guard the attribute with has() in that selector",
-    ),
-    "a selector would fail if the search came to it": alone(
-        "SelectorsFail",
-        *PLAIN,
-        class_("big", 'device.driver == "big"'),
-        claim(
-            "c",
-            request("a", cls="big"),
-            request(
-                "b", selectors=[{"cel": {"expression": f'device.attributes["{DRIVER}"].size > 3'}}]
-            ),
-        ),
-        pod("p", "c"),
-        first="a selector of request b fails.",
-        says=("2 are not judged because a selector fails", "2 are not of class big"),
-        helps="Guard optional attributes with has() in the selectors",
-    ),
-    "more devices than a claim may have": waiting(
-        "AttemptFails",
-        node(),
-        class_(),
-        slice_(*(device(f"gpu-{each}") for each in range(40))),
-        asks=request(count=33),
-        first="number of requested devices 33 exceeds the claim limit of 32",
-        helps="spread them over several claims",
-    ),
-    "the devices are for other nodes, one by one": waiting(
-        "DevicesElsewhere",
-        node(),
-        node("n2", cordoned=True),
-        class_(),
-        slice_(device("gpu-0", nodeName="n2"), on="", allNodes=None, perDeviceNodeSelection=True),
-        first="the devices that it could use are on nodes that do not take it",
-        helps="Let the pod on the nodes that have such devices",
-    ),
-    "the devices are on nodes that refuse the pod": waiting(
-        "DevicesElsewhere",
-        node("n1", cordoned=True),
-        node("n2"),
-        class_(),
-        TWO,
-        says=(
-            "2 are for nodes that do not take the pod",
-            "1 node would not take the pod anyway: node(s) were unschedulable",
-        ),
-        helps="Let the pod on the nodes that have such devices",
-    ),
-    "too little capacity": waiting(
-        "CapacityTooSmall",
-        node(),
-        class_(),
-        slice_(device("gpu-0", capacity={"memory": "8Gi"})),
-        asks=request(capacity={"requests": {"memory": "80Gi"}}),
-        says=("1 is too small in capacity",),
-        helps="Ask for less capacity",
-    ),
-    "others have the rest of a shared device": waiting(
-        "DevicesInUse",
-        node(),
-        class_(),
-        slice_(device("gpu-0", capacity={"memory": "8Gi"}, allowMultipleAllocations=True)),
-        _sharing("6Gi", claim("busy", holds=("n1/gpu-0",), pods=("q",))),
-        pod("q", "busy", on="n1"),
-        asks=request(capacity={"requests": {"memory": "4Gi"}}),
-        first="claim team/busy has devices that it could use",
-        says=("1 is too small in capacity, in part for shares by team/busy (1)",),
-        because=("ResourceClaim/team/busy",),
-        helps="Wait until claim team/busy (1 device, used by pod team/q) gives its devices back",
-    ),
-    "counters are used up": waiting(
-        "CountersUsedUp",
-        node(),
-        class_(),
-        slice_(
-            name="counters",
-            count=2,
-            sharedCounters=[{"name": "gpu", "counters": {"slots": {"value": "1"}}}],
-        ),
-        slice_(
-            *(
-                device(
-                    name,
-                    consumesCounters=[{"counterSet": "gpu", "counters": {"slots": {"value": "1"}}}],
-                )
-                for name in ("half-0", "half-1")
-            ),
-            count=2,
-        ),
-        claim("busy", holds=("n1/half-0",), pods=("q",)),
-        pod("q", "busy", on="n1"),
-        says=("1 is blocked because shared counters are used up",),
-        because=("ResourceClaim/team/busy",),
-        helps="team/busy",
-    ),
-    "a pool is still being written": waiting(
-        "PoolsUnusable",
-        node(),
-        class_(),
-        slice_(device("gpu-0"), count=2),
-        first="the driver of pool gpu.example.com/n1 is still writing it.",
-        says=("Pools whose driver is still writing them are left out: gpu.example.com/n1",),
-        helps="Wait until the driver has written all of pool gpu.example.com/n1",
-    ),
-    "a pool draws on counters that are not there": waiting(
-        "PoolsUnusable",
-        node(),
-        class_(),
-        slice_(
-            device(
-                "gpu-0",
-                consumesCounters=[{"counterSet": "x", "counters": {"slots": {"value": "1"}}}],
-            )
-        ),
-        first="pool gpu.example.com/n1 contradicts itself.",
-        says=("contradicts itself: counter set x not found",),
-        helps="has to publish it without contradictions",
-    ),
-    "all of a pool that contradicts itself": waiting(
-        "AttemptFails",
-        node(),
-        class_(),
-        slice_(device("gpu-0"), name="a", count=2),
-        slice_(device("gpu-0"), name="b", count=2),
-        asks=request(**ALL),
-        first="asks for all devices, but resource pool gpu.example.com/n1 is currently invalid",
-        helps="publish the pool without contradictions",
-    ),
-    "all, and a constraint against it": alone(
-        "AttemptFails",
-        *PLAIN,
-        claim("c", request(**ALL), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
-        pod("p", "c"),
-        first="cannot add device gpu.example.com/n1/gpu-0 because a claim constraint would not be",
-        helps="ask for a number of devices, not all",
-    ),
-    "devices that must differ do not": alone(
-        "ConstraintUnmet",
-        node(),
-        class_(),
-        slice_(
-            device("gpu-0", attributes={"numa": "0"}), device("gpu-1", attributes={"numa": "0"})
-        ),
-        claim("c", request(count=2), constraints=[{"distinctAttribute": f"{DRIVER}/numa"}]),
-        pod("p", "c"),
-        first=f"no node has devices that meet constraint distinctAttribute {DRIVER}/numa together",
-        helps="Relax the constraint",
-    ),
-    "devices lack the attribute of a constraint": alone(
-        "ConstraintUnmet",
-        *PLAIN,
-        claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
-        pod("p", "c"),
-        says=("2 are kept apart by constraint matchAttribute",),
-        helps="Relax the constraint",
-    ),
-    "a pool contradicts itself": waiting(
-        "PoolsUnusable",
-        node(),
-        class_(),
-        slice_(device("gpu-0"), name="a", count=2),
-        slice_(device("gpu-0"), name="b", count=2),
-        says=("Pool gpu.example.com/n1 is left out because it contradicts itself: duplicate",),
-    ),
-    "all of an incomplete pool": waiting(
-        "AttemptFails",
-        node(),
-        class_(),
-        slice_(device("gpu-0"), count=2),
-        asks=request(**ALL),
-        says=("asks for all devices, but resource pool gpu.example.com/n1 is currently being",),
-    ),
-    "a constraint cannot be met": alone(
-        "ConstraintUnmet",
-        node(),
-        class_(),
-        slice_(
-            device("gpu-0", attributes={"numa": "0"}), device("gpu-1", attributes={"numa": "1"})
-        ),
-        claim("c", request(count=2), constraints=[{"matchAttribute": f"{DRIVER}/numa"}]),
-        pod("p", "c"),
-        says=(f"1 is kept apart by constraint matchAttribute {DRIVER}/numa",),
-        helps="Relax the constraint",
-    ),
-    "each request fits, but not both": alone(
-        "NotTogether",
-        *PLAIN,
-        claim("c", request("a", count=2), request("b", count=1)),
-        pod("p", "c"),
-        says=("no node has devices for all of its requests together",),
-        helps="for all of them together",
-    ),
-    "every alternative is refused": alone(
-        "DevicesTainted",
-        *PLAIN,
-        class_("big", 'device.driver == "big"'),
-        rule("fw"),
-        claim(
-            "c",
-            {
-                "name": "gpu",
-                "firstAvailable": [
-                    {"name": "big", "deviceClassName": "big", "count": 1},
-                    {"name": "any", "deviceClassName": "gpus", "count": 1},
-                ],
-            },
-        ),
-        pod("p", "c"),
-        says=("Request gpu/big of claim team/c", "Request gpu/any of claim team/c"),
-        because=("DeviceTaintRule/fw",),
-        helps="in request gpu/any",
-    ),
-}
 
 LOOKS = {
     "nobody looked, and it would fit": waiting(
@@ -769,6 +216,18 @@ LOOKS = {
         missing=("Node",),
         says=("2 devices carry taint k:NoSchedule from rule gone",),
         because=("DeviceTaintRule/gone",),
+        helps="Perhaps tolerate k:NoSchedule from rule gone in request gpu, or have it lifted.",
+    ),
+    "without the nodes, who has the devices": alone(
+        "DevicesInUse",
+        class_(),
+        *BUSY,
+        pod("p", status={"conditions": [told(IN_USE)]}),
+        missing=("Node",),
+        first="claim team/busy has devices that it could use",
+        because=("ResourceClaim/team/busy",),
+        helps="Perhaps wait until claim team/busy (2 devices, used by pod team/q) gives its devices"
+        " back, as far as that is needed.",
     ),
     "who may not see claims of others is told what the scheduler wrote": alone(
         "DevicesTainted",
@@ -813,49 +272,99 @@ LOOKS = {
     ),
 }
 
-SITUATIONS = ITSELF | CLAIMS | NODES | DEVICES | LOOKS
+
+TEMPLATE: Obj = {
+    "kind": "ResourceClaimTemplate",
+    "metadata": {"name": "t", "namespace": NAMESPACE},
+    "spec": {"spec": {"devices": {"requests": [request()]}}},
+}
+
+
+OWNED_BY_P = [{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}]
+
+
+BEFORE = {
+    "others come first": waiting(
+        "DevicesInUse",
+        *PLAIN,
+        *BUSY,
+        *(claim(each) for each in ("older", "young", "urgent", "unlike")),
+        made(-60, pod("older", "older")),
+        made(60, pod("young", "young")),
+        made(60, pod("urgent", "urgent", priority=5)),
+        made(-60, pod("gated", "unlike", schedulingGates=[{"name": "x"}])),
+        after=90,
+        says=(
+            "2 other pods want such devices and are looked at before it: team/older and"
+            " team/urgent.",
+        ),
+        because=("ResourceClaim/team/busy",),
+        helps="Wait until claim team/busy",
+    ),
+    "a claim of a template cannot be changed": alone(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        TEMPLATE,
+        claim("t-1", ownerReferences=OWNED_BY_P),
+        pod(
+            "p",
+            templates=("t",),
+            status={"resourceClaimStatuses": [{"name": "t", "resourceClaimName": "t-1"}]},
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="Claims cannot be changed: to tolerate more, change template t and make the pod anew",
+    ),
+    "a claim of its own cannot be changed": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        because=("DeviceTaintRule/fw",),
+        helps="Claims cannot be changed: to tolerate more, make claim c anew.",
+    ),
+    "it replaces a pod that was evicted": alone(
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        claim("c"),
+        evicted("old", owner="web"),
+        evicted("other", owner="shop"),
+        pod("p", "c", owner="web"),
+        after=60,
+        says=(
+            "Before it, pod team/old of ReplicaSet web was evicted, at 2030-01-01T12:00:00Z (60s"
+            " ago) because of rule fw (by alice).",
+        ),
+        silent=("shop",),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate",
+    ),
+    "it is one of many in a row": alone(
+        "NotScheduledYet",
+        *PLAIN,
+        claim("c"),
+        *(evicted(f"old-{each}", owner="web", after=-each) for each in range(3)),
+        evicted("sibling", owner="web", after=30),
+        pod("p", "c", owner="web"),
+        after=60,
+        says=("Before it, 3 pods of ReplicaSet web were evicted, the last at 2030-01-01T12:00",),
+        helps="see that one runs",
+    ),
+    "a pod of its name was evicted before": alone(
+        "NotScheduledYet",
+        *PLAIN,
+        claim("c"),
+        of_another(evicted("p")),
+        pod("p", "c"),
+        says=("Before it, pod team/p was evicted, at 2030-01-01T12:00:00Z (0s ago) because of",),
+        helps="see that one runs",
+    ),
+}
+
+
+SITUATIONS = ITSELF | CLAIMS | LOOKS | BEFORE
 
 
 @pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
 def test_cause(situation: Situation) -> None:
     situation.check()
-
-
-def test_advice_of_trials_is_true() -> None:
-    tainted = (*PLAIN, rule("fw"), pod("p", "c"))
-    before = ask("pod", "p", *tainted, claim("c"))
-    then = ask("pod", "p", *tainted, claim("c", request(tolerations=[TOLERATES_FW])))
-
-    assert before.cause == "DevicesTainted"
-    assert then.cause == "NotScheduledYet"
-    assert "node n1 now" in then.summary[0]
-
-
-def test_numbers_stand_in_tables() -> None:
-    found = ask("pod", "p", *PLAIN, rule("fw"), claim("c"), pod("p", "c"))
-
-    assert [each.as_json() for each in found.details] == [
-        {
-            "title": "Requests",
-            "rows": [
-                {
-                    "claim": "team/c",
-                    "request": "gpu",
-                    "class": "gpus",
-                    "wanted": "1",
-                    "available": "0",
-                    "refused": "taint 2",
-                }
-            ],
-        },
-        {
-            "title": "Taints in the way",
-            "rows": [
-                {
-                    "taint": "example.com/fw:NoSchedule",
-                    "origin": "DeviceTaintRule/fw",
-                    "devices": "2",
-                }
-            ],
-        },
-    ]

@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from explaining import test_fleet, test_held_devices, test_rules_and_patches, test_waiting_pods
+from explaining import (
+    test_fleet,
+    test_held_devices,
+    test_rules_and_patches,
+    test_waiting_for_devices,
+    test_waiting_for_nodes,
+    test_waiting_pods,
+)
 from explaining.situation import Situation
 from house.project import ROOT
 
@@ -15,6 +22,8 @@ TABLES: dict[str, Situation] = {
     **test_fleet.SITUATIONS,
     **test_held_devices.SITUATIONS,
     **test_rules_and_patches.SITUATIONS,
+    **test_waiting_for_devices.SITUATIONS,
+    **test_waiting_for_nodes.SITUATIONS,
     **test_waiting_pods.SITUATIONS,
 }
 FROM_ELSEWHERE = {

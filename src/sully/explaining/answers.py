@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from sully.client.transport import Key, Kind
-from sully.controllers.clusters.kinds import POLICIES
 from sully.domain.explaining.story import Explanation
-from sully.explaining import devices, fleet, partial, pods, rules
+from sully.explaining import claims, devices, fleet, partial, pods, rules
 from sully.explaining.kinds import ABOUT_DEVICES, SEEN_PODS
 from sully.explaining.world import World
 from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
@@ -38,13 +37,12 @@ def _device(world: World, key: Key) -> Explanation | None:
     return devices.device(world, found) if found is not None else devices.gone(world, key.name)
 
 
-_FLEET = (*FLEET, POLICIES)
 _PLACED = (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS)
 
 QUESTIONS = {
     "pod": Question("Pod", pods.pod, ABOUT_DEVICES, (SEEN_PODS, CLAIMS), namespaced=True),
     "claim": Question(
-        "ResourceClaim", pods.claim, ABOUT_DEVICES, (CLAIMS, SEEN_PODS), namespaced=True
+        "ResourceClaim", claims.claim, ABOUT_DEVICES, (CLAIMS, SEEN_PODS), namespaced=True
     ),
     "device": Question(
         "Device",
@@ -69,7 +67,7 @@ QUESTIONS = {
     "placement": Question(
         "Placement",
         lambda world, key: fleet.placement(world.hub, key),
-        _FLEET,
+        FLEET,
         _PLACED,
         namespaced=True,
         partly=partial.placement,
@@ -77,7 +75,7 @@ QUESTIONS = {
     "cluster": Question(
         "ManagedCluster",
         lambda world, key: fleet.cluster(world.hub, key.name),
-        _FLEET,
+        FLEET,
         _PLACED,
         partly=partial.cluster,
     ),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from sully.api.resource.types import ResourceSlice
 from sully.controllers.scheduling.devices import Shelf
 from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.offers import offer_pool
+from sully.domain.allocation.vacancy import Vacancies
 from sully.domain.devices import Published
 from sully.domain.explaining.devices import DeviceFacts, PoolCause, explain_device
 from sully.domain.explaining.evicted import explain_left
@@ -104,6 +108,18 @@ def _pool_problem(world: World, pool: PoolId, published: Published | None) -> tu
     if offer.is_incomplete:
         there, wanted = len(current(slices)), published.slice.spec.pool.resource_slice_count
         return "PoolIncomplete", f"pool {pool} has {there} of {wanted} slices"
-    return (
-        ("PoolInvalid", f"pool {pool} is invalid, {offer.problem}") if offer.problem else ("", "")
-    )
+    if offer.problem:
+        return "PoolInvalid", f"pool {pool} is invalid, {offer.problem}"
+    return _counters_used(world, pool, published, slices)
+
+
+def _counters_used(
+    world: World, pool: PoolId, published: Published, slices: Sequence[ResourceSlice]
+) -> tuple[PoolCause, str]:
+    """Say whether other devices of a pool have used up what a device would take."""
+    held = world.snapshot.usage.held(Names(pool.driver, pool.pool))
+    used = {each.device.device for each in held if not each.admin}
+    found = Vacancies(slices, used).obstacle(published.slice, published.device)
+    if found is None or found.cause != "CountersUsed":
+        return "", ""
+    return "CountersUsed", f"it {found.text}"

@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sully.api.cluster.placement_types import Placement
+from msgspec.structs import replace
+
+from sully.api.cluster.placement_types import (
+    CelSelector,
+    ClusterPredicate,
+    Placement,
+    RequiredClusterSelector,
+    Toleration,
+)
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.explaining.clusters import ClusterFacts, Seen, explain_cluster
-from sully.domain.explaining.placements import PlacementFacts, explain_placement
+from sully.domain.explaining.placementfacts import Altered, PlacementFacts, Retry
+from sully.domain.explaining.placementhelp import to_have
+from sully.domain.explaining.placements import explain_placement
 from sully.domain.explaining.story import Explanation
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import is_disabled
@@ -50,8 +60,36 @@ def placement(hub: Hub, key: Key, about: str = "") -> Explanation | None:
             decided=decided,
             clusters=hub.clusters,
             about=about,
+            retry=_retry(hub, found),
         )
     )
+
+
+def _altered(found: Placement, altered: Altered) -> Placement:
+    """Return a placement with something changed."""
+    spec = found.spec
+    more = tuple(
+        Toleration(key=each.key, operator="Equal", value=each.value, effect=each.effect)
+        for each in altered.tolerate
+    )
+    predicates = () if altered.widen else spec.predicates
+    if altered.match and predicates:
+        predicates = (*predicates, _only(altered.match))
+    number = spec.number_of_clusters if altered.number is None else altered.number
+    spec = replace(
+        spec,
+        tolerations=(*spec.tolerations, *more),
+        predicates=predicates,
+        number_of_clusters=number,
+    )
+    return replace(found, spec=spec)
+
+
+def _only(cluster: str) -> ClusterPredicate:
+    """Return a predicate for one cluster."""
+    cel = CelSelector(cel_expressions=(f"managedCluster.metadata.name == {cluster!r}",))
+    selector = RequiredClusterSelector(cel_selector=cel)
+    return ClusterPredicate(required_cluster_selector=selector)
 
 
 def cluster(hub: Hub, name: str) -> Explanation | None:
@@ -66,8 +104,19 @@ def cluster(hub: Hub, name: str) -> Explanation | None:
             marks=hub.marks,
             sets=tuple(sorted(hub.view.fleet.registry.sets_of(name))),
             seen=tuple(_seen(hub, name)),
+            help=lambda seen: _help(hub, seen),
         )
     )
+
+
+def _help(hub: Hub, seen: Seen) -> Iterator[str]:
+    namespace, _, name = seen.placement.partition("/")
+    found = hub.snapshot.get(PLACEMENTS, Key(namespace, name))
+    return to_have(seen.verdict, _retry(hub, found)) if found is not None else iter(())
+
+
+def _retry(hub: Hub, found: Placement) -> Retry:
+    return lambda altered: hub.view.explain(_altered(found, altered))
 
 
 def _seen(hub: Hub, name: str) -> Iterator[Seen]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import cached_property
 
 from sully.api.cluster.types import ManagedCluster
-from sully.controllers.clusters.kinds import POLICIES
 from sully.domain.explaining.clustermarks import ClusterMarks
-from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
-from sully.views.fleet import Caches, FleetView
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
-from sully.views.snapshot import Snapshot, StoppedClock
+from sully.domain.placement.behaviour import Behaviour
+from sully.views.fleet import FleetView
+from sully.views.fleetkinds import CLUSTERS, POLICIES
+from sully.views.snapshot import Snapshot
 
 
 class Hub:
@@ -20,24 +19,15 @@ class Hub:
         self.snapshot = snapshot
         self.now = snapshot.taken
 
-    @cached_property
+    @property
     def behaviour(self) -> Behaviour:
-        """Return how this hub places: as ours does if it has our kinds, else as the reference."""
-        return REFERENCE if self.snapshot.gap(POLICIES) is not None else improved()
+        """Return how this hub places."""
+        return self.view.fleet.behaviour
 
-    @cached_property
+    @property
     def view(self) -> FleetView:
         """Return the clusters and placements."""
-        of = self.snapshot.of
-        caches = Caches(
-            clusters=of(CLUSTERS),
-            sets=of(SETS),
-            bindings=of(BINDINGS),
-            placements=of(PLACEMENTS),
-            decisions=of(DECISIONS),
-            scores=of(SCORES),
-        )
-        return FleetView(caches, clock=StoppedClock(self.now), behaviour=self.behaviour)
+        return self.snapshot.fleet
 
     @cached_property
     def marks(self) -> ClusterMarks:

@@ -1,7 +1,7 @@
 """What somebody may have meant who asks about a name that nobody knows.
 
 The same name elsewhere comes first, then names that begin so (a deployment's name is how people
-think of its pods), then names that look alike.
+think of its pods), then what is in it (a pool's name, for devices), then names that look alike.
 """
 
 from __future__ import annotations
@@ -39,10 +39,12 @@ def meant(world: World, kind: str, key: Key) -> tuple[str, ...]:
         (
             *(each for each in names if each.name == key.name),
             *_beginning(here, key.name),
-            *_alike(here, key.name),
-            *_beginning((each for each in names if each.namespace != key.namespace), key.name),
+            *_inside(here, key.name),
         )
     )
+    if not found:
+        elsewhere = (each for each in names if each.namespace != key.namespace)
+        found = dict.fromkeys((*_alike(here, key.name), *_beginning(elsewhere, key.name)))
     return tuple(map(str, list(found)[:MOST]))
 
 
@@ -63,8 +65,23 @@ def _beginning(names: Iterable[Key], text: str) -> list[Key]:
     return [each for each in names if each.name.startswith(text)][:MOST]
 
 
+def _inside(names: Iterable[Key], text: str) -> list[Key]:
+    """Return the devices of a pool or a driver that somebody names."""
+    return [each for each in names if text in each.name.split("/")][:MOST]
+
+
 def _alike(names: list[Key], text: str) -> list[Key]:
     by_name = {each.name: each for each in names[:_MOST_COMPARED]}
-    ends = {name.split("/", 1)[-1]: name for name in by_name}
-    close = get_close_matches(text, [*by_name, *ends], n=MOST, cutoff=0.7)
-    return [by_name[ends.get(each, each)] for each in close]
+    known: dict[str, str] = {}
+    for name in by_name:
+        for form in _forms(name):
+            known.setdefault(form, name)
+    close = get_close_matches(text, list(known), n=MOST, cutoff=0.7)
+    return [by_name[known[each]] for each in close]
+
+
+def _forms(name: str) -> Iterator[str]:
+    """Yield how people write a name: without its driver, without what was made up for it."""
+    yield name
+    yield name.split("/", 1)[-1]
+    yield from (name.rsplit("-", parts)[0] for parts in (1, 2) if name.count("-") >= parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
+from typing import Final
 
 from sully.api.resource.types import (
     DeviceTaintRule,
@@ -19,15 +20,19 @@ from sully.domain.evictionstatus import tally
 from sully.domain.explaining.patches import PatchFacts, explain_patch
 from sully.domain.explaining.rules import Leaver, RuleFacts, explain_lifted, explain_rule
 from sully.domain.explaining.story import Explanation
+from sully.domain.pods import Pod
 from sully.domain.rules import needs_content, recorded
 from sully.domain.taints import NONE
 from sully.explaining.attempts import TERMS
 from sully.explaining.kinds import SEEN_PODS
-from sully.explaining.pods import told_account
+from sully.explaining.waiting import account_now, told_account
 from sully.explaining.world import World, choices_text
-from sully.views.kinds import PATCHES, PODS, RULES, Pod
+from sully.views.kinds import PATCHES, PODS, RULES
 from sully.views.nameindex import names_in
 from sully.views.usage import Held
+
+_MOST_JUDGED: Final = 200
+"""Pods that are judged once more; who is alike is judged together."""
 
 
 def rule(world: World, name: str) -> Explanation | None:
@@ -107,12 +112,17 @@ def _held(world: World, found: DeviceTaintRule) -> Iterator[Held]:
 
 
 def kept_off(world: World, name: str) -> Iterator[str]:
-    """Yield the pods without a node whose account names a rule."""
+    """Yield the pods without a node that a rule keeps devices from.
+
+    What the scheduler wrote down may be half a minute old, so it is found out anew, if not for
+    all of too many.
+    """
     origin = f"DeviceTaintRule/{name}"
-    pods = world.snapshot.of(SEEN_PODS)
-    for key in sorted(pods.keys()):
-        pod = pods.get(key)
-        account = told_account(pod) if pod is not None and not pod.spec.node_name else None
+    found = sorted(world.snapshot.of(SEEN_PODS).values(), key=key_of)
+    waiting = [each for each in found if not each.spec.node_name and not each.finished]
+    for at, pod in enumerate(waiting):
+        key = key_of(pod)
+        account = account_now(world, pod) if at < _MOST_JUDGED else told_account(pod)
         asked = account.requests if account is not None else ()
         if any(taint.origin == origin for each in asked for taint in each.taints):
             yield str(key)

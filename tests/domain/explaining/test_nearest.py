@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.domain.explaining.nearest import Help, Largest, Trial, helps, too_large
+from sully.domain.explaining.nearest import fewest, helps, too_large
+from sully.domain.explaining.trials import Help, Largest, Opening, TooMuch, Trial
 from sully.domain.scheduling.account import Account, Asked, Holder, Taint
 
 TAINTS = tuple(
@@ -16,6 +17,7 @@ TAINTS = tuple(
     for at in range(4)
 )
 CLAIMS = tuple(f"ns/c{at}" for at in range(5))
+WHERE = ("ns/c", "gpu")
 Nodes = Mapping[str, tuple[frozenset[str], frozenset[str]]]
 
 
@@ -23,41 +25,57 @@ Nodes = Mapping[str, tuple[frozenset[str], frozenset[str]]]
 class World:
     """Nodes, each with the taints and the holders that keep the pod off it."""
 
-    nodes: Nodes
+    nodes_: Nodes
     asked: list[tuple[Trial, str]] = field(default_factory=list)
 
     def node_for(self, trial: Trial, only: str = "") -> str:
         self.asked.append((trial, only))
-        keys, free = {each.key for each in trial.tolerate}, set(trial.free)
-        for name in sorted(self.nodes):
-            taints, holders = self.nodes[name]
+        there = trial.where is None or WHERE in trial.where
+        keys, free = {each.key for each in trial.tolerate if there}, set(trial.free)
+        for name in sorted(self.nodes_):
+            taints, holders = self.nodes_[name]
             if only in ("", name) and taints <= keys and holders <= free:
                 return name
         return ""
 
-    def account_after(self, trial: Trial) -> Account | None:
-        self.asked.append((trial, ""))
-        return account(self)
+    def account_after(self, trial: Trial, only: str = "") -> Account | None:
+        self.asked.append((trial, only))
+        return account({name: self.nodes_[name] for name in ([only] if only else self.nodes_)})
 
-    def holders_near(self, node: str) -> frozenset[str]:
-        return self.nodes[node][1]
+    def nodes(self) -> list[str]:
+        return sorted(self.nodes_)
+
+    def openings(self) -> list[Opening]:
+        return []
+
+    def too_much(self) -> list[TooMuch]:
+        return []
+
+    def uncovers(self, taint: Taint, node: str) -> bool:
+        return False
+
+    def pods_on(self, node: str) -> list[str]:
+        raise AssertionError(f"nobody has to leave {node}")
+
+    def holders_near(self, node: str) -> list[str]:
+        return sorted(self.nodes_[node][1])
 
     def largest(self) -> Mapping[tuple[str, str], Largest]:
         return {("ns/c", "a/big"): Largest(8, "n1"), ("ns/c", "a/any"): Largest(9, "n2")}
 
 
-def account(world: World) -> Account:
-    keys = {key for taints, _ in world.nodes.values() for key in taints}
-    held = {claim for _, holders in world.nodes.values() for claim in holders}
+def account(nodes: Nodes) -> Account:
+    keys = {key for taints, _ in nodes.values() for key in taints}
+    held = {claim for _, holders in nodes.values() for claim in holders}
     asked = Asked(
-        claim="ns/c",
-        request="gpu",
+        claim=WHERE[0],
+        request=WHERE[1],
         wanted=1,
         refused={"taint": 1},
         taints=tuple(each for each in TAINTS if each.key in keys),
         holders=tuple(Holder(claim=each, devices=1) for each in sorted(held)),
     )
-    return Account(nodes=len(world.nodes), reached=len(world.nodes), requests=(asked,))
+    return Account(nodes=len(nodes), reached=len(nodes), requests=(asked,))
 
 
 def smaller(trial: Trial) -> list[Trial]:
@@ -86,7 +104,7 @@ def test_what_is_advised_works_and_is_needed(
     nodes: Nodes,
 ) -> None:
     world = World(nodes)
-    found = helps(account(world), world)
+    found = helps(account(world.nodes_), world)
 
     assert found, "everything together always helps"
     for each in found:
@@ -99,7 +117,7 @@ def test_all_nodes_are_asked_only_a_few_times(
     nodes: Nodes,
 ) -> None:
     world = World(nodes)
-    helps(account(world), world)
+    helps(account(world.nodes_), world)
 
     assert sum(not only for _, only in world.asked) <= 8
 
@@ -108,7 +126,9 @@ def test_one_that_helps_alone_is_preferred_to_two_that_help_together() -> None:
     both, one = frozenset(("k0", "k1")), frozenset(("k1",))
     world = World({"n1": (both, frozenset()), "n2": (one, frozenset())})
 
-    assert helps(account(world), world) == (Help(Trial(tolerate=(TAINTS[1],)), "n2"),)
+    assert helps(account(world.nodes_), world) == (
+        Help(Trial(tolerate=(TAINTS[1],), where=(WHERE,)), "n2"),
+    )
 
 
 def test_tolerating_and_waiting_are_both_told() -> None:
@@ -116,16 +136,39 @@ def test_tolerating_and_waiting_are_both_told() -> None:
         {"n1": (frozenset(("k0",)), frozenset()), "n2": (frozenset(), frozenset(("ns/c1",)))}
     )
 
-    assert helps(account(world), world) == (
-        Help(Trial(tolerate=(TAINTS[0],)), "n1"),
+    assert helps(account(world.nodes_), world) == (
+        Help(Trial(tolerate=(TAINTS[0],), where=(WHERE,)), "n1"),
         Help(Trial(free=("ns/c1",)), "n2"),
     )
 
 
 def test_nothing_helps() -> None:
-    world = World({"n1": (frozenset(("k0",)), frozenset())})
+    world = World({"n1": (frozenset(("nobody knows it",)), frozenset())})
 
-    assert helps(account(World({})), world) == ()
+    assert helps(account(world.nodes_), world) == ()
+
+
+@given(st.sets(st.frozensets(st.integers(0, 9), min_size=1), min_size=1, max_size=4))
+def test_the_fewest_are_enough_and_all_needed(ways: set[frozenset[int]]) -> None:
+    def enough(kept: Sequence[int]) -> bool:
+        return any(way <= set(kept) for way in ways)
+
+    found = fewest(range(10), enough)
+
+    assert enough(found)
+    assert found == sorted(found)
+    assert not any(enough([one for one in found if one != each]) for each in found)
+
+
+def test_of_many_few_are_asked_about() -> None:
+    asked: list[Sequence[int]] = []
+
+    def enough(kept: Sequence[int]) -> bool:
+        asked.append(kept)
+        return {3, 700} <= set(kept)
+
+    assert fewest(range(1000), enough) == [3, 700]
+    assert len(asked) <= 25
 
 
 def test_a_request_is_too_large_only_if_all_its_alternatives_are() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -37,6 +37,8 @@ class ClusterFacts:
     sets: tuple[str, ...] = ()
     seen: Sequence[Seen] = ()
     """Every placement that could know it, in order."""
+    help: Callable[[Seen], Iterable[str]] = lambda _: ()
+    """Says what would give a placement the cluster."""
 
 
 def explain_cluster(facts: ClusterFacts) -> Explanation:
@@ -107,9 +109,8 @@ def _healthy(facts: ClusterFacts) -> Explanation:
     text = f"Cluster {facts.cluster.metadata.name} is available{at}, in set {listed(facts.sets)}"
     out = [each for each in facts.seen if each.verdict.stage == "TaintToleration"]
     if out:
-        help_ = "Lift the taint, or tolerate it in the placements that should have the cluster."
         text = f"{text}, but {_blocker(facts, out)} keeps it out of {_placements_of(out)}."
-        return _story(facts, "Tainted", "KeptOutByTaint", text, remedies=(help_,))
+        return _story(facts, "Tainted", "KeptOutByTaint", text, remedies=_help(facts, out))
     cause = "NothingAgainst" if not facts.cluster.spec.taints else "TaintsTolerated"
     state = "Available" if not facts.cluster.spec.taints else "Tainted"
     if not facts.seen:
@@ -118,7 +119,17 @@ def _healthy(facts: ClusterFacts) -> Explanation:
     elif not any(each.verdict.stage == "Selected" for each in facts.seen):
         cause = "NotChosen"
         text += f", but not chosen by {_placements_of(facts.seen)}"
-    return _story(facts, state, cause, f"{text}.", *_why_not(facts))
+    help_ = _help(facts, facts.seen) if cause == "NotChosen" else ()
+    return _story(facts, state, cause, f"{text}.", *_why_not(facts), remedies=help_)
+
+
+def _help(facts: ClusterFacts, seen: Sequence[Seen]) -> tuple[str, ...]:
+    """Say for each of the first placements what would give it the cluster."""
+    return tuple(
+        f"For placement {each.placement}: {text[:1].lower()}{text[1:]}"
+        for each in seen[:_MOST]
+        for text in facts.help(each)
+    )
 
 
 def _blocker(facts: ClusterFacts, out: Sequence[Seen]) -> str:

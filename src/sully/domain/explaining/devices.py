@@ -17,7 +17,7 @@ from sully.domain.explaining.wording import are, listed, mark, moment, noun
 from sully.domain.pools import DeviceId
 from sully.domain.taints import SourcedTaint, blocks
 
-PoolCause = Literal["", "PoolIncomplete", "PoolInvalid"]
+PoolCause = Literal["", "PoolIncomplete", "PoolInvalid", "CountersUsed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +46,8 @@ def explain_device(facts: DeviceFacts) -> Explanation:
     if facts.pool_cause:
         text = f"Device {facts.id} cannot be had: {facts.pool_problem}."
         help_ = "Its driver has to publish the whole pool, without contradictions."
+        if facts.pool_cause == "CountersUsed":
+            help_ = "Wait until devices that draw on the same counters are free."
         return _story(facts, "Unusable", facts.pool_cause, text, remedies=(help_,))
     taken = any(not each.admin for each in facts.holdings)
     return _used(facts) if taken or list(_due(facts)) else _unused(facts)

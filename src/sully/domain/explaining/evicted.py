@@ -63,6 +63,22 @@ def explain_left(
     )
 
 
+def evicted_before(
+    records: Sequence[EvictionRecord], sources: Sources, now: datetime
+) -> Iterator[str]:
+    """Tell of pods that were evicted before this one came in their place, in order of time."""
+    if not records:
+        return
+    spec = records[-1].spec
+    at = f"at {moment(spec.evicted_time, now)} because of {_origins(spec.causes, sources)}"
+    of = f" of {spec.pod.owner.kind} {spec.pod.owner.name}" if spec.pod.owner is not None else ""
+    if len(records) == 1:
+        yield f"Before it, pod {spec.pod.namespace}/{spec.pod.name}{of} was evicted, {at}."
+    else:
+        of = of or f" called {spec.pod.namespace}/{spec.pod.name}"
+        yield f"Before it, {len(records)} pods{of} were evicted, the last {at}."
+
+
 def _origins(causes: Iterable[EvictionCause], sources: Sources) -> str:
     names = [sources.of(f"{each.kind}/{each.name}").told() for each in causes]
     return listed(dict.fromkeys(names), 2) or "a taint that is not on record"

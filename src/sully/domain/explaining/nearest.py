@@ -1,99 +1,207 @@
-"""What would make a pod fit, found by trying: tolerations, then devices that others give back.
+"""Finds by trying what would make a pod fit: the least of what can be changed, on the nearest node.
 
-A trial runs the scheduler once more on a copy of the world with one thing changed, so what is
-advised here would really work, now. Where nothing was tried, or nothing helped, the reason for the
-refusal says what to look at.
+A trial runs the scheduler once more on a copy of the world with something changed, so what is found
+here works, now. On each of a few nodes everything is tried that may help there, and then as little
+of it as is enough. To ask one node costs little; to ask all is done only a few times.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Final, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Final, TypeVar
 
-from sully.domain.explaining.shortages import (
-    NOT_KNOWN,
-    Asking,
-    Askings,
-    constraint_text,
-    lacking,
-    merged_taints,
-    selector_text,
-)
-from sully.domain.explaining.sources import Sources
-from sully.domain.explaining.wording import code, joined, listed, mark, moment, noun, number
-from sully.domain.scheduling.account import Account, Asked, Holder, Taint
-from sully.domain.scheduling.extended import NAMELESS
+from sully.domain.explaining.shortages import merged_taints
+from sully.domain.explaining.trials import Help, Largest, Opening, Trial, Tries, Where
+from sully.domain.explaining.wording import mark
+from sully.domain.scheduling.account import Account, Asked, Taint
 
-_MOST_ALONE: Final = 2
-"""Things of which it is tried on all nodes whether one of them is enough."""
-_MOST_DROPPED: Final = 32
-"""Things of which it is tried on one node whether they are needed; there a trial costs little."""
+T = TypeVar("T")
+NOTHING: Final = Trial()
+_SOME_HOLDERS: Final = 64
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
-    """A change that may help: taints are tolerated, claims give their devices back."""
+def helps(account: Account | None, tries: Tries) -> tuple[Help, ...]:
+    """Return what would make a pod fit: the least of each kind that does, or of all together.
 
-    tolerate: tuple[Taint, ...] = ()
-    free: tuple[str, ...] = ()
-
-
-class Largest(NamedTuple):
-    """The node with the most devices of a kind, were they all free and untainted."""
-
-    devices: int
-    node: str
-
-
-class Tries(Protocol):
-    """A scheduler to try things with."""
-
-    def node_for(self, trial: Trial, only: str = "") -> str:
-        """Return the node that the pod would get, of all or only of one; nothing if none."""
-
-    def account_after(self, trial: Trial) -> Account | None:
-        """Return what speaks against devices then; nothing if the pod gets a node."""
-
-    def holders_near(self, node: str) -> Container[str]:
-        """Return the claims with devices that a node can use."""
-
-    def largest(self) -> Mapping[tuple[str, str], Largest]:
-        """Return for each claim and request the node with the most devices that could serve it."""
+    The kinds are tolerating, waiting for devices, and what nodes have against the pod.
+    """
+    found = _inside(account, tries) if account is not None else []
+    openings = list(tries.openings())
+    easy = [each for each in openings if not each.full]
+    opened = _best(tries, (_opened(tries, each) for each in easy))
+    if opened is None and not found:
+        opened = _best(tries, (_opened(tries, each, more=True) for each in openings))
+    return (*found, *((opened,) if opened is not None else ()))
 
 
-@dataclass(frozen=True, slots=True)
-class Help:
-    """A trial that worked."""
+def _inside(account: Account, tries: Tries) -> list[Help]:
+    """Return what would help on nodes that take the pod, or would if users of devices left."""
 
-    trial: Trial
-    node: str
+    def tolerating(node: str) -> Trial | None:
+        return _needed(tries, node, Trial(tolerate=_taints(tries, node)))
 
+    def waiting(node: str) -> Trial | None:
+        return _first(_needed(tries, node, Trial(free=free)) for free in _holders(tries, node))
 
-def helps(account: Account, tries: Tries) -> tuple[Help, ...]:
-    """Return what would make a pod fit: by tolerations alone, by waiting alone, or by both."""
-    short = lacking(account) or account.requests
-    taints = tuple(merged_taints(short))
-    holders = tuple(each.claim for each in _holders(short))
+    taints = tuple(merged_taints(account.requests))
+    holders = tuple(dict.fromkeys(one.claim for each in account.requests for one in each.holders))
+    tolerated = tries.node_for(Trial(tolerate=taints)) if taints else ""
+    freed = tries.node_for(Trial(free=holders)) if holders else ""
+    few = tries.nodes()
+    nodes = [each for each in dict.fromkeys((tolerated, freed, *few)) if each]
+    # Where all of it at once is no help, less is none. Who uses up counters is nowhere listed.
+    counters = any(each.refused.get("counters") for each in account.requests)
     found = [
-        _least(tries, Trial(tolerate=taints)) if taints else None,
-        _least(tries, Trial(free=holders)) if holders else None,
+        _best(tries, map(tolerating, nodes)) if tolerated else None,
+        _best(tries, map(waiting, nodes)) if freed or counters else None,
     ]
-    if not any(found) and holders:
-        every = _revealed(tries, taints, holders)
-        found.append(_least(tries, Trial(every, holders)) if every else None)
-    return tuple(each for each in found if each is not None)
+    if not any(found):
+        found.append(_best(tries, (_both(tries, each) for each in nodes)))
+    return [each for each in found if each is not None]
 
 
-def _revealed(
-    tries: Tries, taints: tuple[Taint, ...], holders: tuple[str, ...]
+def beyond(account: Account, tries: Tries) -> tuple[str, Account] | None:
+    """Return what else is in the way on a node if all taints were tolerated and devices free."""
+    for node in tries.nodes()[:1]:
+        free = tuple(tries.holders_near(node))
+        taints = _taints(tries, node, NOTHING, free)
+        then = tries.account_after(Trial(tolerate=taints, free=free), node)
+        if then is not None and then.requests and then.reason != account.reason:
+            return node, then
+    return None
+
+
+def _both(tries: Tries, node: str, base: Trial = NOTHING) -> Trial | None:
+    """Return what to wait for and what to tolerate on a node, beside something else."""
+    return _first(
+        _needed(tries, node, replace(base, free=free, tolerate=_taints(tries, node, base, free)))
+        for free in _holders(tries, node)
+    )
+
+
+def _first(trials: Iterable[Trial | None]) -> Trial | None:
+    return next((each for each in trials if each is not None), None)
+
+
+def _opened(tries: Tries, opening: Opening, *, more: bool = False) -> Trial | None:
+    """Return what it takes to get a pod on a node that does not take it as it is."""
+    node, plain = opening.node, Trial(opening=opening)
+    if not more:
+        return plain if tries.node_for(plain, node) else None
+    if opening.full:
+        # Who leaves makes room and gives devices back, so there is no need to wait for both.
+        plain = replace(plain, leave=tuple(tries.pods_on(node)))
+    return _both(tries, node, plain)
+
+
+def _taints(
+    tries: Tries, node: str, base: Trial = NOTHING, free: tuple[str, ...] = ()
 ) -> tuple[Taint, ...]:
-    """Return all taints in the way, also those of devices that count as in use as yet."""
-    then = tries.account_after(Trial(free=holders))
-    more = merged_taints(then.requests) if then is not None else ()
-    known = {(each.origin, mark(each)) for each in taints}
-    return (*taints, *(each for each in more if (each.origin, mark(each)) not in known))
+    """Return the taints in the way on a node; of those that one toleration covers, only one."""
+    account = tries.account_after(replace(base, free=free), node)
+    found = merged_taints(account.requests) if account is not None else ()
+    return tuple({mark(each): each for each in reversed(found)}.values())[::-1]
+
+
+def _holders(tries: Tries, node: str) -> Iterator[tuple[str, ...]]:
+    """Yield who has devices near a node, those first that have the most that the pod could use.
+
+    All of them are tried only where some are not enough: a pool may be shared by thousands.
+    """
+    account = tries.account_after(NOTHING, node)
+    held: dict[str, int] = {}
+    for each in account.requests if account is not None else ():
+        for one in each.holders:
+            held[one.claim] = max(held.get(one.claim, 0), one.devices)
+    near = sorted(tries.holders_near(node), key=lambda each: (-held.get(each, 0), each))
+    yield tuple(near[:_SOME_HOLDERS])
+    if len(near) > _SOME_HOLDERS:
+        yield tuple(near)
+
+
+def _best(tries: Tries, trials: Iterable[Trial | None]) -> Help | None:
+    """Return the smallest trial, with the node that the pod would really get then."""
+    best: Trial | None = None
+    for each in trials:
+        if each is not None and (best is None or each.size < best.size):
+            best = each
+        if best is not None and best.size == 1:
+            break
+    return _told(tries, best) if best is not None else None
+
+
+def _told(tries: Tries, trial: Trial) -> Help:
+    """Say where the pod would go, and name all objects that stand behind what is tolerated."""
+    node = tries.node_for(trial)
+    bare = replace(trial, tolerate=(), where=None)
+    account = tries.account_after(bare, node) if trial.tolerate else None
+    there = merged_taints(account.requests) if account is not None else ()
+    marks = {mark(each) for each in trial.tolerate}
+    named = tuple(each for each in there if mark(each) in marks)
+    taints = named or trial.tolerate
+    liftable = not any(tries.uncovers(each, node) for each in taints)
+    return Help(replace(trial, tolerate=taints), node, liftable)
+
+
+# -- as little as is enough -----------------------------------------------------------------------
+
+
+def _needed(tries: Tries, node: str, most: Trial) -> Trial | None:
+    """Leave out what the pod gets a node without; None if all of it is not enough."""
+    if not tries.node_for(most, node):
+        return None
+    steps = [
+        *(Trial(leave=(each,)) for each in most.leave),
+        *(Trial(free=(each,)) for each in most.free),
+        *(Trial(tolerate=(each,)) for each in most.tolerate),
+    ]
+
+    def made_of(kept: Sequence[Trial]) -> Trial:
+        return replace(
+            most,
+            leave=tuple(one for each in kept for one in each.leave),
+            free=tuple(one for each in kept for one in each.free),
+            tolerate=tuple(one for each in kept for one in each.tolerate),
+        )
+
+    found = made_of(fewest(steps, lambda kept: bool(tries.node_for(made_of(kept), node))))
+    return _where_needed(tries, node, found) if found.tolerate else found
+
+
+def _where_needed(tries: Tries, node: str, found: Trial) -> Trial:
+    account = tries.account_after(replace(found, tolerate=()), node)
+    requests = account.requests if account is not None else ()
+    places: list[Where] = [(each.claim, each.request) for each in requests]
+
+    def enough(kept: Sequence[Where]) -> bool:
+        return bool(tries.node_for(replace(found, where=tuple(kept)), node))
+
+    return replace(found, where=tuple(fewest(places, enough)) if enough(places) else None)
+
+
+def fewest(things: Sequence[T], enough: Callable[[Sequence[T]], bool]) -> list[T]:
+    """Return some of things that are enough, none of which can be left out.
+
+    All of them must be enough, and more never harm. What comes first is rather kept. It asks about
+    as often as the number of things kept times the logarithm of all.
+    """
+    kept: list[T] = []
+    rest = list(things)
+    while rest and not enough(kept):
+        low, high = 1, len(rest)
+        while low < high:
+            middle = (low + high) // 2
+            if enough([*rest[:middle], *kept]):
+                high = middle
+            else:
+                low = middle + 1
+        kept.insert(0, rest[low - 1])
+        rest = rest[: low - 1]
+    return kept
+
+
+# -- nothing helps --------------------------------------------------------------------------------
 
 
 def too_large(account: Account, tries: Tries) -> tuple[tuple[Asked, Largest], ...]:
@@ -103,7 +211,7 @@ def too_large(account: Account, tries: Tries) -> tuple[tuple[Asked, Largest], ..
     """
     known = tries.largest()
     large: list[tuple[Asked, Largest]] = []
-    served: set[tuple[str, str]] = set()
+    served: set[Where] = set()
     for each in account.requests:
         most = known.get((each.claim, each.request), Largest(0, ""))
         if 0 < most.devices < each.wanted:
@@ -113,151 +221,6 @@ def too_large(account: Account, tries: Tries) -> tuple[tuple[Asked, Largest], ..
     return tuple((each, most) for each, most in large if _whole(each) not in served)
 
 
-def _whole(asked: Asked) -> tuple[str, str]:
+def _whole(asked: Asked) -> Where:
     """Return the request that an alternative belongs to."""
     return asked.claim, asked.request.partition("/")[0]
-
-
-def _least(tries: Tries, most: Trial) -> Help | None:
-    """Try all of something, then find out how little of it is enough."""
-    node = tries.node_for(most)
-    if not node:
-        return None
-    for each in _alone(most):
-        if alone := tries.node_for(each):
-            return Help(each, alone)
-    return Help(_needed(tries, most, node), node)
-
-
-def _alone(most: Trial) -> Iterator[Trial]:
-    if len(most.tolerate) + len(most.free) > 1 and not (most.tolerate and most.free):
-        yield from (Trial(tolerate=(each,)) for each in most.tolerate[:_MOST_ALONE])
-        yield from (Trial(free=(each,)) for each in most.free[:_MOST_ALONE])
-
-
-def _needed(tries: Tries, most: Trial, node: str) -> Trial:
-    """Leave out, one by one, what the pod gets its node without."""
-    near = tries.holders_near(node)
-    found = Trial(most.tolerate, tuple(each for each in most.free if each in near))
-    # The largest come first, so the smallest are the first to be spared.
-    for each in reversed(found.free[:_MOST_DROPPED]):
-        less = replace(found, free=tuple(one for one in found.free if one != each))
-        found = less if tries.node_for(less, node) else found
-    for taint in reversed(found.tolerate[:_MOST_DROPPED]):
-        less = replace(found, tolerate=tuple(one for one in found.tolerate if one is not taint))
-        found = less if tries.node_for(less, node) else found
-    return found
-
-
-def _holders(short: Iterable[Asked]) -> list[Holder]:
-    found: dict[str, Holder] = {}
-    for asked in short:
-        for each in asked.holders:
-            if each.claim not in found or found[each.claim].devices < each.devices:
-                found[each.claim] = each
-    return sorted(found.values(), key=lambda each: (-each.devices, each.claim))
-
-
-# -- in words -------------------------------------------------------------------------------------
-
-
-def remedies(
-    found: Iterable[Help],
-    account: Account,
-    sources: Sources,
-    users: Callable[[str], Sequence[str]],
-    now: datetime,
-) -> Iterator[str]:
-    """Say what would help; `users` names the pods behind a claim."""
-    for each in found:
-        parts = []
-        if each.trial.tolerate:
-            parts.append(_tolerate(each.trial.tolerate, account, sources, now))
-        if each.trial.free:
-            parts.append(_wait(each.trial.free, account, users))
-        text = ". Also ".join(parts)
-        yield f"{text[:1].upper()}{text[1:]}. The pod would then go to node {each.node}."
-
-
-def _tolerate(taints: Sequence[Taint], account: Account, sources: Sources, now: datetime) -> str:
-    wanted = joined([f"{mark(each)} from {noun(each.origin)}" for each in taints])
-    if any(each.lapsed for each in taints):
-        wanted += " without tolerationSeconds"
-    requests = [
-        asked.request
-        for asked in account.requests
-        if any(mark(one) == mark(each) for one in asked.taints for each in taints)
-    ]
-    where = f" in request {listed(dict.fromkeys(requests))}" if requests else ""
-    text = f"tolerate {wanted}{where}"
-    ends = [sources.of(each.origin).until for each in taints]
-    known = [end for end in ends if end is not None]
-    if known and len(known) == len(ends):
-        return f"{text}, or wait until {moment(max(known), now)}"
-    return f"{text}, or have {'it' if len(taints) == 1 else 'them'} lifted"
-
-
-def _wait(claims: Sequence[str], account: Account, users: Callable[[str], Sequence[str]]) -> str:
-    held = {each.claim: each.devices for each in _holders(account.requests)}
-    names = []
-    for name in claims:
-        pods = users(name)
-        of = f", used by pod {listed(pods, 2)}" if pods else ""
-        names.append(f"{name} ({number(held.get(name, 0), 'device')}{of})")
-    if len(names) == 1:
-        return f"wait until claim {names[0]} gives its devices back"
-    return f"wait until claims {listed(names)} give their devices back"
-
-
-def advice(account: Account, asked: Askings) -> Iterator[str]:
-    """Say what to look at where nothing that can be tried would help."""
-    if account.reason == "PoolsUnusable":
-        yield from _pools(account)
-        return
-    seen: set[str] = set()
-    for each in lacking(account):
-        asking = asked.get((each.claim, each.request), NOT_KNOWN)
-        text = _advice(each, asking)
-        if text and text not in seen:
-            seen.add(text)
-            yield text
-    if not lacking(account) and account.requests:
-        yield "Each request could be served, but no node has the devices for all of them together."
-
-
-def _pools(account: Account) -> Iterator[str]:
-    if account.invalid_pools:
-        pools = listed(account.invalid_pools)
-        yield f"The driver of pool {pools} has to publish it without contradictions."
-    if account.incomplete_pools:
-        pools = listed(account.incomplete_pools)
-        yield f"Wait until the driver has written all of pool {pools}; see that it runs."
-
-
-def _advice(asked: Asked, asking: Asking) -> str:  # noqa: PLR0911 - one answer for each reason
-    refused = asked.refused
-    if refused.get("constraint"):
-        which = listed([constraint_text(each) for each in asking.constraints], 2)
-        return f"Relax the constraint {which or 'of the claim'}, which leaves too few devices."
-    if refused.get("counters"):
-        return "Ask for a smaller partition, or wait until shared counters are given back."
-    if refused.get("capacity"):
-        return f"Ask for less capacity in request {asked.request}: no free device has so much."
-    if refused.get("taint") and asked.claim.endswith(NAMELESS):
-        return "Extended resources cannot tolerate taints: use a claim, or have the taint lifted."
-    if refused.get("taint") or refused.get("inUse"):
-        return f"Ask for fewer devices in request {asked.request}, or add devices."
-    if refused.get("node"):
-        return "Let the pod on the nodes that have such devices: see its selector and tolerations."
-    if refused.get("selectorError"):
-        return "Guard optional attributes with has() in the selectors: one of them fails."
-    texts = [selector_text(each, asking) for each in asked.selectors]
-    if texts and texts[0]:
-        return f"Change the selector that refuses most devices: {code(texts[0])}."
-    if asked.available:
-        return f"Ask for fewer devices in request {asked.request}, or add devices."
-    if not refused:
-        return (
-            f"Start a driver that publishes devices of class {asking.device_class or 'asked for'}."
-        )
-    return ""

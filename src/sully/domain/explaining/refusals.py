@@ -6,54 +6,85 @@ waiting.py asks here when nothing about the pod itself stands in the way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
+from sully.domain.explaining.advice import advice, node_advice, refusing, told_too_much
 from sully.domain.explaining.leads import lead
-from sully.domain.explaining.nearest import Help, Largest, advice, helps, remedies, too_large
-from sully.domain.explaining.shortages import account_tables, sentences
+from sully.domain.explaining.nearest import beyond, helps, too_large
+from sully.domain.explaining.remedies import made_anew, remedies, untried
+from sully.domain.explaining.shortages import NOT_KNOWN, account_tables, sentences
 from sully.domain.explaining.story import Explanation, Table, tables
+from sully.domain.explaining.trials import Help, Largest, Trial
 from sully.domain.explaining.waitingfacts import Attempt, WaitingFacts, story, waits
-from sully.domain.explaining.wording import are, listed, number
+from sully.domain.explaining.wording import are, joined, listed, number
 from sully.domain.scheduling.account import Account, Asked, Blocked
+
+_MOST_REASONS: Final = 3
 
 
 def explain_nodes(facts: WaitingFacts, found: Attempt) -> Explanation | None:
     """Tell of nodes that refuse the pod, where devices are not even asked for."""
-    refusing = sum(len(nodes) for nodes in found.rejections.values())
+    against = _by_number(found.rejections)
     reached = found.account.reached if found.account is not None else 0
-    if reached or not refusing:
+    if reached or not against:
         return None
-    text = f"{waits(facts)}: none of {number(found.nodes, 'node')} takes it, devices aside."
-    parts = tuple(
-        f"{number(len(nodes), 'node')} ({listed(nodes, 3)}): {reason}."
-        for reason, nodes in _by_number(found.rejections)
-    )
+    tried = _helps(facts, found.account)
+    told = tuple(_told(facts, tried, found.account))
+    more, help_ = ((), told) if told else _node_advice(facts, [reason for reason, _ in against])
     return story(
         facts,
         "NodesRefuse",
-        text,
-        *parts,
-        because=tuple(
-            f"Node/{name}" for _, nodes in _by_number(found.rejections) for name in nodes
-        )[:8],
-        help_=tuple(
-            dict.fromkeys(_node_help(reason) for reason, _ in _by_number(found.rejections))
+        f"{waits(facts)}: {_refusing(found.nodes, against)}.",
+        *(
+            f"{number(len(nodes), 'node')} ({listed(nodes, 3)}): {reason}."
+            for reason, nodes in against
         ),
+        *more,
+        because=tuple(f"Node/{name}" for _, nodes in against for name in nodes)[:8],
+        help_=help_,
         details=_tables(facts, found.account, found.rejections),
     )
 
 
+def _refusing(nodes: int, against: Sequence[tuple[str, tuple[str, ...]]]) -> str:
+    parts = [refusing(reason, len(names)) for reason, names in against[:_MOST_REASONS]]
+    if nodes == 1:
+        return f"the only node {joined([each.removeprefix('1 ') for each in parts])}"
+    if len(parts) == 1 and len(against[0][1]) == nodes:
+        return f"all {nodes} nodes {parts[0].removeprefix(f'{nodes} ')}"
+    return f"of {nodes} nodes, {joined(parts)}"
+
+
+def _node_advice(
+    facts: WaitingFacts, reasons: Sequence[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say what to look at, and what devices would lack if the nearest node took the pod."""
+    first, tries = tuple(node_advice(reasons)), facts.tries
+    if tries is None:
+        return (), first
+    nearest = next(iter(tries.openings()), None)
+    if nearest is None:
+        return told_too_much(tries.too_much())
+    trial = Trial(leave=tuple(tries.pods_on(nearest.node)), opening=nearest)
+    account = tries.account_after(trial, nearest.node)
+    if account is None or account.blocked:
+        return (), first
+    why = lead(account.reason, account, facts.asked, facts.sources)
+    more = f"Nor would that be enough on {nearest.node}: {why}."
+    return (more,), (*first, *advice(account, facts.asked))
+
+
+def _helps(facts: WaitingFacts, account: Account | None) -> tuple[Help, ...]:
+    return helps(account, facts.tries) if facts.tries is not None else ()
+
+
+def _told(facts: WaitingFacts, found: Sequence[Help], account: Account | None) -> Iterator[str]:
+    yield from remedies(found, account, facts.sources, facts.users, facts.now)
+    yield from made_anew(found, facts.pod)
+
+
 def _by_number(rejections: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
     return sorted(rejections.items(), key=lambda each: (-len(each[1]), each[0]))
-
-
-def _node_help(reason: str) -> str:
-    if "unschedulable" in reason:
-        return "Uncordon a node (kubectl uncordon)."
-    if "taint" in reason:
-        return "Tolerate the taint of the nodes in spec.tolerations of the pod."
-    if "affinity" in reason:
-        return "Change the node selector or affinity of the pod, or label a node."
-    return "Ask for less, or wait until other pods leave."
 
 
 def explain_blocked(facts: WaitingFacts, account: Account | None) -> Explanation | None:
@@ -79,7 +110,8 @@ def explain_blocked(facts: WaitingFacts, account: Account | None) -> Explanation
         f"Wait until {listed(held.users, 2)} no longer {uses} the claim, let the pod on the node"
         " where the devices are, or give it a claim of its own."
     )
-    return story(facts, account.reason, text, because=because, help_=(help_,))
+    tried = _told(facts, _helps(facts, account), account)
+    return story(facts, account.reason, text, because=because, help_=(*tried, help_))
 
 
 def _tainted_claim(facts: WaitingFacts, blocked: Blocked) -> Explanation:
@@ -106,27 +138,42 @@ def explain_account(facts: WaitingFacts, account: Account | None) -> Explanation
     blocked = explain_blocked(facts, account)
     if blocked is not None:
         return blocked
-    found = helps(account, facts.tries) if facts.tries is not None else ()
+    found = _helps(facts, account)
     if not found and facts.tries is not None and (large := too_large(account, facts.tries)):
         return _too_large(facts, account, large)
     short = _reason(account, found)
     why = lead(short, account, facts.asked, facts.sources)
-    help_ = (
-        *remedies(found, account, facts.sources, facts.users, facts.now),
-        *(() if found else advice(account, facts.asked)),
-    )
+    more, help_ = ((), _told(facts, found, account)) if found else _not_tried(facts, account)
     rejections = facts.attempt.rejections if facts.attempt is not None else {}
     return story(
         facts,
         short,
         f"{waits(facts)}: {why}.",
         *sentences(account, facts.asked, facts.sources, facts.now),
+        *more,
         *_out_of_reach(facts, short),
         *_also(rejections),
+        *(_ahead(facts) if found else ()),
         because=tuple(_origins(account)),
-        help_=help_,
+        help_=tuple(help_),
         details=_tables(facts, account, rejections),
     )
+
+
+def _not_tried(facts: WaitingFacts, account: Account) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say what to look at: what may help, if it could not be tried, else what is behind it all."""
+    plain = tuple(advice(account, facts.asked))
+    if facts.tries is None:
+        may = tuple(untried(account, facts.sources, facts.users, facts.now))
+        return (), may or plain
+    found = beyond(account, facts.tries)
+    if found is None:
+        return (), plain
+    node, then = found
+    why = lead(then.reason, then, facts.asked, facts.sources)
+    return (f"Even without all that, {node} would not do: {why}.",), (
+        *advice(then, facts.asked),
+    ) or plain
 
 
 def _reason(account: Account, found: Sequence[Help]) -> str:
@@ -134,7 +181,9 @@ def _reason(account: Account, found: Sequence[Help]) -> str:
     reason = account.reason
     if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
         return reason
-    return "DevicesTainted" if any(each.trial.tolerate for each in found) else "DevicesInUse"
+    if any(each.trial.tolerate for each in found):
+        return "DevicesTainted"
+    return "DevicesInUse" if any(each.trial.free for each in found) else reason
 
 
 def _out_of_reach(facts: WaitingFacts, cause: str) -> Iterator[str]:
@@ -151,24 +200,36 @@ def _too_large(
 ) -> Explanation:
     """Tell of requests that no node could serve, were all its devices free."""
     texts = [
-        f"Request {each.request} of claim {each.claim} wants {number(each.wanted, 'device')}, and"
-        f" no node has so many: {most.node} has the most, {most.devices}."
+        f"{_asker(facts, each)} wants {number(each.wanted, 'device')}, and no node has so many:"
+        f" {most.node} has the most, {most.devices}."
         for each, most in large
     ]
     help_ = [
-        f"Ask for at most {number(most.devices, 'device')} in request {each.request}."
+        f"Ask for at most {number(most.devices, 'device')} {_for(facts, each)}."
         for each, most in large
     ]
     first, most = large[0]
-    why = f"request {first.request} wants {first.wanted} devices of one node, and none has more"
+    asker = _asker(facts, first).partition(" of claim ")[0]
+    why = f"{asker[:1].lower()}{asker[1:]} wants {first.wanted} devices of one node, and none has"
     return story(
         facts,
         "NodesTooSmall",
-        f"{waits(facts)}: {why} than {most.devices}.",
+        f"{waits(facts)}: {why} more than {most.devices}.",
         *texts,
         help_=tuple(help_),
         details=_tables(facts, account, {}),
     )
+
+
+def _asker(facts: WaitingFacts, asked: Asked) -> str:
+    """Name who asks for devices: a request of a claim, or an extended resource."""
+    resource = facts.asked.get((asked.claim, asked.request), NOT_KNOWN).resource
+    return f"Resource {resource}" if resource else f"Request {asked.request} of claim {asked.claim}"
+
+
+def _for(facts: WaitingFacts, asked: Asked) -> str:
+    resource = facts.asked.get((asked.claim, asked.request), NOT_KNOWN).resource
+    return f"as {resource}" if resource else f"in request {asked.request}"
 
 
 def _also(rejections: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
@@ -176,6 +237,13 @@ def _also(rejections: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
     if total:
         reasons = listed([reason for reason, _ in _by_number(rejections)], 2)
         yield f"{number(total, 'node')} would not take the pod anyway: {reasons}."
+
+
+def _ahead(facts: WaitingFacts) -> Iterator[str]:
+    """Tell of pods that may take what becomes free."""
+    if count := len(facts.ahead):
+        wants = "wants such devices and is" if count == 1 else "want such devices and are"
+        yield f"{number(count, 'other pod')} {wants} looked at before it: {listed(facts.ahead, 3)}."
 
 
 def _origins(account: Account) -> Iterator[str]:

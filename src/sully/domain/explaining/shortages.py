@@ -7,7 +7,7 @@ What would help is nearest.py's.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
@@ -26,6 +26,7 @@ from sully.domain.explaining.story import Table
 from sully.domain.explaining.wording import are, code, listed, mark, number
 from sully.domain.rules import Classes
 from sully.domain.scheduling.account import Account, Asked, Selector, Taint
+from sully.domain.scheduling.extended import Extension
 
 _ORDER: Final = (
     "constraint",
@@ -51,6 +52,8 @@ class Asking:
     selectors: tuple[DeviceSelector, ...] = ()
     tolerations: tuple[DeviceToleration, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
+    resource: str = ""
+    """The extended resource that it stands for, where no claim asks."""
 
 
 NOT_KNOWN: Final = Asking()
@@ -58,13 +61,21 @@ Askings = Mapping[tuple[str, str], Asking]
 """By claim, as `namespace/name`, and request, as `name` or `name/alternative`."""
 
 
-def askings(claims: Iterable[ResourceClaim], classes: Classes) -> Askings:
-    """Read what claims ask for."""
-    return {
+def askings(
+    claims: Iterable[ResourceClaim], classes: Classes, extension: Extension | None = None
+) -> Askings:
+    """Read what claims ask for, and what extended resources do."""
+    found = {
         (claim_key(claim), name): asking
         for claim in claims
         for name, asking in _of_claim(claim, classes)
     }
+    if extension is not None:
+        key = claim_key(extension.claim)
+        resources = {each.request: each.resource for each in extension.mappings}
+        for name, asking in _of_claim(extension.claim, classes):
+            found[key, name] = replace(asking, resource=resources.get(name, ""))
+    return found
 
 
 def _of_claim(claim: ResourceClaim, classes: Classes) -> Iterator[tuple[str, Asking]]:
@@ -119,6 +130,8 @@ def sentences(account: Account, asked: Askings, sources: Sources, now: datetime)
 
 def _request(asked: Asked, asking: Asking) -> str:
     name = f"Request {asked.request} of claim {asked.claim}"
+    if asking.resource:
+        name = f"Resource {asking.resource}"
     total = asked.available + sum(asked.refused.values())
     if not total:
         wanted = number(asked.wanted, "device") if asked.wanted else "all devices"

@@ -76,7 +76,8 @@ def _tried(facts: WaitingFacts) -> Explanation | None:
     if found is None:
         return None
     if found.unresolved:
-        help_ = "Create the class, or name one that exists."
+        known = f": {listed(found.classes)}" if found.classes else ""
+        help_ = f"Create the class, or name one that exists{known}."
         return story(facts, "ClassMissing", f"{waits(facts)}: {found.unresolved}.", help_=(help_,))
     if found.error:
         # Which plugin of a scheduler met the error is no news to who wrote the claim.

@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
-from sully.domain.explaining.nearest import Tries
+from sully.api.sully.types import EvictionRecord
+from sully.domain.explaining.evicted import evicted_before
 from sully.domain.explaining.shortages import Askings
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table
+from sully.domain.explaining.trials import Tries
 from sully.domain.explaining.wording import since
 from sully.domain.scheduling.account import Account
 from sully.domain.scheduling.objects import Pod
@@ -58,6 +60,8 @@ class Attempt:
     """Where it would go."""
     unresolved: str = ""
     """A request names a class that does not exist."""
+    classes: tuple[str, ...] = ()
+    """Those that do."""
     error: str = ""
     """Something is wrong with a request, a class or a pool."""
     message: str = ""
@@ -86,6 +90,10 @@ class WaitingFacts:
     tries: Tries | None = None
     users: Callable[[str], Sequence[str]] = lambda _: ()
     held: Callable[[str], Held] = lambda _: Held()
+    before: tuple[EvictionRecord, ...] = ()
+    """Evictions of pods that it came in place of."""
+    ahead: tuple[str, ...] = ()
+    """Pods that want devices of the same classes and are looked at before it."""
     published: int = 0
     """Devices that drivers publish, for whatever nodes."""
 
@@ -106,7 +114,7 @@ def story(
         name=metadata.name,
         state=PENDING,
         cause=cause,
-        summary=why,
+        summary=(*why, *evicted_before(facts.before, facts.sources, facts.now)),
         because=because,
         remedies=help_,
         details=details,

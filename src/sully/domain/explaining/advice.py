@@ -1,0 +1,139 @@
+"""What to look at where nothing that was tried helps a pod: by what speaks against it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from sully.domain.explaining.shortages import (
+    NOT_KNOWN,
+    Asking,
+    Askings,
+    constraint_text,
+    lacking,
+    selector_text,
+)
+from sully.domain.explaining.trials import TooMuch
+from sully.domain.explaining.wording import (
+    are,
+    code,
+    listed,
+)
+from sully.domain.scheduling.account import Account, Asked
+from sully.domain.scheduling.extended import NAMELESS
+from sully.domain.scheduling.filters import NOT_CHOSEN, UNSCHEDULABLE, UNTOLERATED
+from sully.domain.scheduling.resources import TOO_MANY
+
+
+def node_advice(reasons: Iterable[str]) -> Iterator[str]:
+    """Say what to look at where nodes refuse a pod, by what they say."""
+    yield from dict.fromkeys(map(_node_advice, reasons))
+
+
+def _node_advice(reason: str) -> str:
+    known = {
+        UNSCHEDULABLE: "Uncordon a node (kubectl uncordon).",
+        UNTOLERATED: "Tolerate the taint of the nodes in spec.tolerations of the pod.",
+        NOT_CHOSEN: "Change the node selector or affinity of the pod, or label a node.",
+        TOO_MANY: "Wait until other pods leave, or add a node.",
+    }
+    of = reason.removeprefix("Insufficient ")
+    return known.get(reason, f"Ask for less {of}, or add a node that has so much.")
+
+
+def told_too_much(found: Sequence[TooMuch]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say what no node has so much of, and what to do about it."""
+    if not found:
+        return (), ("Ask for less, or add a node that has all of it.",)
+    texts = tuple(
+        f"It asks for {each.asked} {each.resource}, and no node has"
+        f" {f'more than {each.most}' if each.most else 'any'}."
+        for each in found
+    )
+    help_ = tuple(
+        f"Ask for at most {each.most} {each.resource}, or add a node that has more."
+        if each.most
+        else f"Add a node that has {each.resource}, or do without."
+        for each in found
+    )
+    return texts, help_
+
+
+def refusing(reason: str, nodes: int) -> str:
+    """Say in half a sentence what so many nodes have against a pod."""
+    known = {
+        UNSCHEDULABLE: f"{nodes} {are(nodes)} cordoned",
+        UNTOLERATED: f"{nodes} {_have(nodes)} taints that it does not tolerate",
+        NOT_CHOSEN: f"{nodes} {are(nodes)} not what its node selector or affinity asks for",
+        TOO_MANY: f"{nodes} {are(nodes)} full of pods",
+    }
+    of = reason.removeprefix("Insufficient ")
+    return known.get(reason, f"{nodes} {_have(nodes)} too little {of}")
+
+
+def _have(nodes: int) -> str:
+    return "has" if nodes == 1 else "have"
+
+
+def advice(account: Account, asked: Askings) -> Iterator[str]:
+    """Say what to look at where nothing that can be tried would help."""
+    if account.reason == "PoolsUnusable":
+        yield from _pools(account)
+        return
+    seen: set[str] = set()
+    for each in lacking(account):
+        asking = asked.get((each.claim, each.request), NOT_KNOWN)
+        text = _advice(each, asking)
+        if text and text not in seen:
+            seen.add(text)
+            yield text
+    if not lacking(account) and account.requests:
+        yield "Each request could be served, but no node has the devices for all of them together."
+
+
+def _pools(account: Account) -> Iterator[str]:
+    if account.invalid_pools:
+        pools = listed(account.invalid_pools)
+        yield f"The driver of pool {pools} has to publish it without contradictions."
+    if account.incomplete_pools:
+        pools = listed(account.incomplete_pools)
+        yield f"Wait until the driver has written all of pool {pools}; see that it runs."
+
+
+def _in(asked: Asked, asking: Asking) -> str:
+    return f" as {asking.resource}" if asking.resource else f" in request {asked.request}"
+
+
+def _fewer(asked: Asked, asking: Asking) -> str:
+    if asked.wanted == 1:
+        who = asking.resource or f"request {asked.request}"
+        return f"Add devices that can serve {who}."
+    return f"Ask for fewer devices{_in(asked, asking)}, or add devices."
+
+
+def _advice(asked: Asked, asking: Asking) -> str:  # noqa: PLR0911 - one answer for each reason
+    refused = asked.refused
+    if refused.get("constraint"):
+        which = listed([constraint_text(each) for each in asking.constraints], 2)
+        return f"Relax the constraint {which or 'of the claim'}, which leaves too few devices."
+    if refused.get("counters"):
+        return "Ask for a smaller partition, or wait until shared counters are given back."
+    if refused.get("capacity"):
+        return f"Ask for less capacity{_in(asked, asking)}: no free device has so much."
+    if refused.get("taint") and asked.claim.endswith(NAMELESS):
+        return "Extended resources cannot tolerate taints: use a claim, or have the taint lifted."
+    if refused.get("taint") or refused.get("inUse"):
+        return _fewer(asked, asking)
+    if refused.get("node"):
+        return "Let the pod on the nodes that have such devices: see its selector and tolerations."
+    if refused.get("selectorError"):
+        return "Guard optional attributes with has() in the selectors: one of them fails."
+    texts = [selector_text(each, asking) for each in asked.selectors]
+    if texts and texts[0]:
+        return f"Change the selector that refuses most devices: {code(texts[0])}."
+    if asked.available:
+        return _fewer(asked, asking)
+    if not refused:
+        return (
+            f"Start a driver that publishes devices of class {asking.device_class or 'asked for'}."
+        )
+    return ""

@@ -1,0 +1,167 @@
+"""What belongs to a question about a pod without a node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.sully.types import EvictionRecord
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.controllers.scheduling.wishes import resolve, unallocated
+from sully.domain.claims import MOST_CONSUMERS
+from sully.domain.explaining.shortages import askings
+from sully.domain.explaining.waitingfacts import ClaimProblem, Held, WaitingFacts
+from sully.domain.holding import reserved_for
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.pods import PodClaim
+from sully.domain.scheduling.account import CONDITION, Account, decode
+from sully.domain.scheduling.filters import not_evaluated
+from sully.domain.scheduling.objects import Pod
+from sully.explaining.kinds import SEEN_PODS
+from sully.explaining.tries import Tries
+from sully.explaining.world import World
+from sully.views.kinds import CLAIMS
+from sully.views.snapshotkinds import TEMPLATES
+
+
+def waiting(
+    world: World, found: PlannedPod, before: tuple[EvictionRecord, ...] = ()
+) -> WaitingFacts:
+    """Collect what is known of a pod without a node."""
+    claims = resolve(found, world.snapshot.of(CLAIMS).get)
+    if isinstance(claims, str):
+        problem = _problem(world, found, claims)
+        return WaitingFacts(pod=found, now=world.now, sources=world.sources, problem=problem)
+    known, attempts = claims, world.attempts
+    if (full := _full(found, known)) is not None:
+        return WaitingFacts(pod=found, now=world.now, sources=world.sources, problem=full)
+    return WaitingFacts(
+        pod=found,
+        now=world.now,
+        sources=world.sources,
+        constraint=not_evaluated(found),
+        attempt=attempts.attempt(found, known) if attempts is not None else None,
+        told=told_account(found),
+        before=before,
+        ahead=tuple(_ahead(world, found)),
+        asked=askings(
+            unallocated(known),
+            world.snapshot.inventory.class_,
+            attempts.extension(found) if attempts is not None else None,
+        ),
+        tries=Tries(attempts, found, known) if attempts is not None else None,
+        users=lambda claim: _users(world, claim),
+        held=lambda claim: _held(world, claim),
+        published=_published(world),
+    )
+
+
+def account_now(world: World, found: Pod) -> Account | None:
+    """Return what speaks against devices for a pod that waits, as it is now."""
+    claims = resolve(found, world.snapshot.of(CLAIMS).get)
+    if world.attempts is None or isinstance(claims, str) or not found.waits:
+        return told_account(found)
+    return world.attempts.account(found, claims)
+
+
+def told_account(found: Pod) -> Account | None:
+    """Return the account that the scheduler left with a pod, some time ago."""
+    told = found.condition(CONDITION)
+    return decode(told.message) if told is not None else None
+
+
+def _ahead(world: World, found: Pod) -> Iterator[str]:
+    """Yield the pods before this one in the queue that want devices of the same classes."""
+    wanted = _classes(world, found)
+    if not wanted:
+        return
+    for each in sorted(world.snapshot.of(SEEN_PODS).values(), key=key_of):
+        if each.waits and _importance(each) < _importance(found) and wanted & _classes(world, each):
+            yield each.label
+
+
+def _importance(pod: Pod) -> tuple[int, datetime]:
+    """Return what the order of the queue goes by; who came in the same second is not told apart."""
+    return -(pod.spec.priority or 0), pod.metadata.creation_timestamp or datetime.min.replace(
+        tzinfo=UTC
+    )
+
+
+def _classes(world: World, found: Pod) -> set[str]:
+    """Return the classes of devices that a pod still wants."""
+    claims = resolve(found, world.snapshot.of(CLAIMS).get)
+    extension = world.attempts.extension(found) if world.attempts is not None else None
+    wanted = [] if isinstance(claims, str) else unallocated(claims)
+    wanted += [extension.claim] if extension is not None else []
+    asked = askings(wanted, world.snapshot.inventory.class_).values()
+    return {each.device_class for each in asked}
+
+
+def _users(world: World, claim: str) -> Sequence[str]:
+    namespace, _, name = claim.partition("/")
+    found = world.snapshot.get(CLAIMS, Key(namespace, name))
+    held = world.snapshot.usage.holders(found) if found is not None else ()
+    return [str(key_of(each)) for each in held]
+
+
+def _published(world: World) -> int:
+    inventory = world.snapshot.inventory
+    return sum(len(list(inventory.devices(pool))) for pool in inventory.pools())
+
+
+def _full(found: Pod, claims: Sequence[ResourceClaim]) -> ClaimProblem | None:
+    """Find a claim that as many pods share as may."""
+    for each in claims:
+        reserved = each.status.reserved_for
+        if len(reserved) >= MOST_CONSUMERS and not reserved_for(each, uid=found.metadata.uid):
+            name = str(key_of(each))
+            text = f"claim {name} is reserved for {len(reserved)} pods, the most there may be"
+            help_ = "Wait until one of them is gone, or give the pod another claim."
+            return ClaimProblem("ClaimFull", text, (f"ResourceClaim/{name}",), help_)
+    return None
+
+
+def _held(world: World, claim: str) -> Held:
+    namespace, _, name = claim.partition("/")
+    found = world.snapshot.get(CLAIMS, Key(namespace, name))
+    if found is None:
+        return Held()
+    holdings = world.holdings((found,))
+    users = tuple(each.name for each in found.status.reserved_for)
+    return Held(tuple(str(each.device) for each in holdings), users)
+
+
+def _problem(world: World, found: Pod, text: str) -> ClaimProblem:
+    """Find the claim that the scheduler stumbles over, and what would help."""
+    made = {each.name: each.resource_claim_name for each in found.status.resource_claim_statuses}
+    namespace = found.metadata.namespace
+    for each in found.spec.resource_claims:
+        name = each.resource_claim_name or made.get(each.name)
+        if each.resource_claim_name is None and each.name not in made:
+            return _not_created(world, namespace, each, text)
+        if name is None:
+            continue
+        claim = world.snapshot.get(CLAIMS, Key(namespace, name))
+        because = (f"ResourceClaim/{namespace}/{name}",)
+        if claim is None:
+            help_ = f"Create claim {name} in namespace {namespace}."
+            return ClaimProblem("ClaimMissing", text, because, help_)
+        if claim.metadata.deletion_timestamp is not None:
+            help_ = "Wait until it is gone, and let a new one take its place."
+            return ClaimProblem("ClaimDeleting", text, because, help_)
+        if f"/{name} was not created for" in text:
+            help_ = f"Delete claim {name}, which has the name that this pod's claim would need."
+            return ClaimProblem("ClaimOfOther", text, because, help_)
+    return ClaimProblem("ClaimMissing", text)
+
+
+def _not_created(world: World, namespace: str, each: PodClaim, text: str) -> ClaimProblem:
+    template = each.resource_claim_template_name or ""
+    if world.snapshot.get(TEMPLATES, Key(namespace, template)) is not None:
+        help_ = "The claim controller makes it; see that one runs."
+        because = (f"ResourceClaimTemplate/{namespace}/{template}",)
+        return ClaimProblem("ClaimNotCreated", text, because, help_)
+    missing = f"there is no ResourceClaimTemplate {template} in namespace {namespace}"
+    return ClaimProblem("TemplateMissing", f"{text}; {missing}", (), f"Create template {template}.")
