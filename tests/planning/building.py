@@ -128,7 +128,7 @@ def running(
     ]
 
 
-def waiting(name: str, *tolerations: Obj, count: int = 1) -> list[Obj]:
+def waiting(name: str, *tolerations: Obj, count: int = 1, **more: Any) -> list[Obj]:
     """Return a pod without a node and its claim."""
     claim = {
         "kind": "ResourceClaim",
@@ -142,10 +142,10 @@ def waiting(name: str, *tolerations: Obj, count: int = 1) -> list[Obj]:
         ),
         "spec": request(*tolerations, count=count),
     }
-    return [_pod(name, "", f"{name}-claim", ""), claim]
+    return [_pod(name, "", f"{name}-claim", "", **more), claim]
 
 
-def _pod(name: str, on: str, claim: str, owned_by: str, **more: Any) -> Obj:
+def _pod(name: str, on: str, claim: str, owned_by: str, *, ready: bool = True, **more: Any) -> Obj:
     metadata = meta(name, "a", labels=more.pop("labels", {}))
     if owned_by:
         metadata["ownerReferences"] = [owner(owned_by)]
@@ -158,7 +158,9 @@ def _pod(name: str, on: str, claim: str, owned_by: str, **more: Any) -> Obj:
     if on:
         spec["nodeName"] = on
     made = [{"name": "gpu", "resourceClaimName": claim}]
-    status = {"phase": "Running" if on else "Pending", "resourceClaimStatuses": made}
+    status: Obj = {"phase": "Running" if on else "Pending", "resourceClaimStatuses": made}
+    if on and ready:
+        status["conditions"] = [{"type": "Ready", "status": "True"}]
     return {"kind": "Pod", "metadata": metadata, "spec": spec, "status": status}
 
 

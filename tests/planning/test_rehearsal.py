@@ -33,25 +33,22 @@ from sully.views.kinds import PATCHES, RULES, SLICES
 
 WEB = "ReplicaSet/web"
 REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
-BUDGET_EFFECT = "NoExecuteWithPodDisruptionBudget"
 
 
-def patch(name: str = "patch") -> Obj:
-    taint = {"key": KEY, "effect": "NoExecute", "timeAdded": format_time(NOON)}
+def patch(name: str = "patch", *, effect: str = "NoExecute", **annotations: str) -> Obj:
+    taint = {"key": KEY, "effect": effect, "timeAdded": format_time(NOON)}
     devices = {"filter": {"driver": DRIVER, "pool": "n1"}, "taints": [taint]}
-    return {"kind": "ResourceSlicePatch", "metadata": meta(name), "spec": {"devices": devices}}
+    metadata = meta(name, annotations=annotations)
+    return {"kind": "ResourceSlicePatch", "metadata": metadata, "spec": {"devices": devices}}
+
+
+def ending(seconds: int) -> dict[str, str]:
+    return {"sully.dev/expires-at": format_time(NOON + timedelta(seconds=seconds))}
 
 
 def driver_tainted() -> Obj:
     taint = {"key": KEY, "effect": "NoExecute", "timeAdded": format_time(NOON)}
     return slice_("n1", first={"taints": [taint]})
-
-
-def budget(allowed: int) -> Obj:
-    spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 1}
-    status = {"disruptionsAllowed": allowed}
-    kind = "PodDisruptionBudget"
-    return {"kind": kind, "metadata": meta("pdb", "a"), "spec": spec, "status": status}
 
 
 def without_template(objects: list[Obj]) -> list[Obj]:
@@ -135,16 +132,16 @@ CASES = {
     ),
     "the rule ends before the time is over": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(300)])],
-        (
-            put(
-                rule(
-                    pool="n1",
-                    annotations={
-                        "sully.dev/expires-at": format_time(NOON + timedelta(seconds=200))
-                    },
-                )
-            ),
-        ),
+        (put(rule(pool="n1", annotations=ending(200))),),
+    ),
+    "the patch ends before the time is over": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, tolerations=[toleration(300)])],
+        (put(patch(**ending(200)), PATCHES),),
+    ),
+    "a patch that was there ends, and a pod that waits gets its device": Case(
+        [*machines("n1"), *waiting("p1"), patch(effect="NoSchedule", **ending(60))],
+        (put(rule(pool="elsewhere")),),
+        arrivals=("p1 n1",),
     ),
     "the rule is paused": Case(
         [*TWO_NODES, *ONE],
@@ -198,19 +195,13 @@ CASES = {
         (Remove(RULES, Key("", "rule")),),
         arrivals=("p1 n1",),
     ),
-    "a budget allows one": Case(
-        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(1)],
-        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
-        want=("p1 0 Lands n2",),
-    ),
-    "a budget allows none": Case(
-        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
-        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
-        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
-    ),
-    "a budget has nothing to say about NoExecute": Case(
-        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
-        want=("p1 0 Lands n2",),
+    "a pod without a grace period is gone before the next one comes": Case(
+        [
+            *machines("n1", "n2", devices=2),
+            *running("p1", "n1", "gpu-0", owned_by=WEB, terminationGracePeriodSeconds=0),
+        ],
+        (put(rule(pool="n1", device="gpu-0")),),
+        want=("p1 0 Lands n1",),
     ),
 }
 
@@ -236,6 +227,10 @@ def _late(each: Any) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_rehearsal(case: Case) -> None:
+    check(case)
+
+
+def check(case: Case) -> None:
     plan = planned(case.objects, *case.changes, settings=case.settings)
 
     assert told(plan) == case.want
@@ -303,6 +298,20 @@ def test_a_pod_takes_its_whole_grace_unless_it_is_known_to_be_quicker() -> None:
     assert told(plan) == ("p1 0 Lands n2 after 60",)
 
 
+@pytest.mark.parametrize(("quick", "want"), [(None, 20.0), (12.0, 2.0), (5.0, 0.0), (90.0, 20.0)])
+def test_a_pod_that_leaves_already_stops_as_quickly(quick: float | None, want: float) -> None:
+    leaving = running("p1", "n1", "gpu-0")
+    leaving[0]["metadata"]["deletionTimestamp"] = format_time(NOON + timedelta(seconds=20))
+    plan = planned(
+        [*machines("n1"), *leaving, *waiting("p2")],
+        put(rule(pool="elsewhere")),
+        settings=Settings(stop_seconds=quick),
+    )
+
+    # It was deleted ten seconds ago, and had thirty.
+    assert [(each.at - NOON).total_seconds() for each in plan.arrivals] == [want]
+
+
 def test_the_refusal_comes_with_an_account() -> None:
     plan = planned([*machines("n1"), *ONE], put(rule(pool="n1")))
 
@@ -327,15 +336,6 @@ def test_pods_that_share_a_claim_come_together_again() -> None:
     assert told(plan) == ("p1 0 Lands n2 after 1", "p2 0 Lands n2 after 1")
 
 
-def test_a_budget_lets_the_next_go_when_another_pod_has_a_place() -> None:
-    objects = [*machines("n1", "n2", devices=2), budget(1)]
-    for index in range(2):
-        objects += running(f"p{index}", "n1", f"gpu-{index}", owned_by=WEB, labels={"app": "web"})
-    plan = planned(objects, put(rule(effect=BUDGET_EFFECT, pool="n1")))
-
-    assert told(plan) == ("p0 0 Lands n2", "p1 1 Lands n2")
-
-
 def test_a_pod_that_got_its_node_just_before_leaves_as_others_do() -> None:
     objects = [*machines("n1"), *waiting("p1")]
     plan = planned(objects, put(rule(pool="n1")))
@@ -353,8 +353,7 @@ def test_equal_pods_wait_behind_one_another_and_step_forward_in_order() -> None:
         if each["kind"] == "Pod" and each["metadata"]["name"].startswith("p"):
             each["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "p0-template"
     first = put(rule("first", pool="n1", rate=1))
-    ending = {"sully.dev/expires-at": format_time(NOON + timedelta(seconds=60))}
-    short = put(rule("short", pool="n1", annotations=ending))
+    short = put(rule("short", pool="n1", annotations=ending(60)))
     plan = planned(objects, short)
 
     # Nobody has a place until the rule ends, and then all have one.

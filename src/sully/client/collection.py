@@ -7,17 +7,38 @@ An informer (informer.py) keeps such a copy up to date from a server. A snapshot
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from sully.client.cache import Cache, IndexFunction
 from sully.client.objects import key_of, uid_of, version_of
 from sully.client.transport import Key, Kind, WatchEvent
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 K = TypeVar("K")
 
 Handler = Callable[[T | None, T | None], None]
 """Takes the old and the new state: (None, new) is an addition, (old, None) a removal."""
+
+
+class ReadCopy(Protocol[T_co]):
+    """What those need of a copy who read it, and take objects that say more than they ask."""
+
+    def __len__(self) -> int:
+        """Return how many objects there are."""
+        ...
+
+    def get(self, key: Key) -> T_co | None:
+        """Return an object, or None."""
+        ...
+
+    def keys(self) -> Collection[Key]:
+        """Return the keys of all objects, in no order that matters."""
+        ...
+
+    def on_change(self, handler: Handler[T_co]) -> Callable[[], None]:
+        """Call a handler for all that is here and for every change; return how to stop that."""
+        ...
 
 
 class Copy(Generic[T]):

@@ -30,16 +30,18 @@ def key_of(obj: object) -> Key:
 
 def version_of(obj: object) -> str:
     """Return the resourceVersion of an object."""
-    if _is_plain(obj):
-        return str((obj.get("metadata") or {}).get("resourceVersion") or "")
-    return str(cast("Any", obj).metadata.resource_version)
+    typed: Any = getattr(obj, "metadata", None)
+    if typed is not None:
+        return str(typed.resource_version)
+    return str((cast("Mapping[str, Any]", obj).get("metadata") or {}).get("resourceVersion") or "")
 
 
 def uid_of(obj: object) -> str:
     """Return the uid of an object."""
-    if _is_plain(obj):
-        return str((obj.get("metadata") or {}).get("uid") or "")
-    return str(cast("Any", obj).metadata.uid)
+    typed: Any = getattr(obj, "metadata", None)
+    if typed is not None:
+        return str(typed.uid)
+    return str((cast("Mapping[str, Any]", obj).get("metadata") or {}).get("uid") or "")
 
 
 def to_body(kind: Kind[Any], obj: object) -> dict[str, Any]:

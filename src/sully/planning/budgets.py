@@ -1,55 +1,141 @@
-"""What budgets allow in a rehearsal: as much as their status says, less what left, and again what
-came for it.
+"""What budgets allow in a rehearsal: the healthy pods they count, less what left, and what came.
 
-A real budget counts healthy pods. Here a new pod is taken for healthy from the moment it has a
-node; whether it starts, no plan can know.
+The numbers begin as the status of a budget has them, and who may go is decided as the eviction
+endpoint does it (`api/policy/eviction.py`). A pod that gets a node is taken for healthy from that
+moment on; whether it starts, no plan can know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from sys import maxsize
+from typing import NamedTuple
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.budgets import ALLOWED
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads import Budget, selector_of
+from sully.machinery.labels import Selector
+
+_UNPROTECTED = frozenset(("Succeeded", "Failed", "Pending"))
+"""Phases in which a pod may always go."""
+
+
+class Gate(NamedTuple):
+    """Where pods wait that a budget keeps: it may let those go that are not ready."""
+
+    budget: Key
+    ready: bool
+
+
+@dataclass(slots=True)
+class _Count:
+    """What one budget counts."""
+
+    key: Key
+    selector: Selector
+    spare: int
+    """How many healthy pods there are beyond those that must be; below zero if they are too few."""
+    fixed: bool
+    """Its numbers cannot be known, so it allows nothing whatever comes."""
+    asks: bool
+    """It asks for healthy pods at all."""
+    ignores_unready: bool
+
+    @property
+    def allows(self) -> bool:
+        return self.spare > 0 and not self.fixed
+
+    @property
+    def lets_unready_go(self) -> bool:
+        return self.ignores_unready or (self.asks and self.spare >= 0)
 
 
 class Budgets:
     """The budgets of a rehearsal."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
-        self._by_namespace: dict[str, list[Budget]] = {}
-        self._allowed: dict[Key, int] = {}
-        for each in budgets:
-            self._by_namespace.setdefault(each.metadata.namespace, []).append(each)
-            self._allowed[key_of(each)] = each.status.disruptions_allowed
-
-    def about(self, pod: PlannedPod) -> list[Key]:
-        """Return the budgets that are about a pod, by name."""
-        found = self._by_namespace.get(pod.metadata.namespace, ())
-        return sorted(
-            key_of(each) for each in found if selector_of(each).matches(pod.metadata.labels)
-        )
+        self._by_namespace: dict[str, list[_Count]] = {}
+        for each in sorted(budgets, key=key_of):
+            found = self._by_namespace.setdefault(each.metadata.namespace, [])
+            found.append(_counted(each))
+        self._by_key = {each.key: each for found in self._by_namespace.values() for each in found}
+        self._about: dict[str, list[_Count]] = {}
+        self._came: set[str] = set()
+        self.on_open: Callable[[Gate], None] = lambda _: None
+        """Told when there may be room at a gate."""
 
     def refuses(self, pod: PlannedPod) -> str:
         """Return why a pod may not leave now; empty if it may.
 
         As the server has it, a pod under several budgets cannot be evicted at all.
         """
-        keys = self.about(pod)
-        if len(keys) > 1:
+        found = self._for(pod)
+        if not found or pod.status.phase in _UNPROTECTED:
+            return ""
+        if len(found) > 1:
             return "more than one PodDisruptionBudget is about it"
-        if keys and self._allowed[keys[0]] <= 0:
-            return f"PodDisruptionBudget {keys[0].name} allows no disruption"
-        return ""
+        (budget,) = found
+        if budget.allows or (not self._is_ready(pod) and budget.lets_unready_go):
+            return ""
+        return f"PodDisruptionBudget {budget.key.name} allows no disruption"
+
+    def gate(self, pod: PlannedPod) -> Gate | None:
+        """Return where a pod waits that was refused; None if it will be refused for ever."""
+        found = self._for(pod)
+        return Gate(found[0].key, self._is_ready(pod)) if len(found) == 1 else None
+
+    def room(self, gate: Gate) -> int:
+        """Return how many of those who wait at a gate may go now."""
+        budget = self._by_key[gate.budget]
+        if not gate.ready and budget.lets_unready_go:
+            return maxsize
+        return budget.spare if budget.allows else 0
 
     def left(self, pod: PlannedPod) -> None:
         """Note that a pod leaves."""
-        for key in self.about(pod):
-            self._allowed[key] -= 1
+        if self._is_ready(pod):
+            self._came.discard(pod.metadata.uid)
+            for each in self._for(pod):
+                each.spare -= 1
 
     def came(self, pod: PlannedPod) -> None:
-        """Note that a pod came for one that left."""
-        for key in self.about(pod):
-            self._allowed[key] += 1
+        """Note that a pod got a node."""
+        self._came.add(pod.metadata.uid)
+        for each in self._for(pod):
+            each.spare += 1
+            for gate in (Gate(each.key, ready=False), Gate(each.key, ready=True)):
+                if self.room(gate) > 0:
+                    self.on_open(gate)
+
+    def _is_ready(self, pod: PlannedPod) -> bool:
+        if pod.metadata.uid in self._came:
+            return True
+        found = pod.condition("Ready")
+        return found is not None and found.status == "True"
+
+    def _for(self, pod: PlannedPod) -> list[_Count]:
+        """Return the budgets that are about a pod."""
+        uid = pod.metadata.uid
+        if uid not in self._about:
+            labels = pod.metadata.labels
+            there = self._by_namespace.get(pod.metadata.namespace, ())
+            self._about[uid] = [each for each in there if each.selector.matches(labels)]
+        return self._about[uid]
+
+
+def _counted(budget: Budget) -> _Count:
+    status = budget.status
+    spare = status.current_healthy - status.desired_healthy
+    failed = any(each.type == ALLOWED and each.reason == "SyncFailed" for each in status.conditions)
+    return _Count(
+        key=key_of(budget),
+        selector=selector_of(budget),
+        # Somebody may just have spent what is counted as healthy still.
+        spare=min(spare, status.disruptions_allowed),
+        fixed=failed or not status.expected_pods,
+        asks=status.desired_healthy > 0,
+        ignores_unready=budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
+    )

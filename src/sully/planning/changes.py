@@ -45,6 +45,8 @@ class Remove:
 
 
 Change = Put | Remove
+_ENDING = frozenset((RULES.plural, PATCHES.plural))
+"""What is deleted at the time that it names itself."""
 _SOON = timedelta(minutes=1)
 """What is stamped later than this was meant to begin later."""
 
@@ -60,24 +62,21 @@ def apply(world: World, change: Change, on_end: Action = lambda: None) -> None:
     if isinstance(change, Remove):
         world.remove(copy, change.key)
         return
-    fresh = world.put(copy, change.obj)
-    if isinstance(fresh, DeviceTaintRule):
-        _let_expire(world, fresh, on_end)
+    _let_expire(world, copy, world.put(copy, change.obj), on_end)
 
 
-def _let_expire(world: World, rule: DeviceTaintRule, on_end: Action = lambda: None) -> None:
-    end = expiry(rule.metadata.annotations)
+def _let_expire(world: World, copy: Copy[Any], obj: Any, on_end: Action = lambda: None) -> None:
+    end = expiry(obj.metadata.annotations) if copy.kind.plural in _ENDING else None
     if end is None:
         return
-    version = rule.metadata.resource_version
-    key = Key("", rule.metadata.name)
+    version, key = obj.metadata.resource_version, key_of(obj)
 
     def lift() -> None:
-        known = world.rules.get(key)
-        # Another state of the rule has an end of its own.
+        known = copy.get(key)
+        # Another state of it has an end of its own.
         if known is not None and known.metadata.resource_version == version:
             on_end()
-            world.remove(world.rules, key)
+            world.remove(copy, key)
 
     world.timeline.at(end, lift)
 
@@ -102,9 +101,10 @@ def _taints(obj: Any) -> Iterator[DeviceTaint]:
 
 
 def let_expire(world: World) -> None:
-    """Put the ends of all rules that are there on the agenda."""
-    for rule in list(world.rules.values()):
-        _let_expire(world, rule)
+    """Put the ends of all that is there on the agenda."""
+    for copy in copies(world).values():
+        for obj in list(copy.values()):
+            _let_expire(world, copy, obj)
 
 
 def copies(world: World) -> Mapping[str, Copy[Any]]:

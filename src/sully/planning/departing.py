@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sully.client.transport import Key
-from sully.controllers.eviction.controller import REFUSED
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
 from sully.domain.eviction import KEEP, Evict, Hold, Reason, Verdict, Wait, needs_budget
 from sully.domain.pacing import Limit, Source, limits
 from sully.domain.planning.objects import PlannedPod
 from sully.planning.budgets import Budgets
+from sully.planning.turnedaway import TurnedAway
 from sully.planning.world import World
 
 
@@ -78,7 +78,8 @@ class Departing:
         self._pacer = Pacer(
             self._line_up, past=_NothingBefore(), max_per_minute=world.settings.max_per_minute
         )
-        self._tries: dict[Key, int] = {}
+        self._turned_away = TurnedAway(world.timeline, self._line_up, self.budgets.room)
+        self.budgets.on_open = self._turned_away.opened
         self.standing: dict[Key, Standing] = {}
         self.frozen: set[str] = set()
         """Pods, by uid, that are left alone although they must leave: their story was told."""
@@ -111,23 +112,22 @@ class Departing:
             self._look(key)
         return any_ready
 
-    def verdict(self, pod: PlannedPod, key: Key) -> Verdict:
+    def verdict(self, pod: PlannedPod) -> Verdict:
         """Return whether and when a pod must leave."""
-        if pod.metadata.deletion_timestamp is not None:
-            return KEEP
-        user = self._world.usage.pod(key)
-        return self._world.exposures.judge(user) if user is not None else KEEP
+        return KEEP if pod.leaving else self._world.exposures.judge(pod)
 
     def _look(self, key: Key) -> None:
         pod = self._world.pods.get(key)
         self.standing.pop(key, None)
+        self._turned_away.looked_at(key)
         decided = self._decided.get(key)
         if pod is not None and decided is not None:
             self._evict(key, pod, self._as_of_now(decided))
             return
-        verdict = self.verdict(pod, key) if pod is not None else KEEP
+        verdict = self.verdict(pod) if pod is not None else KEEP
         if pod is None or not isinstance(verdict, Evict):
             self._pacer.stays(key)
+            self._turned_away.settled(key)
         match verdict:
             case Hold(because) if pod is not None:
                 self.standing[key] = Standing(pod, _paused(because), because)
@@ -158,37 +158,36 @@ class Departing:
             return
         refusal = self.budgets.refuses(pod) if needs_budget(decided.due) else ""
         if refusal:
-            self._refused(key, pod, refusal, verdict)
+            self._refused(key, pod, refusal, decided)
         else:
             self._leave(key, pod, verdict)
 
-    def _refused(self, key: Key, pod: PlannedPod, why: str, verdict: Evict) -> None:
-        """Let others go first, and try again when something came in its place, or a while after."""
+    def _refused(self, key: Key, pod: PlannedPod, why: str, decided: _Decided) -> None:
+        """Let others go first, and ask again when there may be room, or no need to ask."""
         self._pacer.stays(key)
+        verdict, gate = decided.verdict, self.budgets.gate(pod)
         self.standing[key] = Standing(pod, why, verdict.because)
-        tries = self._tries[key] = self._tries.get(key, 0) + 1
-        if tries < _MOST_TRIES:
-            later = self._world.timeline.now() + timedelta(seconds=REFUSED.delay(tries))
+        dues = (each.due for each in verdict.because if each not in decided.due)
+        later = min(filter(None, dues), default=None)
+        if gate is not None:
+            self._turned_away.refused(key, gate, later)
+        elif later is not None:
             self._world.timeline.at(later, lambda: self._line_up(key))
 
     def _leave(self, key: Key, pod: PlannedPod, verdict: Evict) -> None:
         now = self._world.timeline.now()
         self._pacer.left(key)
-        self._tries.pop(key, None)
+        self._turned_away.settled(key)
         self._world.exposures.departed(pod.metadata.uid)
         self.budgets.left(pod)
         deadline = now + timedelta(seconds=self._stops_after(pod))
         metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=deadline)
-        leaving = self._world.put_pod(msgspec.structs.replace(pod, metadata=metadata))
+        leaving = self._world.put(self._world.pods, msgspec.structs.replace(pod, metadata=metadata))
         self._on_leave(Left(leaving, now, verdict.because))
 
     def _stops_after(self, pod: PlannedPod) -> float:
         most = self._world.settings.stop_seconds
         return pod.grace if most is None else min(most, pod.grace)
-
-
-_MOST_TRIES = 40
-"""A quarter of an hour; what a budget did not allow by then it never does in a rehearsal."""
 
 
 def _paused(because: Iterable[Reason]) -> str:

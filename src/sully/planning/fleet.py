@@ -1,34 +1,29 @@
 """Plans for clusters and placements: what the fleet would decide, told in the form of a plan.
 
-The rehearsal itself is `domain/placement/whatif.py`. What would happen without the change is played
-through as well, and left out.
+The rehearsal itself is `domain/placement/whatif.py`, and what the hub makes of a cluster is hub.py.
+What would happen without the change is played through as well, and left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
-from sully.api.cluster.placement_types import Placement
 from sully.client.transport import Key
-from sully.domain.placement.behaviour import Behaviour, improved
 from sully.domain.placement.changes import (
     Change,
     DropCluster,
     DropPlacement,
-    PutCluster,
     PutPlacement,
 )
-from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.domain.planning.report import ClusterMove, PlacementTold, Plan
 from sully.planning.changes import Put, Remove
-from sully.views.fleet import Caches, FleetView
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
-from sully.views.snapshot import Snapshot, StoppedClock
+from sully.planning.hub import Hub
+from sully.views.fleetkinds import CLUSTERS, POLICIES
+from sully.views.snapshot import Snapshot
 
 HORIZON = timedelta(days=7)
 """What happens later is not looked at: some score always runs out."""
@@ -36,45 +31,69 @@ _SATISFIED = "PlacementSatisfied"
 
 
 def plan_fleet(
-    snapshot: Snapshot,
-    changes: Sequence[Put | Remove],
-    *,
-    behaviour: Behaviour | None = None,
-    notes: Sequence[str] = (),
+    snapshot: Snapshot, changes: Sequence[Put | Remove], *, notes: Sequence[str] = ()
 ) -> Plan:
     """Say what changes would do to the decisions of a fleet."""
-    fleet, now = _fleet(snapshot, behaviour or improved()), snapshot.taken
-    steps = [_step(each) for each in changes]
-    found = whatif(fleet, steps, now, now + HORIZON)
-    anyway = whatif(fleet, (), now, now + HORIZON)
+    fleet, now = snapshot.fleet.fleet, snapshot.taken
+    found, anyway = forecast(snapshot, changes), forecast(snapshot)
     return Plan(
         at=now,
         about="clusters",
         changes=tuple(_told(fleet, each) for each in changes),
         moves=tuple(_moves(found, anyway, now)),
-        placements=tuple(_placements(fleet, steps, found, anyway, now)),
-        notes=tuple(notes),
+        placements=tuple(_placements(fleet, changes, found, anyway)),
+        notes=(*notes, *_remarks(snapshot, changes)),
     )
 
 
-def _fleet(snapshot: Snapshot, behaviour: Behaviour) -> Fleet:
-    caches = Caches(
-        clusters=snapshot.of(CLUSTERS),
-        sets=snapshot.of(SETS),
-        bindings=snapshot.of(BINDINGS),
-        placements=snapshot.of(PLACEMENTS),
-        decisions=snapshot.of(DECISIONS),
-        scores=snapshot.of(SCORES),
-    )
-    return FleetView(caches, clock=StoppedClock(snapshot.taken), behaviour=behaviour).fleet
+def forecast(snapshot: Snapshot, changes: Sequence[Put | Remove] = ()) -> Forecast:
+    """Return what happens to a fleet, with changes or without any."""
+    now = snapshot.taken
+    return whatif(snapshot.fleet.fleet, _steps(snapshot, changes), now, now + HORIZON)
+
+
+def _steps(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> list[Change]:
+    """Return what happens to the fleet: what somebody does, and what the hub makes of it."""
+    now, until = snapshot.taken, snapshot.taken + HORIZON
+    hub, known = _hub(snapshot), snapshot.fleet.fleet.clusters
+    changed = {each.key.name for each in changes if _is_cluster(each)}
+    found: list[Change] = []
+    for each in changes:
+        if isinstance(each, Put) and _is_cluster(each):
+            found += hub.puts(each.obj, now, until)
+        else:
+            found.append(_step(each))
+    for name in sorted(known.keys() - changed):
+        found += hub.goes_on(known[name].cluster, now, until)
+    return found
+
+
+def _is_cluster(change: Put | Remove) -> bool:
+    return change.kind.plural == CLUSTERS.plural
 
 
 def _step(change: Put | Remove) -> Change:
-    is_cluster = change.kind.plural == CLUSTERS.plural
-    if isinstance(change, Remove):
-        return DropCluster(change.key.name) if is_cluster else DropPlacement(change.key)
-    obj: Any = change.obj
-    return PutCluster(obj) if is_cluster else PutPlacement(obj)
+    if isinstance(change, Put):
+        return PutPlacement(change.obj)
+    return DropCluster(change.key.name) if _is_cluster(change) else DropPlacement(change.key)
+
+
+def _remarks(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Iterator[str]:
+    """Say what the hub has to do with the changes."""
+    hub, known = _hub(snapshot), snapshot.fleet.fleet.clusters
+    for each in changes:
+        if isinstance(each, Remove) or not _is_cluster(each):
+            continue
+        name, tried = each.key.name, hub.tried(each.obj)
+        if tried:
+            yield f"this is as if {name} were so: the hub takes {tried} off clusters that are well"
+        elif name not in known:
+            yield f"{name} counts as unreachable until its agent says otherwise"
+
+
+def _hub(snapshot: Snapshot) -> Hub:
+    known = {each.metadata.name: each for each in snapshot.of(CLUSTERS).values()}
+    return Hub(snapshot.of(POLICIES).values(), known)
 
 
 def _told(fleet: Fleet, change: Put | Remove) -> str:
@@ -100,29 +119,19 @@ def _moves(found: Forecast, anyway: Forecast, now: datetime) -> list[ClusterMove
 
 
 def _placements(
-    fleet: Fleet, steps: Sequence[Change], found: Forecast, anyway: Forecast, now: datetime
+    fleet: Fleet, changes: Sequence[Put | Remove], found: Forecast, anyway: Forecast
 ) -> list[PlacementTold]:
-    expected = {each.placement: each.after for each in anyway.differences}
-    told = {
-        each.placement: _ended(each.placement, each.before, each.outcome)
-        for each in found.differences
-        if expected.get(each.placement) != each.after
-    }
-    for step in steps:
-        if isinstance(step, PutPlacement):
-            key = Key(step.placement.metadata.namespace, step.placement.metadata.name)
-            if key not in told and (outcome := _tried(fleet, steps, step.placement, now)):
-                told[key] = _ended(key, tuple(sorted(fleet.counting.own(key))), outcome)
-    return [told[key] for key in sorted(told)]
-
-
-def _tried(
-    fleet: Fleet, steps: Sequence[Change], placement: Placement, now: datetime
-) -> Outcome | None:
-    copy = fleet.copy()
-    for each in steps:
-        each.apply(copy, now)
-    return decide(copy, Key(placement.metadata.namespace, placement.metadata.name), now)
+    """Tell of placements that end up otherwise than without the changes, or are changed."""
+    touched = {Key(*each.key) for each in changes if not _is_cluster(each)}
+    told = []
+    for key in sorted(touched | {Key(*each) for each in found.outcomes}):
+        before = tuple(sorted(fleet.counting.own(key)))
+        outcome, other = found.outcomes.get(key), anyway.outcomes.get(key)
+        if outcome is None:
+            told += [PlacementTold(placement=str(key), before=before, after=())]
+        elif key in touched or other is None or outcome.clusters != other.clusters:
+            told.append(_ended(key, before, outcome))
+    return told
 
 
 def _ended(key: tuple[str, str], before: tuple[str, ...], outcome: Outcome) -> PlacementTold:

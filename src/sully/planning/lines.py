@@ -33,6 +33,10 @@ class Lines:
         self._places: dict[Key, tuple[Question, Rank]] = {}
         """Who stands in which line; whoever stands there no more is only forgotten here."""
 
+    def __bool__(self) -> bool:
+        """Say whether anybody stands in line."""
+        return bool(self._lines)
+
     def first(self, question: Question) -> tuple[Rank, Key] | None:
         """Return who stands for all that ask something, if someone does."""
         line = self._lines.get(question)

@@ -7,25 +7,29 @@ looks. telling.py turns what happened into a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.allocation.capacity import left_of
+from sully.domain.allocation.ledger import PoolUse
+from sully.domain.allocation.vacancy import Vacancies, used_up
 from sully.domain.devices import EffectiveDevice
 from sully.domain.eviction import Evict, Reason, Wait
 from sully.domain.planning.differences import Merged, differences
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacing import (
     Replacement,
+    in_batches,
     is_replaced,
     replacement,
     waits_for_the_end,
 )
 from sully.domain.planning.report import DeviceTold
-from sully.domain.planning.supply import Counter, Supply
+from sully.domain.planning.supply import Counted, Counter, Supply
 from sully.domain.pools import DeviceId
 from sully.planning.changes import Change, apply, let_expire, told
 from sully.planning.departing import Departing, Left, Standing
@@ -137,7 +141,7 @@ class Rehearsal:
             pod = self.world.pods.get(key)
             if pod is None:
                 continue
-            match self.departing.verdict(pod, key):
+            match self.departing.verdict(pod):
                 case Wait(until):
                     found.append((until, key))
                     self._anyway[pod.metadata.uid] = until
@@ -161,12 +165,17 @@ class Rehearsal:
 
     def _finish_leavers(self) -> None:
         """Let pods end that were deleted before the plan begins."""
+        quick = self.world.settings.stop_seconds
         for pod in self.world.pods.values():
-            if pod.metadata.deletion_timestamp is not None:
-                self._let_go(pod)
+            end = pod.metadata.deletion_timestamp
+            if end is None:
+                continue
+            if quick is not None:
+                # What it is given is reckoned from when it was deleted.
+                end -= timedelta(seconds=max(0.0, pod.grace - quick))
+            self._let_go(pod, end)
 
-    def _let_go(self, pod: PlannedPod, story: Story | None = None) -> None:
-        at = pod.metadata.deletion_timestamp or self.world.timeline.now()
+    def _let_go(self, pod: PlannedPod, at: datetime, story: Story | None = None) -> None:
         self.world.timeline.at(at, lambda: self._gone(pod, story))
 
     # -- what happens -----------------------------------------------------------------------------
@@ -185,9 +194,14 @@ class Rehearsal:
             for each in left.because
             if self.world.inventory.published(each.device) is None
         }
-        self._let_go(left.pod, story)
         if is_replaced(left.pod) and not waits_for_the_end(left.pod):
             self._to_replace.append(story)
+        end = left.pod.metadata.deletion_timestamp
+        if end is None or end <= left.at:
+            # Without a grace period it is gone before anyone makes another.
+            self._gone(left.pod, story)
+        else:
+            self._let_go(left.pod, end, story)
 
     def _gone(self, pod: PlannedPod, story: Story | None) -> None:
         known = self.world.pods.get(key_of(pod))
@@ -199,7 +213,7 @@ class Rehearsal:
     def _replace(self) -> None:
         stories, self._to_replace = self._to_replace, []
         fresh: list[Replacement] = []
-        for story in stories:
+        for story in in_batches(stories, _family):
             pod = story.left.pod
             spec_of = partial(self.world.spec_of, pod)
             made = replacement(pod, self.world.timeline.now(), spec_of=spec_of)
@@ -211,8 +225,7 @@ class Rehearsal:
     def _seated(self, pod: PlannedPod) -> None:
         # Whoever has to leave where it has just come would do so again and again.
         self.departing.frozen.add(pod.metadata.uid)
-        if pod.metadata.uid in self._heirs:
-            self.departing.budgets.came(pod)
+        self.departing.budgets.came(pod)
 
     def _came_back(self, pod: PlannedPod, _: tuple[Reason, ...]) -> None:
         story = self._heirs.get(pod.metadata.uid)
@@ -236,16 +249,17 @@ class Rehearsal:
         """Count the devices of each class as they are now."""
         return self._counter.count(self._with_use())
 
-    def _with_use(self) -> Iterable[tuple[EffectiveDevice, bool]]:
+    def _with_use(self) -> Iterator[Counted]:
         inventory, ledger = self.world.inventory, self.seating.devices.ledger
-        for pool in inventory.pools():
-            use = ledger.get(pool)
-            for name, device in inventory.devices(pool).items():
-                yield (
-                    device,
-                    use is not None
-                    and (name in use.devices or (name in use.shares and not _is_shareable(device))),
-                )
+        for id_ in inventory.pools():
+            pool, use = inventory.pool(id_), ledger.get(id_) or PoolUse()
+            vacancies = Vacancies(
+                tuple(pool.slices.values()) if pool is not None else (),
+                use.devices.keys() | use.shares.keys(),
+            )
+            for name, device in inventory.devices(id_).items():
+                used = name in use.devices or (name in use.shares and not device.shareable)
+                yield Counted(device, used, _is_closed(device, use, vacancies))
 
     def refusal(self, uid: str) -> Refusal | None:
         """Return why a pod got no node."""
@@ -256,5 +270,16 @@ class Rehearsal:
         return [self.departing.standing[key] for key in sorted(self.departing.standing)]
 
 
-def _is_shareable(device: EffectiveDevice) -> bool:
-    return bool(device.published.device.allow_multiple_allocations)
+def _family(story: Story) -> tuple[str, str]:
+    return story.left.pod.metadata.namespace, story.left.pod.owner_text
+
+
+def _is_closed(device: EffectiveDevice, use: PoolUse, vacancies: Vacancies) -> bool:
+    """Say whether nobody could get a device, or a share of it, whoever has it."""
+    published = device.published
+    if vacancies.obstacle(published.slice, published.device) is not None:
+        return True
+    taken = use.amounts.get(published.device.name) if device.shareable else None
+    if not taken:
+        return False
+    return used_up(device.content, left_of(device.content, taken)) is not None

@@ -148,6 +148,8 @@ class Seating:
 
     def _stays_behind(self, rank: Rank, made: Replacement) -> bool:
         """Let a pod wait outside if one that comes before it asks the same in vain."""
+        if not self._lines:
+            return False
         if made.missing or len(made.claims) < len(made.pod.spec.resource_claims):
             # What it asks depends on claims that were there before it.
             return False
@@ -170,7 +172,7 @@ class Seating:
     def _enter(self, made: Replacement) -> None:
         for claim in made.claims:
             self._world.put(self._world.claims, claim)
-        self._world.put_pod(made.pod)
+        self._world.put(self._world.pods, made.pod)
 
     def settle(self, until: Rank | None = None) -> None:
         """Look at all pods that are worth a look, the most important first; or only up to one."""
@@ -254,7 +256,7 @@ class Seating:
         devices = tuple(each.id for devices in allocated.devices for each in devices)
         self.refusals.pop(uid, None)
         self.seats[uid] = Seat(self._world.timeline.now(), node, devices)
-        self._on_seat(self._world.put_pod(msgspec.structs.replace(pod, spec=spec)))
+        self._on_seat(self._world.put(self._world.pods, msgspec.structs.replace(pod, spec=spec)))
 
     def _extend(
         self, pod: PlannedPod, extension: Extension, allocation: AllocationResult

@@ -68,11 +68,6 @@ class World:
         self.rules = _copy(snapshot, RULES)
         self.patches = _copy(snapshot, PATCHES)
         self.budgets = _copy(snapshot, BUDGETS)
-        self._users = Copy(PODS)
-        """The same pods, as the view of usage reads them."""
-        self._users.replace(
-            [msgspec.convert(each, PODS.type, from_attributes=True) for each in self.pods.values()]
-        )
         self.inventory = Inventory(
             slices=self.slices,
             classes=self.classes,
@@ -80,7 +75,7 @@ class World:
             patches=self.patches,
             features=snapshot.features,
         )
-        self.usage = Usage(pods=self._users, claims=self.claims)
+        self.usage = Usage(pods=self.pods, claims=self.claims)
         self.exposures = Exposures(
             self.inventory, self.usage, clock=self.timeline, terms=settings.terms
         )
@@ -93,20 +88,8 @@ class World:
         copy.change(WatchEvent("MODIFIED", fresh, ""))
         return fresh
 
-    def put_pod(self, pod: PlannedPod) -> PlannedPod:
-        """Set a pod."""
-        fresh = self._versioned(pod)
-        user = msgspec.convert(fresh, PODS.type, from_attributes=True)
-        self._users.change(WatchEvent("MODIFIED", user, ""))
-        self.pods.change(WatchEvent("MODIFIED", fresh, ""))
-        return fresh
-
     def remove_pod(self, pod: PlannedPod) -> None:
         """Take a pod away, and with it what was reserved for it."""
-        key = key_of(pod)
-        user = self._users.get(key)
-        if user is not None:
-            self._users.change(WatchEvent("DELETED", user, ""))
         self.pods.change(WatchEvent("DELETED", pod, ""))
         for name in claims_named(pod):
             claim = self.claims.get(name)

@@ -21,6 +21,7 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.eviction import USUAL, Exposure, Terms, Verdict, judge, leaves_at
 from sully.domain.evictionstatus import Counts, count_pods
+from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId
 from sully.domain.preview import Leaver, Preview
 from sully.domain.rules import Choice, needs_content, recorded, sourced
@@ -29,7 +30,6 @@ from sully.domain.taints import NO_EXECUTE, Origin, SourcedTaint
 from sully.runtime.clock import Clock
 from sully.views.changes import Change
 from sully.views.inventory import Inventory
-from sully.views.kinds import Pod
 from sully.views.nameindex import names_in
 from sully.views.usage import Held, Usage
 
@@ -148,7 +148,7 @@ class Exposures:
         for held in self._held_by(rule):
             allocated += 1
             if leaves_at(taint, held.result.tolerations, now=now, terms=self.terms) is not None:
-                leaving.update(key_of(pod) for pod in self._running(held.claim))
+                leaving.update(key_of(pod) for pod in self.running(held.claim))
         pods, namespaces = count_pods(leaving)
         return Counts(
             published=self._published(rule),
@@ -170,7 +170,7 @@ class Exposures:
             if due is None:
                 continue
             after = int((due - now).total_seconds())
-            for pod in self._running(held.claim):
+            for pod in self.running(held.claim):
                 key = key_of(pod)
                 if key not in leavers or after < leavers[key].after:
                     leavers[key] = Leaver(*key, owner_of(pod), after)
@@ -182,7 +182,7 @@ class Exposures:
         """Return when each pod must leave that leaves because of a rule, as if it were alone."""
         found: dict[Key, datetime] = {}
         for held, at in self._unwelcome(rule):
-            for pod in self._running(held.claim):
+            for pod in self.running(held.claim):
                 key = key_of(pod)
                 found[key] = min(at, found.get(key, at))
         return found
@@ -215,7 +215,8 @@ class Exposures:
             return taint
         return msgspec.structs.replace(taint, effect=NO_EXECUTE)
 
-    def _running(self, claim: ResourceClaim) -> Iterator[Pod]:
+    def running(self, claim: ResourceClaim) -> Iterator[Pod]:
+        """Yield the pods that hold a claim and are not on their way out."""
         for pod in self.usage.holders(claim):
             if self.counts_as_running(pod) and not pod.leaving and not self.has_departed(pod):
                 yield pod

@@ -12,15 +12,17 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
-from sully.client.collection import Copy
+from sully.client.collection import Copy, ReadCopy
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.holding import made_for, reserved_for
+from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId, PoolId
-from sully.views.kinds import Pod
 from sully.views.nameindex import Names
 
 K = TypeVar("K")
+P = TypeVar("P", bound=Pod)
+"""Whoever has pods that say more has no need to keep them twice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +45,11 @@ class Held:
         """Return which device it is."""
         return DeviceId(self.result.driver, self.result.pool, self.result.device)
 
+    @property
+    def admin(self) -> bool:
+        """Say whether the claim only looks at the device, beside those who use it."""
+        return bool(self.result.admin_access)
+
 
 class Usage:
     """Pods, claims and the devices between them."""
@@ -50,12 +57,12 @@ class Usage:
     def __init__(
         self,
         *,
-        pods: Copy[Pod],
+        pods: Copy[P],
         claims: Copy[ResourceClaim],
         extended_resources: bool = True,
         pod_groups: bool = True,
     ) -> None:
-        self._pods = pods
+        self._pods: ReadCopy[Pod] = pods
         self._claims = claims
         self._extended = extended_resources
         self._groups = pod_groups
@@ -165,9 +172,12 @@ class Usage:
         )
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        touched = frozenset(key_of(pod) for pod in (old, new) if pod is not None)
+        if old is not None and new is not None and _names_as(new, old):
+            self._tell(touched)
+            return
         before = {each.claim for each in self._references(old)} if old is not None else set()
         after = {each.claim for each in self._references(new)} if new is not None else set()
-        touched = frozenset(key_of(pod) for pod in (old, new) if pod is not None)
         for claim in before - after:
             _drop(self._users, claim, touched)
         for claim in after - before:
@@ -190,6 +200,16 @@ class Usage:
     def _tell(self, pods: frozenset[Key]) -> None:
         for listener in list(self._listeners):
             listener(pods)
+
+
+def _names_as(pod: Pod, other: Pod) -> bool:
+    """Say whether a pod names the same claims as another state of it."""
+    status, before = pod.status, other.status
+    return (
+        pod.spec.resource_claims == other.spec.resource_claims
+        and status.resource_claim_statuses == before.resource_claim_statuses
+        and status.extended_resource_claim_status == before.extended_resource_claim_status
+    )
 
 
 def _results(claim: ResourceClaim | None) -> tuple[DeviceRequestAllocationResult, ...]:

@@ -12,7 +12,12 @@ from sully.api.resource.claim_types import (
 )
 from sully.domain.holding import made_for
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.planning.replacing import is_replaced, replacement, waits_for_the_end
+from sully.domain.planning.replacing import (
+    in_batches,
+    is_replaced,
+    replacement,
+    waits_for_the_end,
+)
 from sully.testing.clock import NOON
 
 SPEC = ResourceClaimSpec(devices=DeviceClaim(requests=(DeviceRequest(name="r"),)))
@@ -94,3 +99,17 @@ def test_a_template_that_is_gone_is_named() -> None:
 def test_a_stateful_set_keeps_the_name() -> None:
     assert replacement(pod("StatefulSet"), NOON, spec_of=lambda *_: SPEC).pod.metadata.name == "p"
     assert replacement(pod(), NOON, spec_of=lambda *_: SPEC).pod.metadata.name != "p"
+
+
+@pytest.mark.parametrize(
+    ("gone", "want"),
+    [
+        ("", ""),
+        ("a1 a2 a3", "a1 a2 a3"),
+        ("a1 a2 b1", "a1 b1 a2"),
+        ("a1 a2 a3 a4 b1 b2 b3 b4", "a1 b1 a2 a3 b2 b3 a4 b4"),
+        ("b1 a1 b2", "b1 a1 b2"),
+    ],
+)
+def test_owners_work_at_the_same_time_each_in_batches_that_double(gone: str, want: str) -> None:
+    assert in_batches(gone.split(), lambda each: each[0]) == want.split()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from devices import cel, device, rule, select, slice_, taint, text
 from sully.api.resource.types import DeviceClass, DeviceClassSpec
 from sully.domain.devices import EffectiveDevice, Published
-from sully.domain.planning.supply import Counter, Supply
+from sully.domain.planning.supply import Counted, Counter, Supply
 from sully.domain.rules import sourced
 from sully.machinery.meta import ObjectMeta
 
@@ -31,17 +31,18 @@ def test_counted_by_class() -> None:
 
     found = counter.count(
         [
-            (effective("big"), False),
-            (effective("big"), True),
-            (effective("small", "NoSchedule"), False),
-            (effective("small", "NoExecute"), True),
-            (effective("small", "None"), False),
+            Counted(effective("big")),
+            Counted(effective("big"), used=True),
+            Counted(effective("big"), closed=True),
+            Counted(effective("small", "NoSchedule")),
+            Counted(effective("small", "NoExecute"), used=True),
+            Counted(effective("small", "None")),
         ]
     )
 
     assert found == {
-        "all": Supply(devices=5, tainted=2, used=2, free=2),
-        "big": Supply(devices=2, tainted=0, used=1, free=1),
+        "all": Supply(devices=6, tainted=2, used=2, free=2),
+        "big": Supply(devices=3, tainted=0, used=1, free=1),
     }
 
 
@@ -50,6 +51,6 @@ def test_a_class_that_cannot_tell_selects_nothing() -> None:
         {"odd": class_("odd", 'device.attributes["x"].y == 1'), "no": class_("no", "}")}
     )
 
-    found = counter.count([(effective("big"), False)])
+    found = counter.count([Counted(effective("big"))])
 
     assert found == {"no": Supply(), "odd": Supply()}

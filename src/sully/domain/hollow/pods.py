@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from msgspec import field
 
-from sully.domain.scheduling.objects import FINISHED, PodClaim, PodClaimStatus, PodCondition
-from sully.machinery.meta import Wire
+from sully.domain import pods
+from sully.domain.scheduling.objects import PodCondition
+from sully.machinery.meta import Wire, find_condition
 
 EXIT: Final = "sully.dev/hollow-exit"
 """The annotation that makes a pod end by itself: exit code, @, and how long it runs."""
@@ -53,74 +54,41 @@ class ReadinessGate(Wire, frozen=True, kw_only=True):
     condition_type: str
 
 
-class SchedulingGroup(Wire, frozen=True, kw_only=True):
-    """The group of pods that a pod belongs to."""
-
-    pod_group_name: str | None = None
-
-
-class PodMetadata(Wire, frozen=True, kw_only=True):
+class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
     """Which pod it is, and whether it stays."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     generation: int = 0
-    deletion_timestamp: datetime | None = None
     deletion_grace_period_seconds: int | None = None
     finalizers: tuple[str, ...] = ()
     annotations: dict[str, str] = field(default_factory=dict)
 
 
-class PodSpec(Wire, frozen=True, kw_only=True):
+class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
     """What is to run, and where."""
 
-    node_name: str = ""
     restart_policy: str = "Always"
     host_network: bool = False
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     readiness_gates: tuple[ReadinessGate, ...] = ()
-    resource_claims: tuple[PodClaim, ...] = ()
-    scheduling_group: SchedulingGroup | None = None
 
 
-class ExtendedClaim(Wire, frozen=True, kw_only=True):
-    """The claim that was made because a container asked for an extended resource."""
-
-    resource_claim_name: str = ""
-
-
-class PodStatus(Wire, frozen=True, kw_only=True):
+class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
     """How far it has come."""
 
-    phase: str = ""
     start_time: datetime | None = None
     pod_ip: str = field(default="", name="podIP")
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[dict[str, Any], ...] = ()
     init_container_statuses: tuple[dict[str, Any], ...] = ()
-    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
-    extended_resource_claim_status: ExtendedClaim | None = None
 
 
-class Pod(Wire, frozen=True, kw_only=True):
+class Pod(pods.Pod, frozen=True, kw_only=True):
     """A pod that has a node."""
 
     metadata: PodMetadata = field(default_factory=PodMetadata)
     spec: PodSpec = field(default_factory=PodSpec)
     status: PodStatus = field(default_factory=PodStatus)
-
-    @property
-    def leaving(self) -> bool:
-        """Say whether its deletion was asked for."""
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def finished(self) -> bool:
-        """Say whether it ran to its end."""
-        return self.status.phase in FINISHED
 
     @property
     def running(self) -> bool:
@@ -137,13 +105,7 @@ class Pod(Wire, frozen=True, kw_only=True):
 
     def condition(self, type_: str) -> PodCondition | None:
         """Return one of its conditions, or None."""
-        return next((each for each in self.status.conditions if each.type == type_), None)
-
-    @property
-    def group(self) -> str:
-        """Return the name of its group of pods, if it has one."""
-        group = self.spec.scheduling_group
-        return (group.pod_group_name or "") if group is not None else ""
+        return find_condition(self.status.conditions, type_)
 
     @property
     def gates_open(self) -> bool:

@@ -6,18 +6,22 @@ that give their pods names, or have one for each node, do.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
+from operator import itemgetter
+from typing import Final, TypeVar
 
 from msgspec.structs import replace
 
 from sully.api.resource.claim_types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from sully.domain.claims import POD_CLAIM
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.objects import PodClaimStatus, PodStatus
+from sully.domain.pods import PodClaimStatus
+from sully.domain.scheduling.objects import PodStatus
 from sully.machinery.meta import ObjectMeta, OwnerReference
+
+T = TypeVar("T")
 
 AT_ONCE: Final = frozenset(("ReplicaSet", "ReplicationController", "Job"))
 """Owners that do not count a pod any more once its deletion was asked for."""
@@ -50,6 +54,20 @@ def waits_for_the_end(pod: PlannedPod) -> bool:
     """Say whether its owner makes another only when this one is gone."""
     owner = pod.owner
     return owner is not None and owner.kind not in AT_ONCE
+
+
+def in_batches(gone: Iterable[T], owner: Callable[[T], Hashable]) -> list[T]:
+    """Return what is to be replaced at one time in the order in which the owners do it.
+
+    They all work at the same time, and each makes one at first, then two, then four.
+    """
+    batches: list[tuple[int, T]] = []
+    seen: dict[Hashable, int] = {}
+    for each in gone:
+        whose = owner(each)
+        seen[whose] = seen.get(whose, 0) + 1
+        batches.append((seen[whose].bit_length(), each))
+    return [each for _, each in sorted(batches, key=itemgetter(0))]
 
 
 def replacement(

@@ -1,18 +1,29 @@
 """How many devices of each class there are, and how many of them a new pod could get.
 
 A device is free when nothing keeps a request without tolerations off it and nobody has it for
-himself; one that can be shared counts as free as long as nobody has all of it.
+himself; one that can be shared counts as free as long as something is left of it. What its pool
+keeps from everybody (`domain/allocation/vacancy.py`) is not free either.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from sully.api.resource.types import DeviceClass
 from sully.domain.devices import EffectiveDevice
 from sully.domain.selectors import Content, SelectorError, matches
 from sully.domain.taints import blocks
+
+
+class Counted(NamedTuple):
+    """A device, to be counted."""
+
+    device: EffectiveDevice
+    used: bool = False
+    closed: bool = False
+    """Whether nobody could get it, although nobody has it for himself."""
 
 
 @dataclass(slots=True)
@@ -33,17 +44,17 @@ class Counter:
     classes: Mapping[str, DeviceClass]
     _known: dict[Content, tuple[str, ...]] = field(default_factory=dict)
 
-    def count(self, devices: Iterable[tuple[EffectiveDevice, bool]]) -> dict[str, Supply]:
-        """Count devices, each with whether it is in use; classes come in order of their names."""
+    def count(self, devices: Iterable[Counted]) -> dict[str, Supply]:
+        """Count devices; classes come in order of their names."""
         found = {name: Supply() for name in sorted(self.classes)}
-        for device, used in devices:
+        for device, used, closed in devices:
             tainted = any(blocks(each.taint) for each in device.taints)
             for name in self._classes_of(device):
                 supply = found[name]
                 supply.devices += 1
                 supply.tainted += tainted
                 supply.used += used
-                supply.free += not tainted and not used
+                supply.free += not tainted and not used and not closed
         return found
 
     def _classes_of(self, device: EffectiveDevice) -> tuple[str, ...]:

@@ -8,11 +8,11 @@ from typing import Any, Final
 from msgspec import field
 
 from sully.api.resource.types import NodeSelector
-from sully.machinery.meta import OwnerReference, Wire
+from sully.domain import pods
+from sully.machinery.meta import Wire, find_condition
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))
 """The names under which pods ask for us."""
-FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
 class Toleration(Wire, frozen=True, kw_only=True):
@@ -58,25 +58,9 @@ class TopologySpread(Wire, frozen=True, kw_only=True):
     when_unsatisfiable: str = ""
 
 
-class PodClaim(Wire, frozen=True, kw_only=True):
-    """A claim that a pod refers to, or the template of one."""
-
-    name: str
-    resource_claim_name: str | None = None
-    resource_claim_template_name: str | None = None
-
-
-class PodClaimStatus(Wire, frozen=True, kw_only=True):
-    """The claim that was made from a template; no name means that none is needed."""
-
-    name: str
-    resource_claim_name: str | None = None
-
-
-class PodSpec(Wire, frozen=True, kw_only=True):
+class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
     """What decides where a pod runs."""
 
-    node_name: str = ""
     scheduler_name: str = "default-scheduler"
     priority: int | None = None
     preemption_policy: str = ""
@@ -85,8 +69,6 @@ class PodSpec(Wire, frozen=True, kw_only=True):
     tolerations: tuple[Toleration, ...] = ()
     topology_spread_constraints: tuple[TopologySpread, ...] = ()
     scheduling_gates: tuple[Any, ...] = ()
-    scheduling_group: Any = None
-    resource_claims: tuple[PodClaim, ...] = ()
     containers: tuple[Any, ...] = ()
     init_containers: tuple[Any, ...] = ()
     resources: Any = None
@@ -113,35 +95,26 @@ class RequestMapping(Wire, frozen=True, kw_only=True):
     request_name: str = ""
 
 
-class ExtendedClaimStatus(Wire, frozen=True, kw_only=True):
-    """The claim that was made for extended resources."""
+class ExtendedClaimStatus(pods.ExtendedClaimStatus, frozen=True, kw_only=True):
+    """The claim that was made for extended resources, and what it is for."""
 
-    resource_claim_name: str = ""
     request_mappings: tuple[RequestMapping, ...] | None = None
 
 
-class PodStatus(Wire, frozen=True, kw_only=True):
+class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
     """What became of a pod."""
 
-    phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
-    resource_claim_statuses: tuple[PodClaimStatus, ...] = ()
     extended_resource_claim_status: ExtendedClaimStatus | None = None
 
 
-class PodMetadata(Wire, frozen=True, kw_only=True):
+class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
     """Which pod it is, and since when."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
-    owner_references: tuple[OwnerReference, ...] = ()
 
 
-class Pod(Wire, frozen=True, kw_only=True):
+class Pod(pods.Pod, frozen=True, kw_only=True):
     """A pod that has a node, or wants one."""
 
     metadata: PodMetadata = PodMetadata()
@@ -152,11 +125,6 @@ class Pod(Wire, frozen=True, kw_only=True):
     def label(self) -> str:
         """Return its name as texts write it."""
         return f"{self.metadata.namespace}/{self.metadata.name}"
-
-    @property
-    def finished(self) -> bool:
-        """Say whether it ran to its end."""
-        return self.status.phase in FINISHED
 
     @property
     def waits(self) -> bool:
@@ -184,7 +152,7 @@ class Pod(Wire, frozen=True, kw_only=True):
 
     def condition(self, type_: str) -> PodCondition | None:
         """Return one of its conditions, or None."""
-        return next((each for each in self.status.conditions if each.type == type_), None)
+        return find_condition(self.status.conditions, type_)
 
 
 class NodeSpec(Wire, frozen=True, kw_only=True):

@@ -1,0 +1,359 @@
+"""Small clusters of every kind, filled by the real controllers, and what somebody does to them."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World
+from sully.api.resource.annotations import EXPIRES_AT, PAUSED
+from sully.client.discovery import of_scheme
+from sully.client.objects import from_body
+from sully.client.options import WriteOptions
+from sully.client.transport import Key, Kind
+from sully.controllers.eviction.settings import EvictionSettings
+from sully.controllers.hollow.wiring import HollowSettings
+from sully.controllers.workloads import BUDGETS, REPLICA_SETS
+from sully.controlling import build_manager
+from sully.domain.hollow.fleet import Fleet, Pace, name_of
+from sully.machinery.gates import Gates
+from sully.machinery.timestamps import format_time
+from sully.parts import Given
+from sully.planning.changes import Change, Put, Remove
+from sully.runtime.ids import Ids
+from sully.runtime.metrics import Metrics
+from sully.views import kinds
+from sully.views.snapshotkinds import NODES, TEMPLATES
+
+DRIVER, KEY, OTHER = "gpu.example.com", "example.com/broken", "example.com/hot"
+BUDGETED = "NoExecuteWithPodDisruptionBudget"
+STOP = 1.0
+GATES = Gates({"SullyNoExecuteWithPodDisruptionBudget": True})
+CHOSEN = ("serviceaccounts", "replicasets", "disruption", "claims", "eviction", "expiry")
+MODEL = f'device.attributes["{DRIVER}"].model'
+
+SETS: Kind[Obj] = REPLICA_SETS.read_as(dict)
+WHOLE_BUDGETS: Kind[Obj] = BUDGETS.read_as(dict)
+CLAIM_TEMPLATES: Kind[Obj] = TEMPLATES.read_as(dict)
+WHOLE_NODES: Kind[Obj] = NODES.read_as(dict)
+CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
+CLASSES: Kind[Obj] = kinds.CLASSES.read_as(dict)
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device, which may be one for many, or a part of a card of which two parts fit."""
+
+    form: str = "plain"
+    model: str = "a"
+    taint: str = ""
+    """The effect of a taint that its driver puts on it."""
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A node with its devices."""
+
+    devices: tuple[Device, ...]
+    cordoned: bool = False
+
+
+@dataclass(frozen=True)
+class Workload:
+    """Equal pods: what they ask for, what they tolerate for how long, and how much they matter."""
+
+    replicas: int
+    ask: str = "one"
+    tolerations: tuple[tuple[str, str, int | None], ...] = ()
+    """Key, effect and seconds."""
+    cpu: str = "1"
+    priority: str = ""
+    grace: int | None = None
+    bare: bool = False
+
+
+@dataclass(frozen=True)
+class Marking:
+    """A rule or a patch."""
+
+    number: int
+    patch: bool = False
+    key: str = KEY
+    effect: str = "NoExecute"
+    machine: int | None = None
+    device: int | None = None
+    cel: str = ""
+    """The model of the devices it is for."""
+    model: str = ""
+    """What a patch makes of the model."""
+    rate: int | None = None
+    lasts: int | None = None
+    paused: bool = False
+
+
+@dataclass(frozen=True)
+class Act:
+    """Something that somebody does."""
+
+    verb: str
+    marking: Marking = field(default_factory=lambda: Marking(0))
+    machine: Machine = field(default_factory=lambda: Machine((Device(),)))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A cluster, and what is done to it."""
+
+    machines: tuple[Machine, ...]
+    workloads: tuple[Workload, ...]
+    acts: tuple[Act, ...]
+    markings: tuple[Marking, ...] = ()
+    """What is there before."""
+    budget: tuple[str, int] | None = None
+    """What the first workload may lose."""
+    most_per_minute: int | None = None
+    usual_per_second: int | None = None
+
+
+@asynccontextmanager
+async def controlled(scene: Scene) -> AsyncIterator[World]:
+    """Yield a world with all controllers at work."""
+    world = World(GATES)
+    given = Given(
+        transport=world.transport,
+        served=of_scheme(SCHEME),
+        gates=GATES,
+        ids=Ids(random.Random(2)),
+        hollow=HollowSettings(Fleet(len(scene.machines), 0), Pace(start=0, stop=STOP)),
+        chosen=frozenset((*CHOSEN, "scheduling")),
+        eviction=EvictionSettings(
+            max_per_minute=scene.most_per_minute, default_per_second=scene.usual_per_second
+        ),
+    )
+    manager = build_manager(given, world.clock, Metrics())
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(manager.run())
+        try:
+            await world.settle()
+            yield world
+        finally:
+            manager.stop()
+
+
+# -- filling --------------------------------------------------------------------------------------
+
+
+async def fill(world: World, scene: Scene) -> None:
+    """Make all that is there before."""
+    await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
+    await world.settle()
+    driver = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
+    first = {"cel": {"expression": f'{MODEL} == "a"'}}
+    spec: Obj = {"selectors": [driver], "extendedResourceName": "example.com/gpu"}
+    await world.admin.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
+    spec = {"selectors": [driver, first]}
+    await world.admin.create(CLASSES, {"metadata": {"name": "model-a"}, "spec": spec})
+    for number, machine in enumerate(scene.machines):
+        for body in slices(number, machine):
+            await world.admin.create(WHOLE_SLICES, body)
+        if machine.cordoned:
+            cordon = {"spec": {"unschedulable": True}}
+            await world.admin.patch(WHOLE_NODES, Key("", name_of(number)), cordon)
+    if scene.budget is not None:
+        what, number = scene.budget
+        spec = {"selector": {"matchLabels": {"app": "w0"}}, what: number}
+        await world.create(WHOLE_BUDGETS, "a", "budget", spec=spec)
+    for number, workload in enumerate(scene.workloads):
+        # One after the other, so that who came first is not left to chance.
+        await make(world, f"w{number}", workload)
+        await world.pass_time(1, step=1)
+    for marking in scene.markings:
+        await world.admin.create(kind_of(marking), fresh(body_of(marking, world)))
+    await world.pass_time(2, step=0.25)
+    if scene.most_per_minute is not None:
+        # A plan knows nothing of who left within the last minute.
+        await world.pass_time(61, step=1)
+
+
+def slices(number: int, machine: Machine, generation: int = 1) -> list[Obj]:
+    """Return the slices of a machine; those of one with parts have its counters beside them."""
+    parts = any(each.form == "part" for each in machine.devices)
+    pool = {"name": name_of(number), "generation": generation, "resourceSliceCount": 1 + parts}
+    common = {"driver": DRIVER, "pool": pool, "nodeName": name_of(number)}
+    found = [_device(at, each) for at, each in enumerate(machine.devices)]
+    bodies: list[Obj] = [
+        {"metadata": {"name": f"s{number}"}, "spec": common | {"devices": found}},
+    ]
+    if parts:
+        card = {"name": "card", "counters": {"memory": {"value": "8"}}}
+        spec = common | {"sharedCounters": [card]}
+        bodies.append({"metadata": {"name": f"s{number}-counters"}, "spec": spec})
+    return bodies
+
+
+def _device(at: int, device: Device) -> Obj:
+    found: Obj = {"name": f"gpu-{at}", "attributes": {"model": {"string": device.model}}}
+    if device.taint:
+        found["taints"] = [{"key": KEY, "effect": device.taint}]
+    if device.form == "part":
+        draw = {"counterSet": "card", "counters": {"memory": {"value": "4"}}}
+        found["consumesCounters"] = [draw]
+    if device.form == "shared":
+        policy = {"default": "1", "validRange": {"min": "1", "step": "1", "max": "2"}}
+        found["allowMultipleAllocations"] = True
+        found["capacity"] = {"slots": {"value": "2", "requestPolicy": policy}}
+    return found
+
+
+async def make(world: World, name: str, workload: Workload) -> None:
+    """Create a workload and what its pods ask for."""
+    spec: Obj = {
+        "containers": [{"name": "c", "image": "example.com/x:1"}],
+        "priorityClassName": workload.priority,
+    }
+    resources: Obj = {"requests": {"cpu": workload.cpu}}
+    if workload.ask == "extended":
+        resources["limits"] = {"example.com/gpu": "1"}
+    spec["containers"][0]["resources"] = resources
+    if workload.grace is not None:
+        spec["terminationGracePeriodSeconds"] = workload.grace
+    if workload.ask == "together":
+        await world.create(CLAIMS, "a", name, spec=wanted(workload))
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimName": name}]
+    elif workload.ask != "extended":
+        await world.create(CLAIM_TEMPLATES, "a", name, spec={"spec": wanted(workload)})
+        spec["resourceClaims"] = [{"name": "gpu", "resourceClaimTemplateName": name}]
+    labels = {"app": name}
+    if workload.bare:
+        for number in range(workload.replicas):
+            await world.create(
+                PODS, "a", f"{name}-{number}", metadata={"labels": labels}, spec=spec
+            )
+        return
+    template = {"metadata": {"labels": labels}, "spec": spec}
+    body = {"replicas": workload.replicas, "selector": {"matchLabels": labels}}
+    await world.create(SETS, "a", name, spec=body | {"template": template})
+
+
+def wanted(workload: Workload) -> Obj:
+    """Return the spec of a claim."""
+    request: Obj = {"deviceClassName": "gpu", "count": 2 if workload.ask == "two" else 1}
+    if workload.ask == "model":
+        request["deviceClassName"] = "model-a"
+    if workload.ask == "cel":
+        request["selectors"] = [{"cel": {"expression": f'{MODEL} == "b"'}}]
+    request |= {"tolerations": [_toleration(*each) for each in workload.tolerations]}
+    if workload.ask == "list":
+        first = request | {"name": "first", "deviceClassName": "model-a"}
+        second = request | {"name": "second", "count": 2}
+        return {"devices": {"requests": [{"name": "r", "firstAvailable": [first, second]}]}}
+    return {"devices": {"requests": [{"name": "r", "exactly": request}]}}
+
+
+def _toleration(key: str, effect: str, seconds: int | None) -> Obj:
+    found: Obj = {"key": key, "operator": "Exists", "effect": effect}
+    return found if seconds is None else found | {"tolerationSeconds": seconds}
+
+
+# -- acting ---------------------------------------------------------------------------------------
+
+WHOLE_RULES: Kind[Obj] = kinds.RULES.read_as(dict)
+WHOLE_PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
+WHOLE_SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
+TYPED: dict[str, Kind[Any]] = {
+    each.plural: each for each in (kinds.RULES, kinds.PATCHES, kinds.SLICES)
+}
+
+
+def kind_of(marking: Marking) -> Kind[Obj]:
+    """Return what a marking is."""
+    return WHOLE_PATCHES if marking.patch else WHOLE_RULES
+
+
+def body_of(marking: Marking, world: World) -> Obj:
+    """Return a rule or a patch."""
+    names: Obj = {"driver": DRIVER}
+    if marking.machine is not None:
+        names["pool"] = name_of(marking.machine)
+    if marking.device is not None:
+        names["device"] = f"gpu-{marking.device}"
+    if marking.cel:
+        names["selectors"] = [{"cel": {"expression": f'{MODEL} == "{marking.cel}"'}}]
+    taint: Obj = {"key": marking.key, "effect": marking.effect}
+    if marking.rate is not None:
+        taint["evictionsPerSecond"] = marking.rate
+    notes: dict[str, str | None] = {EXPIRES_AT: None, PAUSED: None}
+    if marking.lasts is not None:
+        notes[EXPIRES_AT] = format_time(world.clock.now() + timedelta(seconds=marking.lasts))
+    if marking.paused and not marking.patch:
+        notes[PAUSED] = "lunch"
+    metadata = {"name": f"m{marking.number}", "annotations": notes}
+    if not marking.patch:
+        return {"metadata": metadata, "spec": {"deviceSelector": names, "taint": taint}}
+    devices: Obj = {"filter": names}
+    if marking.model:
+        devices["attributes"] = {f"{DRIVER}/model": {"string": marking.model}}
+    else:
+        devices["taints"] = [taint]
+    return {"metadata": metadata, "spec": {"devices": devices}}
+
+
+def fresh(body: Obj) -> Obj:
+    """Return an object without what a patch would take away."""
+    notes = body["metadata"].get("annotations") or {}
+    kept = {name: text for name, text in notes.items() if text is not None}
+    return body | {"metadata": body["metadata"] | {"annotations": kept}}
+
+
+async def act(world: World, scene: Scene, *, dry: bool) -> list[Change]:
+    """Do what a scene says, in earnest or dry, and return the changes."""
+    changes: list[Change] = []
+    there = {
+        (plural, each["metadata"]["name"]): each
+        for plural, kind in (
+            (each.plural, each) for each in (WHOLE_RULES, WHOLE_PATCHES, WHOLE_SLICES)
+        )
+        for each in (await world.admin.list(kind)).items
+    }
+    done: set[tuple[str, str]] = set()
+    for each in scene.acts:
+        for kind, body in _writes(world, scene, each):
+            at = kind.plural, body["metadata"]["name"]
+            # A dry run knows nothing of another before it, so each thing is changed once.
+            if at in done:
+                continue
+            done.add(at)
+            changes += await _write(world, kind, body, each.verb, dry=dry, known=at in there)
+    return changes
+
+
+def _writes(world: World, scene: Scene, each: Act) -> Sequence[tuple[Kind[Obj], Obj]]:
+    number = each.marking.number % len(scene.machines)
+    match each.verb:
+        case "mark" | "lift":
+            return [(kind_of(each.marking), body_of(each.marking, world))]
+        case "publish":
+            return [(WHOLE_SLICES, body) for body in slices(number, each.machine, generation=2)]
+        case _:
+            return [(WHOLE_SLICES, body) for body in slices(number, scene.machines[number])]
+
+
+async def _write(
+    world: World, kind: Kind[Obj], body: Obj, verb: str, *, dry: bool, known: bool
+) -> list[Change]:
+    typed, key = TYPED[kind.plural], Key("", body["metadata"]["name"])
+    if verb in ("lift", "withdraw"):
+        if known and not dry:
+            await world.admin.delete(kind, key)
+        return [Remove(typed, key)] if known else []
+    options = WriteOptions(dry_run=dry)
+    if known:
+        made = await world.admin.patch(kind, key, body, options=options)
+    else:
+        made = await world.admin.create(kind, fresh(body), "", options)
+    return [Put(typed, from_body(typed, made))]

@@ -1,0 +1,249 @@
+"""What a plan predicts is what then happens, whatever is changed in whatever cluster: rules,
+patches and slices that come, change, pause, expire and go."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from controllers.world import PODS, Obj, World
+from planning.scenes import (
+    BUDGETED,
+    KEY,
+    OTHER,
+    STOP,
+    Act,
+    Device,
+    Machine,
+    Marking,
+    Scene,
+    Workload,
+    act,
+    controlled,
+    fill,
+)
+from sully.domain.planning.report import Fate, Plan
+from sully.planning.rehearsal import Rehearsal
+from sully.planning.settings import Settings
+from sully.planning.telling import tell
+from sully.planning.world import NEEDED
+from sully.views.loading import load
+
+LONGEST = 100.0
+"""Seconds that anyone watches; what takes longer is left to tests of its own."""
+AFTERWARDS = 12.0
+INSTANT = 0.001
+
+Pod = tuple[str, str]
+"""An owner, and a node or nothing."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Who left and after how many seconds, and who is where in the end."""
+
+    left: tuple[tuple[float, str], ...]
+    places: dict[Pod, int]
+
+
+async def pods(world: World) -> list[Obj]:
+    return list((await world.admin.list(PODS)).items)
+
+
+def owner(pod: Obj) -> str:
+    owners = pod["metadata"].get("ownerReferences")
+    return (
+        f"{owners[0]['kind']}/{owners[0]['name']}" if owners else f"Pod/{pod['metadata']['name']}"
+    )
+
+
+def names(found: Sequence[Obj]) -> set[str]:
+    return {x["metadata"]["name"] for x in found if "deletionTimestamp" not in x["metadata"]}
+
+
+def places(found: Sequence[Obj]) -> Counter[Pod]:
+    return Counter(
+        (owner(each), each["spec"].get("nodeName", ""))
+        for each in found
+        if "deletionTimestamp" not in each["metadata"]
+    )
+
+
+async def predict(world: World, scene: Scene) -> Plan:
+    changes = await act(world, scene, dry=True)
+    snapshot = await load(world.admin, NEEDED, now=world.clock.now())
+    given_ = Settings(
+        stop_seconds=STOP,
+        max_per_minute=scene.most_per_minute,
+        default_per_second=scene.usual_per_second,
+    )
+    rehearsal = Rehearsal(snapshot, given_)
+    rehearsal.run(changes)
+    return tell(rehearsal)
+
+
+def predicted(plan: Plan, before: Sequence[Obj]) -> Outcome:
+    expected = places(before)
+    for each in plan.departures:
+        expected[each.owner, each.node] -= 1
+        expected[each.owner, each.landing.node] += each.landing.fate is not Fate.LOST
+    for each in plan.arrivals:
+        expected[each.owner, ""] -= 1
+        expected[each.owner, each.node] += 1
+    left = sorted((round(each.after, 2), each.name) for each in plan.departures)
+    return Outcome(tuple(left), {pod: count for pod, count in expected.items() if count})
+
+
+async def watch(world: World, scene: Scene, until: float) -> Outcome:
+    """Do what the scene says, and note what happens at which time."""
+    before = names(await pods(world))
+    start, left = world.clock.now(), {}
+    await act(world, scene, dry=False)
+    await world.settle()
+    while True:
+        after = (world.clock.now() - start).total_seconds()
+        found = await pods(world)
+        for name in sorted(before - names(found)):
+            left.setdefault(name, round(after, 2))
+        if after >= until:
+            break
+        world.clock.advance(ceil((world.clock.next_wake or STOP) * 1000) / 1000 or INSTANT)
+        await world.settle()
+    counted = {pod: count for pod, count in places(found).items() if count}
+    return Outcome(tuple(sorted((at, name) for name, at in left.items())), counted)
+
+
+def is_endless(plan: Plan) -> bool:
+    """Say whether somebody leaves again and again, or too late for anyone to wait for it."""
+    back = any(each.landing.fate is Fate.RETURNS for each in plan.departures)
+    late = any(each.after > LONGEST for each in plan.departures)
+    return back or late or any(each.returns for each in plan.arrivals)
+
+
+def is_open(found: Sequence[Obj]) -> bool:
+    """Say whether pods of several owners wait that came in the same second.
+
+    Which of them the scheduler saw first, no object tells.
+    """
+    waiting = {
+        (each["spec"].get("priority"), each["metadata"]["creationTimestamp"], owner(each))
+        for each in found
+        if "nodeName" not in each["spec"]
+    }
+    return len({each[:2] for each in waiting}) < len(waiting)
+
+
+async def check(scene: Scene) -> bool:
+    """Compare what was predicted with what happened; say whether that could be done."""
+    async with controlled(scene) as world:
+        await fill(world, scene)
+        before = await pods(world)
+        plan = await predict(world, scene)
+        if is_open(before) or is_endless(plan):
+            return False
+        longest = max((each.after for each in plan.departures), default=0.0)
+        happened = await watch(world, scene, longest + AFTERWARDS)
+    expected = predicted(plan, before)
+    assert happened.left == expected.left
+    if not is_race(plan):
+        assert happened.places == expected.places
+    elif len({replace(each, replicas=0) for each in scene.workloads}) == 1:
+        assert by_node(happened) == by_node(expected)
+    return True
+
+
+def is_race(plan: Plan) -> bool:
+    """Say whether several owners make pods in the same second: nobody knows who is first."""
+    found = {(int(each.after), each.owner) for each in plan.departures}
+    return len({second for second, _ in found}) < len(found)
+
+
+def by_node(outcome: Outcome) -> Counter[str]:
+    """Count the pods on each node, whose ever they are."""
+    return sum((Counter({node: n}) for (_, node), n in outcome.places.items()), Counter())
+
+
+DEVICES = st.builds(
+    Device,
+    form=st.sampled_from(["plain", "plain", "plain", "shared", "part"]),
+    model=st.sampled_from(["a", "a", "b"]),
+    taint=st.sampled_from(["", "", "", "NoSchedule", "NoExecute"]),
+)
+MACHINES = st.builds(
+    Machine,
+    devices=st.lists(DEVICES, min_size=1, max_size=3).map(tuple),
+    cordoned=st.sampled_from([False, False, False, True]),
+)
+TOLERATIONS = st.lists(
+    st.tuples(
+        st.sampled_from([KEY, OTHER]),
+        st.sampled_from(["NoExecute", "NoExecute", BUDGETED]),
+        st.sampled_from([None, 0, 2, 5]),
+    ),
+    max_size=2,
+).map(tuple)
+WORKLOADS = st.builds(
+    Workload,
+    replicas=st.integers(1, 4),
+    ask=st.sampled_from(
+        ["one", "one", "one", "two", "model", "cel", "list", "together", "extended"]
+    ),
+    tolerations=TOLERATIONS,
+    cpu=st.sampled_from(["1", "1", "40"]),
+    priority=st.sampled_from(["", "", "system-cluster-critical"]),
+    grace=st.sampled_from([None, 0, 5]),
+    bare=st.sampled_from([False, False, False, True]),
+)
+MARKINGS = st.builds(
+    Marking,
+    number=st.integers(0, 2),
+    patch=st.sampled_from([False, False, True]),
+    key=st.sampled_from([KEY, KEY, OTHER]),
+    effect=st.sampled_from(["NoExecute", "NoExecute", "NoSchedule", BUDGETED]),
+    machine=st.sampled_from([None, 0, 1]),
+    device=st.sampled_from([None, None, 0, 1]),
+    cel=st.sampled_from(["", "", "a", "b"]),
+    model=st.sampled_from(["", "", "a", "b"]),
+    rate=st.sampled_from([None, 1, 2, 4]),
+    lasts=st.sampled_from([None, None, 3, 7]),
+    paused=st.sampled_from([False, False, True]),
+)
+ACTS = st.builds(
+    Act,
+    verb=st.sampled_from(["mark", "mark", "mark", "lift", "publish", "withdraw"]),
+    marking=MARKINGS,
+    machine=MACHINES,
+)
+
+
+def apart(scene: Scene) -> Scene:
+    """Return a scene without others beside pods that share a claim.
+
+    How many of those are looked at while the claim is on its way to the server is chance.
+    """
+    together = [each for each in scene.workloads if each.ask == "together"]
+    return replace(scene, workloads=tuple(together[:1] or scene.workloads))
+
+
+SCENES = st.builds(
+    Scene,
+    machines=st.lists(MACHINES, min_size=1, max_size=3).map(tuple),
+    workloads=st.lists(WORKLOADS, min_size=1, max_size=3).map(tuple),
+    acts=st.lists(ACTS, min_size=1, max_size=2).map(tuple),
+    markings=st.lists(MARKINGS, max_size=2, unique_by=lambda each: each.number).map(tuple),
+    budget=st.sampled_from([None, ("minAvailable", 1), ("maxUnavailable", 1)]),
+    most_per_minute=st.sampled_from([None, None, None, 3]),
+    usual_per_second=st.sampled_from([None, None, 2]),
+).map(apart)
+
+
+@settings(max_examples=40, deadline=None)
+@given(SCENES)
+def test_what_was_planned_is_what_happens(scene: Scene) -> None:
+    assume(asyncio.run(check(scene)))

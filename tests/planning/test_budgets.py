@@ -1,0 +1,111 @@
+"""What budgets have to say in a rehearsal, case by case."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from planning.building import Obj, machines, meta, planned, put, rule, running, waiting
+from planning.test_rehearsal import TWO_NODES, WEB, Case, check, told
+from sully.client.transport import Key
+from sully.planning.changes import Remove
+from sully.views.kinds import RULES
+
+BUDGET_EFFECT = "NoExecuteWithPodDisruptionBudget"
+
+
+def budget(spare: int, **more: Any) -> Obj:
+    """Return a budget with so many healthy pods more, or fewer, than it wants."""
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "minAvailable": 2, **more}
+    status = {
+        "disruptionsAllowed": max(0, spare),
+        "currentHealthy": 2 + spare,
+        "desiredHealthy": 2,
+        "expectedPods": 5,
+    }
+    kind = "PodDisruptionBudget"
+    return {"kind": kind, "metadata": meta("pdb", "a"), "spec": spec, "status": status}
+
+
+CASES = {
+    "a budget allows one": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(1)],
+        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
+        want=("p1 0 Lands n2",),
+    ),
+    "a budget allows none": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
+        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
+        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
+    ),
+    "a budget counts a pod that waited and gets a node by the change": Case(
+        [
+            *machines("n1", "n2", devices=2),
+            *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}),
+            *waiting("p2", count=2, labels={"app": "web"}),
+            rule("old", effect="NoSchedule", pool="n2"),
+            budget(0),
+        ],
+        (Remove(RULES, Key("", "old")), put(rule(effect=BUDGET_EFFECT, device="gpu-0", pool="n1"))),
+        want=("p1 1 Lands n1",),
+        arrivals=("p2 n2",),
+    ),
+    "one pod that comes is not enough where two are missing": Case(
+        [
+            *machines("n1", "n2", devices=2),
+            *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}),
+            *waiting("p2", count=2, labels={"app": "web"}),
+            rule("old", effect="NoSchedule", pool="n2"),
+            budget(-1),
+        ],
+        (Remove(RULES, Key("", "old")), put(rule(effect=BUDGET_EFFECT, device="gpu-0", pool="n1"))),
+        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
+        arrivals=("p2 n2",),
+    ),
+    "a budget lets a pod go that is not ready": Case(
+        [
+            *TWO_NODES,
+            *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}, ready=False),
+            budget(0),
+        ],
+        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
+        want=("p1 0 Lands n2",),
+    ),
+    "a budget that lacks pods keeps those that are not ready": Case(
+        [
+            *TWO_NODES,
+            *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}, ready=False),
+            budget(-1),
+        ],
+        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
+        stays=("p1 PodDisruptionBudget pdb allows no disruption",),
+    ),
+    "unless it says that they may always go": Case(
+        [
+            *TWO_NODES,
+            *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}, ready=False),
+            budget(-1, unhealthyPodEvictionPolicy="AlwaysAllow"),
+        ],
+        (put(rule(effect=BUDGET_EFFECT, pool="n1")),),
+        want=("p1 0 Lands n2",),
+    ),
+    "a budget has nothing to say about NoExecute": Case(
+        [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, labels={"app": "web"}), budget(0)],
+        want=("p1 0 Lands n2",),
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_budgets(case: Case) -> None:
+    check(case)
+
+
+def test_a_budget_lets_the_next_go_when_another_pod_has_a_place() -> None:
+    objects = [*machines("n1", "n2", devices=2), budget(1)]
+    for index in range(2):
+        objects += running(f"p{index}", "n1", f"gpu-{index}", owned_by=WEB, labels={"app": "web"})
+    plan = planned(objects, put(rule(effect=BUDGET_EFFECT, pool="n1")))
+
+    assert told(plan) == ("p0 0 Lands n2", "p1 1 Lands n2")

@@ -1,0 +1,201 @@
+"""What plans for clusters and placements say, case by case: what the hub makes of a change."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from fleets import binding, cluster, cluster_set, decision, exists, later, placement, taint
+from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
+from sully.api.sully.policy_types import (
+    ClusterTaintPolicy,
+    ClusterTaintPolicySpec,
+    PolicyCondition,
+    PolicyRule,
+    PolicyTaint,
+)
+from sully.client.transport import Key
+from sully.domain.clusterhealth import AVAILABLE
+from sully.domain.planning.report import Plan
+from sully.machinery.meta import ObjectMeta
+from sully.planning.changes import Change, Put, Remove
+from sully.planning.fleet import plan_fleet
+from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, POLICIES, SETS
+from sully.views.snapshot import Gap, Objects, Snapshot
+
+LOST = taint(UNREACHABLE, "", added=-60)
+SICK = "Sick"
+
+
+def healthy(name: str, *taints: Any, **more: Any) -> ManagedCluster:
+    return cluster(name, *taints, conditions={AVAILABLE: "True"}, **more)
+
+
+def silent(name: str, *taints: Any) -> ManagedCluster:
+    return cluster(name, *taints, conditions={AVAILABLE: "Unknown"})
+
+
+def policy(after: int, *, about: str = SICK, status: str = "True") -> ClusterTaintPolicy:
+    """Return a policy that taints sick clusters of a region."""
+    rule = PolicyRule(
+        condition=PolicyCondition(type=about, status=status),
+        set_after_seconds=after,
+        taint=PolicyTaint(key="sick", effect="NoSelect"),
+    )
+    selector = LabelSelector(match_labels={"region": "eu"})
+    spec = ClusterTaintPolicySpec(cluster_selector=selector, rules=(rule,))
+    return ClusterTaintPolicy(metadata=ObjectMeta(name="p"), spec=spec)
+
+
+def put(found: ManagedCluster) -> Put:
+    return Put(CLUSTERS, found)
+
+
+@dataclass(frozen=True)
+class Case:
+    clusters: Sequence[ManagedCluster]
+    has: Sequence[str]
+    """What the placement has, which wants all that it can get."""
+    changes: Sequence[Change]
+    moves: Sequence[str] = ()
+    """Seconds, what it loses and what it gets."""
+    ends: Sequence[str] | None = None
+    """What it has in the end, if it is told of."""
+    lacks: int = 0
+    notes: int = 0
+    policies: Sequence[ClusterTaintPolicy] = ()
+    tolerations: Sequence[Any] = ()
+    foreign: bool = False
+    """The hub does not know our kinds."""
+
+
+SICKLY = {AVAILABLE: "True", SICK: "True"}
+CASES = {
+    "a new cluster is out of reach until its agent comes": Case(
+        [healthy("a")], ["a"], [put(cluster("b"))], notes=1
+    ),
+    "a new cluster is tolerated for as long as the placement says": Case(
+        [healthy("a")],
+        ["a"],
+        [put(cluster("b"))],
+        ["0 + b", "60 b + "],
+        tolerations=[exists(UNREACHABLE, seconds=60)],
+        notes=1,
+    ),
+    "the hub puts its own taint back": Case(
+        [healthy("a"), silent("b", LOST)], ["a"], [put(silent("b"))]
+    ),
+    "which is new then": Case(
+        [healthy("a"), silent("b", LOST)],
+        ["a"],
+        [put(silent("b"))],
+        ["0 + b", "60 b + "],
+        tolerations=[exists(UNREACHABLE, seconds=60)],
+    ),
+    "who tries a taint of the hub asks what comes when the cluster is silent": Case(
+        [healthy("a"), healthy("b")],
+        ["a", "b"],
+        [put(healthy("b", taint(UNREACHABLE, "")))],
+        ["60 b + "],
+        ["a"],
+        tolerations=[exists(UNREACHABLE, seconds=60)],
+        notes=1,
+    ),
+    "and what policies make of that": Case(
+        [healthy("a"), healthy("b", labels={"region": "eu"})],
+        ["a", "b"],
+        [put(healthy("b", taint(UNREACHABLE, ""), labels={"region": "eu"}))],
+        ["30 b + "],
+        ["a"],
+        policies=[policy(30, about=AVAILABLE, status="Unknown")],
+        tolerations=[exists(UNREACHABLE)],
+        notes=1,
+    ),
+    "where nobody taints after health, nobody does so now": Case(
+        [cluster("a"), cluster("b", taint("k"))], ["a"], [put(cluster("b"))], ["0 + b"], ["a", "b"]
+    ),
+    "another label brings a cluster under a policy": Case(
+        [healthy("a"), cluster("b", conditions=SICKLY)],
+        ["a", "b"],
+        [put(cluster("b", conditions=SICKLY, labels={"region": "eu"}))],
+        ["0 b + "],
+        ["a"],
+        policies=[policy(0)],
+    ),
+    "which takes its time": Case(
+        [healthy("a"), cluster("b", conditions=SICKLY)],
+        ["a", "b"],
+        [put(cluster("b", conditions=SICKLY, labels={"region": "eu"}))],
+        ["30 b + "],
+        ["a"],
+        policies=[policy(30)],
+    ),
+    "what a policy does anyway is left out": Case(
+        [healthy("a"), cluster("b", conditions=SICKLY, labels={"region": "eu"})],
+        ["a", "b"],
+        [put(healthy("a", taint("k")))],
+        ["0 a + "],
+        [],
+        lacks=1,
+        policies=[policy(30)],
+    ),
+    "a cluster that would have left stays": Case(
+        [healthy("a"), healthy("b", taint("k", added=-5))],
+        ["a", "b"],
+        [put(healthy("b"))],
+        ends=["a", "b"],
+        tolerations=[exists("k", seconds=60)],
+    ),
+    "a placement goes": Case(
+        [healthy("a")], ["a"], [Remove(PLACEMENTS, Key("apps", "web"))], ["0 a + "], []
+    ),
+    "ours likes clusters that nothing speaks against": Case(
+        [healthy("a", taint("k", effect="PreferNoSelect")), healthy("b")],
+        ["a"],
+        [Put(PLACEMENTS, placement("web", want=1))],
+        ["0 a + b"],
+        ["b"],
+    ),
+    "the reference does not know about that": Case(
+        [healthy("a", taint("k", effect="PreferNoSelect")), healthy("b")],
+        ["a"],
+        [Put(PLACEMENTS, placement("web", want=1))],
+        ends=["a"],
+        foreign=True,
+    ),
+}
+
+
+def snapshot(case: Case) -> Snapshot:
+    wish = placement("web", *case.tolerations)
+    found = [
+        Objects(CLUSTERS, list(case.clusters)),
+        Objects(SETS, [cluster_set()]),
+        Objects(BINDINGS, [binding()]),
+        Objects(PLACEMENTS, [wish]),
+        Objects(DECISIONS, [decision("web", *case.has)]),
+    ]
+    if case.foreign:
+        return Snapshot(found, taken=later(0), gaps=[Gap(POLICIES, "not served")])
+    return Snapshot([*found, Objects(POLICIES, list(case.policies))], taken=later(0))
+
+
+def told(plan: Plan) -> list[str]:
+    return [
+        f"{each.after:g} {' '.join(each.leaves)} + {' '.join(each.joins)}".replace("  ", " ")
+        for each in plan.moves
+    ]
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_plans_of_a_fleet(case: Case) -> None:
+    plan = plan_fleet(snapshot(case), case.changes)
+
+    assert told(plan) == list(case.moves)
+    ends = [list(each.after) for each in plan.placements]
+    assert ends == ([] if case.ends is None else [list(case.ends)])
+    assert plan.homeless == case.lacks
+    assert len(plan.notes) == case.notes
