@@ -1,6 +1,8 @@
 # Every command anyone types here. `make` alone lists them.
 
-PYTHON ?= python3
+# Empty: the first of PYTHONS that is new enough. On many machines python3 is not.
+PYTHON ?=
+PYTHONS := python3 python3.14 python3.13 python3.12 python3.11
 ARGS ?=
 DEVICES ?=
 DIR ?=
@@ -21,6 +23,8 @@ ETCD := .cache/etcd/etcd
 IPROUTE2 := .cache/iproute2
 
 .DEFAULT_GOAL := help
+# What broke off halfway is begun anew the next time, not taken for done.
+.DELETE_ON_ERROR:
 .PHONY: help setup up fmt lint quick test clients bench robust conformance generate verify demo clean
 
 help: ## list the targets
@@ -87,8 +91,13 @@ clean: ## remove the virtual environment, caches and build outputs; data stays
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed")'
-	$(PYTHON) -m venv $(VENV)
+	@for each in $(or $(PYTHON),$(PYTHONS)); do \
+	  if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	    echo "$$each -m venv $(VENV)"; exec "$$each" -m venv $(VENV); \
+	  fi; \
+	done; \
+	echo "no Python 3.11 or newer among: $(or $(PYTHON),$(PYTHONS))" >&2; \
+	echo "  install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1
 
 $(RUN_STAMP): $(PINS) | $(BIN)/python
 	$(PIP) install --constraint constraints.txt --editable .

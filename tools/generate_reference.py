@@ -167,7 +167,9 @@ def cli_page() -> Iterator[str]:
     """Yield the page of all commands and flags, and the feature gates."""
     yield "# Command line"
     yield ""
-    yield "`kubectl sully …` is the same program. Exit codes: 0 done, 1 failed, 2 wrong usage."
+    yield "`kubectl sully …` is the same program; `sully help COMMAND` is `sully COMMAND --help`."
+    yield "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would find no place (`plan`,"
+    yield "`taint --dry-run`), 130 ended by Ctrl-C, 141 nobody reads the output any more."
     for name, (module, summary) in COMMANDS.items():
         yield ""
         yield from _command(name, module, summary)
@@ -209,10 +211,20 @@ def _command(name: str, module: str, summary: str) -> Iterator[str]:
 def _flag(action: argparse.Action) -> tuple[str, str, str]:
     value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else "")
     names = ", ".join(action.option_strings) or action.dest
+    text = re.sub(_DEFAULT, "", action.help or "")
+    return f"`{names} {value}`".replace(" `", "`"), _default(action), text
+
+
+_DEFAULT = r" \(default: ([^)]*)\)"
+
+
+def _default(action: argparse.Action) -> str:
+    """Return what is so where a flag is not given, in the words of its help if that has any."""
+    if told := re.search(_DEFAULT, action.help or ""):
+        return told[1] if " " in told[1] else f"`{told[1]}`"
     default: Any = action.default
-    shown = "" if default in (None, "", False, argparse.SUPPRESS) else f"`{default}`"
-    text = re.sub(r" \(default: [^)]*\)", "", action.help or "")
-    return f"`{names} {value}`".replace(" `", "`"), shown, text
+    none = default in (None, "", False, argparse.SUPPRESS) or default == []
+    return "" if none else f"`{default}`"
 
 
 # -- metrics ----------------------------------------------------------------------------------

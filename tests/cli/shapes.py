@@ -11,7 +11,9 @@ from typing import Any
 
 import msgspec
 
-MAPPINGS = frozenset(("attributes", "capacity", "refused", "invalidPools", "rows"))
+MAPPINGS = frozenset(
+    ("attributes", "capacity", "consumedCapacity", "refused", "invalidPools", "rows")
+)
 """Fields whose keys are names that others chose."""
 OPAQUE = frozenset(("data", "selectors"))
 """Fields that are handed on as they are."""

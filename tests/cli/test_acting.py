@@ -53,13 +53,13 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: guest}]
 def up(where: str) -> Iterator[Process]:
     flags = ("--store", "memory", "--hollow-nodes", "4", "--devices-per-node", "8")
     with controlled(where, *flags) as plane:
-        Server(plane.kubeconfig).ask(fill)
+        Server(plane.kubeconfig, plane.child).ask(fill)
         yield plane
 
 
 @pytest.fixture
 def server(up: Process) -> Iterator[Server]:
-    found = Server(up.kubeconfig)
+    found = Server(up.kubeconfig, up.child)
     yield found
 
     async def clear(transport: HttpTransport) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
+import os
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -14,14 +16,17 @@ from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
 from sully.cli.acting.asking import number_to_type
-from sully.cli.acting.progress import Followed, Leavers, State, _Line, state_of, still_at_work
+from sully.cli.acting.bar import AWAY, Bar, State
+from sully.cli.acting.progress import Followed, Leavers, state_of, still_at_work, watch
 from sully.cli.client.calling import Session
-from sully.client.transport import Key
+from sully.client.transport import Key, UnreachableError
 from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
+from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId
+from sully.machinery.errors import ServiceUnavailable
 from sully.machinery.meta import Condition
 from sully.testing.clock import NOON, FakeClock
-from sully.views.kinds import CLAIMS, PODS, RULES, SLICES, Pod
+from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
 from sully.views.snapshot import Objects, Snapshot
 
 
@@ -118,6 +123,12 @@ BARS: dict[str, tuple[State, Followed, bool, str]] = {
         True,
         "[##########....................] 10/30 pods evicted, 2/s, about 10s to go",
     ),
+    "by the pace, before the first ten have left at once": (
+        State(True, 22, 0, False),
+        Followed(["r"], 1, NOON),
+        True,
+        "[..............................] 0/22 pods evicted, 1/s, about 12s to go",
+    ),
     "by the plan, where pods tolerate the taint": (
         State(True, 1, 1, False),
         Followed(["r"], 10, NOON + timedelta(minutes=5)),
@@ -151,7 +162,7 @@ BARS: dict[str, tuple[State, Followed, bool, str]] = {
 def test_bars(state: State, what: Followed, terminal: bool, want: str) -> None:
     out = Screen(terminal=terminal)
     session = Session(argparse.Namespace(), "taint", FakeClock())
-    line = _Line(session, what, out)
+    line = Bar(session, what, out)
 
     line.show(state)
     once = out.getvalue()
@@ -160,6 +171,58 @@ def test_bars(state: State, what: Followed, terminal: bool, want: str) -> None:
     assert once.strip() == want
     assert out.getvalue() == once
     assert not terminal or len(once) <= 80
+
+
+def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Screen(terminal=True)
+    line = Bar(Session(argparse.Namespace(), "taint", FakeClock()), Followed(["r"], 2), out)
+
+    line.show(State(True, 20, 10, False))
+    monkeypatch.setitem(os.environ, "COLUMNS", "60")
+    line.show(State(True, 19, 11, False))
+
+    assert [len(each) for each in out.getvalue().split("\r")[1:]] == [79, 59]
+
+
+DONE = State(True, 0, 3, False)
+OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
+    "a server that comes back": (
+        [State(True, 1, 2, False), UnreachableError("away"), UnreachableError("away"), DONE],
+        f"2/3 pods evicted, 1/s\n{AWAY}\n3/3 pods evicted\n3 pods evicted.\n",
+    ),
+    "one that is not ready yet": ([ServiceUnavailable("no"), DONE], f"{AWAY}\n3/3 pods evicted\n"),
+}
+
+
+@pytest.mark.parametrize(("answers", "want"), OUTAGES.values(), ids=OUTAGES)
+async def test_a_server_may_be_away(answers: list[State | Exception], want: str) -> None:
+    assert (await watched(answers)).startswith(want)
+
+
+async def test_a_server_may_not_be_away_for_ever() -> None:
+    with pytest.raises(UnreachableError, match="gone"):
+        await watched([UnreachableError("gone")] * 200)
+
+
+async def watched(answers: list[State | Exception]) -> str:
+    """Return what somebody sees to whom a server answers so."""
+    out, clock, left = Screen(terminal=False), FakeClock(), iter(answers)
+    session = Session(argparse.Namespace(), "taint", clock)
+
+    async def look() -> State | None:
+        found = next(left)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    watching = asyncio.ensure_future(watch(session, Bar(session, Followed(["r"], 1), out), look))
+    while not watching.done():
+        asleep = asyncio.ensure_future(clock.sleepers())
+        await asyncio.wait([watching, asleep], return_when=asyncio.FIRST_COMPLETED)
+        asleep.cancel()
+        clock.advance(0.5)
+    await watching
+    return out.getvalue()
 
 
 LEFT = {

@@ -24,7 +24,7 @@ CASES = {
     "nothing typed at all": ([], [*COMMANDS, "--help", "--version"]),
     "the beginning of a command": (["dev"], ["devices"]),
     "flags": (["devices", "--t"], ["--tainted"]),
-    "values of a flag": (["devices", "--output", ""], ["table", "wide", "json", "yaml"]),
+    "values of a flag": (["devices", "--output", ""], ["table", "wide", "json", "yaml", "name"]),
     "values of its short form": (["devices", "-o", "w"], ["wide"]),
     "a flag whose value is free": (["devices", "--node", ""], []),
     "a word with choices": (["evictions", "p"], ["pause"]),
@@ -44,8 +44,13 @@ CASES = {
     ),
     "values behind an equals sign": (["devices", "--output=j"], ["--output=json"]),
     "flags before the command": (["--context", "c", "evictions", "res"], ["resume"]),
+    "a command behind flags": (["-n", "team", "--context=c", "ev"], ["evictions"]),
+    "a flag before the command": (["--kubec"], ["--kubeconfig"]),
+    "the value of a flag before the command": (["-n", "ev"], []),
+    "the beginning of KIND/NAME": (["explain", "pl"], ["placement"]),
     "a flag whose value may be left out": (["taint", "--dry-run", ""], ["device", "cluster"]),
     "no command": (["nope", ""], []),
+    "help about a command": (["help", "evi"], ["evictions"]),
 }
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from sully.cli.main import COMMANDS, build_parser
 from sully.cli.parsing import CommandParser
+from sully.cli.running.hollow import hints
 
 _COMMENT = re.compile(r"\s{2,}[^-'\"\s].*$")
 """What stands behind an example, with a gap before it."""
@@ -57,3 +59,18 @@ def test_each_command_has_examples_and_fits_a_screen(name: str) -> None:
     assert list(examples(name))
     assert parser.description
     assert all(len(line) <= 100 for line in (parser.epilog or "").splitlines())
+
+
+def test_the_demo_suggests_what_the_program_takes() -> None:
+    lines = [line for line in hints(Path("kubeconfig")).splitlines() if "export" not in line]
+    ours = [_COMMENT.sub("", line.strip()) for line in lines if line.startswith("  sully ")]
+
+    for line in ours:
+        _, first, *words = shlex.split(line)
+        parser_of(first).parse_args(words)
+    assert len(ours) >= 4
+    assert max(map(len, lines)) <= 80
+
+
+def test_the_demo_quotes_where_it_lies(tmp_path: Path) -> None:
+    assert f"export KUBECONFIG='{tmp_path}/a b/kubeconfig'\n" in hints(tmp_path / "a b/kubeconfig")

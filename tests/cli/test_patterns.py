@@ -10,6 +10,8 @@ from devices import equal, exists, taint
 from sully.cli.client.calling import CommandError
 from sully.cli.client.patterns import Pattern, parse_pattern
 from sully.cli.client.words import (
+    ends,
+    leaves,
     number,
     origin_text,
     since,
@@ -93,6 +95,11 @@ WORDS = {
     "never": (since(None, NOON), ""),
     "soon": (until(NOON + timedelta(seconds=90), NOON), "in 90s"),
     "due": (until(NOON - timedelta(seconds=90), NOON), "now"),
+    "leaves soon": (leaves(NOON + timedelta(seconds=90), NOON), "leaves in 90s"),
+    "leaves at once": (leaves(NOON - timedelta(seconds=59), NOON), "leaves now"),
+    "is held up": (leaves(NOON - timedelta(hours=2), NOON), "should have left 120m ago"),
+    "ends soon": (ends(NOON + timedelta(seconds=90), NOON), "ends in 90s"),
+    "nobody removes it": (ends(NOON - timedelta(days=2), NOON), "should have ended 2d ago"),
     "one": (number(1, "pod"), "1 pod"),
     "none": (number(0, "pod"), "0 pods"),
 }

@@ -4,7 +4,11 @@ import argparse
 
 import pytest
 
-from sully.cli.running.placementflags import add_placement_flags, placement_settings
+from sully.cli.running.placementflags import (
+    add_placement_flags,
+    placement_settings,
+    warn_of_placement,
+)
 from sully.controllers.placement.settings import PlacementSettings, behaviour
 from sully.domain.placement.behaviour import REFERENCE, improved
 
@@ -39,7 +43,25 @@ def test_no_number(flag: str, text: str, capsys: pytest.CaptureFixture[str]) -> 
     assert f"must be a whole number of at most 9 digits, not {text!r}" in capsys.readouterr().err
 
 
-def test_the_reference_knows_no_flags() -> None:
+@pytest.mark.parametrize("compat", ["reference", "none"])
+def test_who_sets_what_the_reference_does_not_know_is_told(
+    compat: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = parser()
+    flags.add_argument("--compat")
+    warn_of_placement(flags.parse_args(["--compat", compat, TOLERATE, "0"]), "up")
+    warn_of_placement(flags.parse_args(["--compat", compat, BUDGET, "0"]), "controllers")
+    warn_of_placement(flags.parse_args(["--compat", compat]), "up")
+
+    told = capsys.readouterr().err.splitlines()
+    assert told == [
+        f"sully {command}: {flag} has no effect with --compat reference"
+        for command, flag in (("up", TOLERATE), ("controllers", BUDGET))
+        if compat == "reference"
+    ]
+
+
+def test_the_reference_knows_no_settings() -> None:
     settings = PlacementSettings(toleration_seconds=300, leaves_per_minute=5)
     assert behaviour(settings, strict=True) == REFERENCE
     assert behaviour(settings, strict=False) == improved(

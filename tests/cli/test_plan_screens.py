@@ -76,7 +76,7 @@ WRONG = {
         "not both at once",
     ),
     "no such file": (["plan", "-f", "absent.yaml"], "absent.yaml"),
-    "neither device nor cluster": (["plan", "node", "x:NoExecute"], "device or cluster"),
+    "neither device nor cluster": (["plan", "pod", "x:NoExecute"], "device or cluster"),
     "no taint": (["plan", "device", "a/b/c"], "say which taint"),
     "no effect": (["plan", "device", "a", "x:Never"], "there is no effect 'Never'"),
     "no key": (["plan", "device", "a", ":NoExecute"], "has no key"),

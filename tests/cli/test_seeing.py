@@ -204,18 +204,32 @@ def test_a_snapshot_answers_without_the_server(env: dict[str, str], tmp_path: Pa
     assert shown.stdout == again.stdout == DEVICES
 
 
-def test_what_may_not_be_seen(up: Process, env: dict[str, str], tmp_path: Path) -> None:
+def test_what_may_not_be_seen(
+    up: Process, env: dict[str, str], cluster: Cluster, tmp_path: Path
+) -> None:
     config = tmp_path / "config"
     made = piped(
         "kubeconfig", "--data-dir", str(up.data_dir), "--user", "guest", "-o", str(config), env=env
     )
     assert made.returncode == 0, made.stderr
+    guest = environment(config)
 
-    done = piped("devices", env=environment(config))
+    done = piped("devices", env=guest)
+    rights = ("--verb=list", "--resource=resourceslices,devicetaintrules")
+    cluster.run("create", "clusterrole", "slices", *rights)
+    cluster.run("create", "clusterrolebinding", "slices", "--clusterrole=slices", "--user=guest")
+    seen = piped("devices", "--no-headers", f"{DRIVER}/hollow-0000", env=guest)
+    refused = [piped("devices", *words, env=guest) for words in (["--free"], ["--class", "x"])]
 
     assert done.returncode == 1
     assert done.stderr.startswith("sully devices: resourceslices.resource.k8s.io is forbidden")
     assert "without resourceslices there is no answer" in done.stderr
+    # Who may not see claims is not told that a device is free.
+    assert [line.split()[-1] for line in seen.stdout.splitlines()] == ["?", "?"]
+    assert "you may not list deviceclasses, pods, resourceclaims" in seen.stderr
+    assert [each.returncode for each in refused] == [1, 1]
+    assert "without resourceclaims there is no answer" in refused[0].stderr
+    assert "without deviceclasses there is no answer" in refused[1].stderr
 
 
 def test_a_server_that_is_away(tmp_path: Path) -> None:

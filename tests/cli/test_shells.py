@@ -35,9 +35,16 @@ LINES = {
     "a value of a flag": ("sully devices -o js", "sully devices -o json "),
     "a rule": ("sully evictions pause over", "sully evictions pause overheated "),
     "a namespace": ("sully devices -n kube-pub", "sully devices -n kube-public "),
+    "a namespace before the command": ("sully -n kube-pub", "sully -n kube-public "),
+    "a command behind it": ("sully -n kube-public expl", "sully -n kube-public explain "),
+    "a kind and a name in one word": ("sully explain rule/over", "sully explain rule/overheated "),
     "part of a device": (
         "sully devices gpu.sully.dev/hol",
         "sully devices gpu.sully.dev/hollow-0000/",
+    ),
+    "a key to take off": (
+        "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.c",
+        "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.com/hot ",
     ),
     "a whole device": (
         "sully taint device gpu.sully.dev/hollow-0000/",

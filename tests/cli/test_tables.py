@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import pytest
 
 from sully.cli.client.tables import Cell, Column, Look, Table, broken, look_of
+from sully.cli.seeing.explaintext import lines as explained
+from sully.domain.explaining.story import Explanation
 
 NAME, COUNT, TEXT = Column("NAME"), Column("COUNT", right=True), Column("TEXT", shrinks=1)
 PIPE = Look()
@@ -30,6 +32,26 @@ CASES = {
     ),
     "no spaces at the end": Case(
         (NAME, TEXT), (("a", "b"), ("c", "")), ("NAME  TEXT", "a     b", "c")
+    ),
+    "a row is a line, whatever others wrote": Case(
+        (NAME, TEXT),
+        (("a", "one\ntwo\r\n\tthree"), ("b", Cell("\x1b[2Jgone\x00 \u202etxt.\x9b"))),
+        (
+            "NAME  TEXT",
+            "a     one two   three",
+            "b     \\x1b[2Jgone\\x00 \\u202etxt.\\x9b",
+        ),
+    ),
+    "wide characters": Case(
+        (TEXT, COUNT),
+        (("日本語", "1"), ("e\u0301te\u0301", "2"), ("abc", "3")),
+        ("TEXT    COUNT", "日本語      1", "e\u0301te\u0301         2", "abc         3"),
+    ),
+    "wide characters in little room": Case(
+        (NAME, TEXT),
+        (("a", "日本語日本語日本語日本語"),),
+        ("NAME  TEXT", "a     日本語日本語日本", "      語日本語"),
+        Look(23),
     ),
     "no rows": Case((NAME, TEXT), (), ("NAME  TEXT",)),
     "whole in a pipe": Case((NAME, TEXT), (("a", LONG),), ("NAME  TEXT", f"a     {LONG}")),
@@ -138,3 +160,21 @@ LOOKS = {
 @pytest.mark.parametrize(("stream", "env", "want"), LOOKS.values(), ids=LOOKS)
 def test_look(stream: io.StringIO, env: dict[str, str], want: Look) -> None:
     assert look_of(stream, env) == want
+
+
+def test_an_explanation_cannot_command_the_terminal() -> None:
+    story = Explanation(
+        kind="Device",
+        name="d",
+        state="Tainted",
+        cause="KeepsNewPodsOff",
+        summary=("Rule r says: \x1b[2Jall\nis well.",),
+        remedies=("Ask \x07bob.",),
+    )
+
+    assert list(explained(story, PIPE))[1:] == [
+        "Rule r says: \\x1b[2Jall is well.",
+        "",
+        "What would help:",
+        "- Ask \\x07bob.",
+    ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
+import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,6 +42,7 @@ class Server:
     """A running control plane, and what a test wants to know of it."""
 
     kubeconfig: Path
+    process: subprocess.Popen[str]
 
     @property
     def env(self) -> dict[str, str]:
@@ -116,7 +119,7 @@ async def fill(transport: HttpTransport) -> None:
 def server(where: str) -> Iterator[Server]:
     flags = ("--store", "memory", "--hollow-nodes", str(NODES), "--devices-per-node", "8")
     with controlled(where, *flags) as up:
-        found = Server(up.kubeconfig)
+        found = Server(up.kubeconfig, up.child)
         found.ask(fill)
         yield found
 
@@ -197,6 +200,33 @@ def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
         assert screen.end() == 130
 
     assert not server.rules()
+
+
+def test_ctrl_c_while_the_server_does_not_answer_says_what_is_not_known(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", "--name", "late")
+    with terminal(*words, env=server.env) as screen:
+        screen.wait_for("Go on? [y/N] ")
+        server.process.send_signal(signal.SIGSTOP)
+        try:
+            screen.type("y\n")
+            screen.wait_for("taint: writing devicetaintrule late")
+            screen.interrupt()
+            screen.wait_for("whether devicetaintrule late was written is not known")
+            screen.wait_for("kubectl delete devicetaintrule late")
+            assert screen.end() == 130
+        finally:
+            server.process.send_signal(signal.SIGCONT)
+
+
+def test_who_was_not_the_first_is_told_what_to_do(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-0", "--name", "mine")
+    with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
+        screen.wait_for("Go on? [y/N] ")
+        assert server.sully(*words, f"{KEY}:NoSchedule").returncode == 0
+        screen.type("y\n")
+        screen.wait_for("devicetaintrule mine is there already")
+        screen.wait_for("--overwrite changes it, --name makes another")
+        assert screen.end() == 1
 
 
 def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:

@@ -43,7 +43,8 @@ def test_words_of_untaint(line: str, want: Words) -> None:
 
 WRONG = {
     "nothing": ("", "device or cluster"),
-    "something else": ("node a x:NoExecute", "not 'node'"),
+    "something else": ("pod a x:NoExecute", "not 'pod'"),
+    "a node": ("node a x:NoExecute", "kubectl taint node a"),
     "a slip": ("devcie a x:NoExecute", "did you mean device?"),
     "no taint": ("device a", "say which taint"),
     "no effect": ("device a key=value", "has no effect"),

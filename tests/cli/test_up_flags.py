@@ -1,13 +1,16 @@
-"""Flags of `sully up` about who gets in, on a process as users run it."""
+"""Flags of `sully up` about who gets in and to what, on a process as users run it."""
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from cli.terminals import PATIENCE, environment, program
 from e2e.raw import Raw, authority, trusting
 from sully.cli.main import main
+from sully.server.listen import bind
 from sully.server.tls import Pair, names_of
 from sully.testing.cluster import process
 
@@ -19,15 +22,22 @@ def test_flags_of_access(tmp_path: Path) -> None:
     log = tmp_path / "elsewhere.log"
     flags = ("--tls-san", "api.example", "--tls-san", "10.1.2.3", "--anonymous-auth", "true")
 
-    with process("--store", "memory", *flags, "--audit-log", str(log)) as up:
+    versions = ("--runtime-config", "resource.k8s.io/v1beta1=false")
+    with process("--store", "memory", *flags, *versions, "--audit-log", str(log)) as up:
         pair = Pair((up.data_dir / "server.crt").read_bytes(), b"")
         nobody = Raw(up.url, trusting(authority(up.kubeconfig)))
         refused = nobody.request("GET", "/api/v1/namespaces").code
         made = Raw.admin(up.kubeconfig, tmp_path).request("POST", "/api/v1/namespaces", NAMESPACE)
         usual = (up.data_dir / "audit.log").exists()
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        served = [
+            admin.request("GET", f"/apis/resource.k8s.io/{version}/resourceslices").code
+            for version in ("v1", "v1beta2", "v1beta1")
+        ]
 
     assert {"api.example", "10.1.2.3", "127.0.0.1", "localhost"} <= names_of(pair)
     assert (refused, made.code) == (403, 201)
+    assert served == [200, 200, 404]
     assert '"name":"noted"' in log.read_text()
     assert not usual
 
@@ -106,6 +116,10 @@ REFUSED = {
     ),
     "no address": (("--listen", "here"), "--listen must be HOST:PORT, not 'here'"),
     "no such gate": (("--feature-gates", "Nope=true"), "unknown feature gate 'Nope'; known: DRA"),
+    "no such version": (
+        ("--runtime-config", "resource.k8s.io/v9=false"),
+        "--runtime-config: there is no resource.k8s.io/v9; can be switched: ",
+    ),
 }
 
 
@@ -118,3 +132,41 @@ def test_wrong_flags(flags: tuple[str, ...], want: str, capsys: pytest.CaptureFi
 
     assert code == 2
     assert want in capsys.readouterr().err
+
+
+IN_VAIN = {
+    "an address that is taken": ("--listen", "127.0.0.1:{port}", "is in use; stop what listens"),
+    "an address of others": ("--listen", "192.0.2.1:0", "is no address of this machine"),
+    "a name without an address": ("--listen", "no-host.invalid:0", "cannot be listened on: "),
+    "no folder for a log": ("--audit-log", "/nowhere/log", "/nowhere/log cannot be used: No such"),
+}
+
+
+@pytest.mark.parametrize(("flag", "value", "want"), IN_VAIN.values(), ids=IN_VAIN)
+def test_what_cannot_be_done_here(
+    flag: str, value: str, want: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    usual = ("--store", "memory", "--listen", "127.0.0.1:0", "--data-dir", str(tmp_path))
+    with bind("127.0.0.1", 0) as taken:
+        taken.listen()
+        code = main(["up", *usual, flag, value.format(port=taken.getsockname()[1])])
+
+    assert code == 1
+    assert want in capsys.readouterr().err
+
+
+def test_a_disk_that_is_full_from_the_start_is_told_in_one_line(tmp_path: Path) -> None:
+    words = program("up", "--data-dir", str(tmp_path / "data"), "--listen", "127.0.0.1:0")
+    ran = subprocess.run(
+        ["bash", "-c", 'ulimit -f 64; exec "$@"', "-", *words],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    last = ran.stderr.splitlines()[-1]
+    assert (ran.returncode, "Traceback" in ran.stderr) == (1, False)
+    assert last.startswith("sully up: the write could not be stored: cannot write ")

@@ -3,7 +3,7 @@
 import pytest
 
 from sully.cli.main import COMMANDS, build_parser, main
-from sully.cli.parsing import command_first
+from sully.cli.parsing import command_first, help_first
 
 EXPLAIN = (
     "explain -n lab pod worker",
@@ -46,8 +46,11 @@ SLIPS = {
     "an unknown command": (["devics"], "no command 'devics'; did you mean devices?\n"),
     "nothing like a command": (["frobnicate"], "no command 'frobnicate'\n"),
     "a word too many": (["devices", "a", "b"], "a word too many: b\n"),
-    "a form that is none": (["devices", "-o", "jsn"], "json, yaml; did you mean json?\n"),
-    "an unknown subject": (["history", "pods"], "none of device, rule, pod; did you mean pod?\n"),
+    "a form that is none": (["devices", "-o", "jsn"], "; did you mean json?\n"),
+    "an unknown action": (["evictions", "paus"], "pause, resume; did you mean pause?\n"),
+    "what kubectl takes out": (["devices", "-o", "jsonpath={.x}"], "; programs read '-o json'\n"),
+    "what kubectl chooses by": (["devices", "-l", "a=b"], "no flag -l; 'jq' can choose from"),
+    "what kubectl applies": (["taint", "-f", "x.yaml"], "no flag -f; 'kubectl apply' takes files"),
 }
 
 
@@ -63,6 +66,21 @@ def test_slips(words: list[str], want: str, capsys: pytest.CaptureFixture[str]) 
     assert said.endswith("--help' tells what there is\n")
 
 
+EVERYWHERE = {
+    "short": "devices -A",
+    "long": "history --all-namespaces",
+    "behind a namespace": "evictions -n team -A",
+    "not said": "devices",
+}
+
+
+@pytest.mark.parametrize("line", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_all_namespaces(line: str) -> None:
+    words = line.split()
+
+    assert build_parser(words[0]).parse_args(words).namespace == ""
+
+
 FIRST = {
     "nothing before it": ("devices -n a", "devices -n a"),
     "a flag with a value": ("--kubeconfig x devices", "devices --kubeconfig x"),
@@ -76,3 +94,17 @@ FIRST = {
 @pytest.mark.parametrize(("given", "want"), FIRST.values(), ids=FIRST)
 def test_flags_before_the_command(given: str, want: str) -> None:
     assert command_first(given.split(), COMMANDS) == want.split()
+
+
+HELP = {
+    "about everything": ("help", "--help"),
+    "about one command": ("help devices", "devices --help"),
+    "about a command and its subject": ("help explain pod", "explain --help"),
+    "a name that is called so": ("devices help", "devices help"),
+    "nothing": ("", ""),
+}
+
+
+@pytest.mark.parametrize(("given", "want"), HELP.values(), ids=HELP)
+def test_help_as_a_word(given: str, want: str) -> None:
+    assert help_first(given.split()) == want.split()

@@ -1,7 +1,16 @@
 """The generated pages say what the program does now."""
 
-from generate_reference import stale_pages
+import re
+
+from generate_reference import cli_page, stale_pages
 
 
 def test_the_reference_is_fresh() -> None:
     assert list(stale_pages()) == [], "run `make generate`"
+
+
+def test_defaults_are_as_users_write_them() -> None:
+    page = "\n".join(cli_page())
+
+    assert "| `30d` | how long records" in page
+    assert re.findall(r"\| `(\[.*?\]|\d+\.0|None|True)` \|", page) == []

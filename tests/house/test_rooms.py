@@ -32,6 +32,14 @@ def test_the_program_itself_points_to_its_architecture() -> None:
     assert "docs/architecture.md" in text
 
 
+def test_the_architecture_names_every_room() -> None:
+    page = (ROOT / "docs/architecture.md").read_text()
+    rooms = {path.relative_to(SOURCE).parts[0] for path in modules()} - {"__init__.py"}
+
+    wanted = {room: room if room.endswith(".py") else f"**{room}** (" for room in rooms}
+    assert [room for room, text in wanted.items() if text not in page] == []
+
+
 @pytest.mark.parametrize("path", modules(), ids=short)
 def test_a_module_says_why_it_exists(path: Path) -> None:
     assert ast.get_docstring(ast.parse(path.read_text()))

@@ -92,6 +92,15 @@ class Scene:
 Step = Callable[[Scene], None]
 
 
+def put(feed: str, *objects: object) -> Step:
+    """Return the step in which a collection gets objects, or other states of them."""
+
+    def step(scene: Scene) -> None:
+        getattr(scene, feed).put(*objects)
+
+    return step
+
+
 def orders(*steps: Step) -> list[Any]:
     """Return all orders of steps, as parameters of a test."""
     return [

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import DRIVER, claim, device, exists, pod, rule, select, slice_, taint
+from devices import DRIVER, claim, device, exists, patch, pod, rule, select, slice_, taint
 from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import (
@@ -23,11 +23,12 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.client.transport import Key
+from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId
 from sully.machinery.meta import Condition, ObjectMeta
 from sully.testing.clock import NOON
-from sully.views.evictions import Progress, finish, only_in, progress_of
-from sully.views.kinds import CLAIMS, PODS, RULES, SLICES, Pod
+from sully.views.evictions import Progress, in_line, left_in, only_in, others_due, progress_of
+from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
 from sully.views.snapshot import Objects, Snapshot
 from sully.views.snapshotkinds import TAINT_RECORDS
 
@@ -79,7 +80,7 @@ def _claim(name: str, tolerations: tuple[DeviceToleration, ...]) -> ResourceClai
 
 def record(one: DeviceTaintRule, evicted: int) -> TaintRecord:
     return TaintRecord(
-        metadata=ObjectMeta(name="r"),
+        metadata=ObjectMeta(name=one.metadata.name),
         spec=TaintRecordSpec(
             rule=TaintRecordRule(name=one.metadata.name, uid=one.metadata.uid),
             taint=one.spec.taint,
@@ -165,8 +166,36 @@ def test_rules_that_evict_nobody_are_left_out() -> None:
     assert not list(progress_of(rules, found.exposures, found.of(TAINT_RECORDS), LATER))
 
 
-def rated(rate: int | None) -> DeviceTaintRule:
-    return rule("r", select(), msgspec.structs.replace(taint(), evictions_per_second=rate))
+def rated(name: str, device: str, **labels: str) -> DeviceTaintRule:
+    marks = msgspec.structs.replace(taint(), evictions_per_second=1)
+    return rule(name, select(device=device), marks, labels={"sully.dev/taint": "t"} | labels)
+
+
+TOGETHER = {
+    "one pace for those that were made together": ({}, (after(1), after(2))),
+    "others have their own": ({"sully.dev/taint": "u"}, (after(1), after(1))),
+}
+
+
+@pytest.mark.parametrize(("labels", "want"), TOGETHER.values(), ids=TOGETHER)
+def test_rules_that_share_a_pace(labels: dict[str, str], want: tuple[datetime, datetime]) -> None:
+    rules = [rated("r-a", "a"), rated("r-b", "b", **labels)]
+    found = Snapshot(
+        [
+            Objects(SLICES, [slice_("s", device("a"), device("b"))]),
+            Objects(RULES, rules),
+            Objects(CLAIMS, [_claim(each, ()) for each in ("a", "b")]),
+            Objects(PODS, [_pod(each, leaving=False) for each in ("a", "b")]),
+            # Those that may go at once have gone.
+            Objects(TAINT_RECORDS, [record(each, 20) for each in rules]),
+        ],
+        taken=LATER,
+    )
+    records = found.of(TAINT_RECORDS)
+
+    shown = list(progress_of(rules, found.exposures, records, LATER))
+
+    assert tuple(each.finish for each in shown) == want
 
 
 FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
@@ -184,9 +213,11 @@ FINISHES: dict[str, tuple[list[float], int | None, int, float | None]] = {
 
 @pytest.mark.parametrize(("dues", "rate", "begun", "want"), FINISHES.values(), ids=FINISHES)
 def test_finish(dues: list[float], rate: int | None, begun: int, want: float | None) -> None:
-    found = finish([after(each) for each in dues], rated(rate), LATER, begun=begun)
+    line = {Key("ns", f"p-{at}"): after(due) for at, due in enumerate(dues)}
 
-    assert found == (after(want) if want is not None else None)
+    found = in_line(line, rate, LATER, begun=bool(begun))
+
+    assert max(found.values(), default=None) == (after(want) if want is not None else None)
 
 
 def left(namespace: str, uid: str) -> EvictionRecord:
@@ -216,7 +247,61 @@ def test_one_namespace(
     uid = one.metadata.uid
     records = [left("ns-a", uid), left("ns-a", uid), left("ns-a", "other"), left("ns-b", uid)]
 
-    found = only_in(namespace, progress(one), records, LATER)
+    found = only_in(namespace, progress(one), left_in(namespace, records), LATER)
 
     assert (len(found.pending), found.evicted, found.state) == (pending, evicted, state)
     assert all(key == Key("ns-a", "a") for key in found.pending)
+
+
+def test_who_sees_no_pods_does_not_know() -> None:
+    known = Snapshot([Objects(RULES, [ALL])], taken=LATER)
+    rules, records = known.of(RULES).values(), known.of(TAINT_RECORDS)
+
+    (found,) = progress_of(rules, known.exposures, records, LATER, seen=False)
+
+    assert (found.state, found.finish) == ("unknown", None)
+
+
+PATCHED: dict[str, tuple[dict[str, Any], set[str]]] = {
+    "a rule has a row of its own": ({"rules": [ALL]}, set()),
+    "a driver": ({"slices": [slice_("s", device("a", taint()), device("b"))]}, {"a"}),
+    "a slice of taints": (
+        {"slices": [slice_("s", device("a"), device("b"), marks=(("b", taint()),))]},
+        {"b"},
+    ),
+    "a patch": ({"patches": [patch("p", taints=(taint(),))]}, {"a", "b"}),
+    "one that keeps new pods off": (
+        {"patches": [patch("p", taints=(taint("NoSchedule"),))]},
+        set(),
+    ),
+    "one that is tolerated": (
+        {
+            "patches": [patch("p", taints=(taint(),))],
+            "claims": [_claim("a", (exists(),)), _claim("b", ())],
+        },
+        {"b"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("objects", "want"), PATCHED.values(), ids=PATCHED)
+def test_who_leaves_without_a_rule(objects: dict[str, Any], want: set[str]) -> None:
+    usual = {
+        "slices": [slice_("s", device("a"), device("b"))],
+        "claims": [_claim(each, ()) for each in ("a", "b")],
+        "pods": [_pod(each, leaving=False) for each in ("a", "b")],
+        **objects,
+    }
+    kinds = {"slices": SLICES, "rules": RULES, "patches": PATCHES, "claims": CLAIMS, "pods": PODS}
+    found = Snapshot([Objects(kinds[name], each) for name, each in usual.items()], taken=LATER)
+
+    assert {key.name for key in others_due(found.exposures)} == want
+
+
+def test_a_namespace_waits_its_turn() -> None:
+    marks = msgspec.structs.replace(taint(), evictions_per_second=1)
+    whole = progress(rule("r", select(), marks), recorded=20)
+
+    turns = [only_in(each, whole, {}, LATER).finish for each in ("ns-a", "ns-b")]
+
+    assert turns == [after(1), after(2)]

@@ -25,18 +25,11 @@ from sully.domain.pools import DeviceId, PoolId, Standing, standing
 from sully.domain.rules import ALLOCATED_ATTRIBUTES, record
 from sully.domain.selectors import Content
 from sully.views.changes import Features
-from views.feeds import Scene, Step, orders
+from views.feeds import Scene, Step, orders, put
 
 MODEL = f'device.attributes["{DRIVER}"].model'
 A100 = slice_("one", device("gpu-0", model=text("A100")), device("gpu-1"))
 POOL = PoolId(DRIVER, "pool-1")
-
-
-def put(feed: str, *objects: object) -> Step:
-    def step(scene: Scene) -> None:
-        getattr(scene, feed).put(*objects)
-
-    return step
 
 
 def attributes(scene: Scene, name: str = "gpu-0") -> dict[str, str | None]:

@@ -21,19 +21,12 @@ from devices import (
 from sully.api.resource.types import DeviceTaint
 from sully.domain.pools import DeviceId, PoolId
 from sully.views.changes import Features
-from views.feeds import Scene, Step, orders
+from views.feeds import Scene, Step, orders, put
 
 ONE = slice_("one", device("gpu-0"), device("gpu-1"))
 TWO = slice_("two", device("gpu-0"), pool="pool-2", node="node-2")
 OTHER = slice_("other", device("nic-0"), driver="nic.example.com", pool="pool-1")
 HOT = taint(key="hot")
-
-
-def put(feed: str, *objects: object) -> Step:
-    def step(scene: Scene) -> None:
-        getattr(scene, feed).put(*objects)
-
-    return step
 
 
 def remove(feed: str, obj: object) -> Step:

@@ -24,7 +24,15 @@ from devices import (
     taint,
     text,
 )
-from sully.api.resource.types import NodeSelector
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import (
+    Counter,
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    NodeSelector,
+)
 from sully.client.transport import Key
 from sully.domain.pools import DeviceId
 from sully.testing.clock import NOON
@@ -65,7 +73,8 @@ def _said(mark: Mark) -> str:
 
 
 def holder(**more: Any) -> Holder:
-    return Holder(Key("default", "claim"), (Key("default", "pod"),), **more)
+    more.setdefault("pods", (Key("default", "pod"),))
+    return Holder(Key("default", "claim"), request="r", **more)
 
 
 @dataclass(frozen=True)
@@ -82,7 +91,7 @@ CASES = {
     "nothing": Case(free=True),
     "in use": Case(HELD, holders=(holder(),)),
     "a claim without a pod": Case(
-        {"claims": [claim("claim", GPU, pods=())]}, holders=(Holder(Key("default", "claim"), ()),)
+        {"claims": [claim("claim", GPU, pods=())]}, holders=(holder(pods=()),)
     ),
     "a rule makes it leave": Case(
         {**HELD, **RULED}, ("DeviceTaintRule/r",), (holder(leaves=NOON),)
@@ -140,19 +149,99 @@ def test_a_device_that_is_gone_is_shown_while_it_is_held() -> None:
 
 
 def test_who_only_looks_does_not_use_it() -> None:
-    looking = claim("claim", GPU)
-    allocation = looking.status.allocation
-    assert allocation is not None
-    (result,) = allocation.devices.results
-    seen = msgspec.structs.replace(result, admin_access=True)
-    devices = msgspec.structs.replace(allocation.devices, results=(seen,))
-    allocated = msgspec.structs.replace(allocation, devices=devices)
-    status = msgspec.structs.replace(looking.status, allocation=allocated)
-
-    found = look(claims=[msgspec.structs.replace(looking, status=status)])
+    found = look(claims=[holding("claim", admin_access=True)])
 
     assert found.free
     assert found.holders[0].admin
+
+
+def holding(name: str, device: DeviceId = GPU, **more: Any) -> ResourceClaim:
+    """Return a claim that has a device in a special way."""
+    known = claim(name, device)
+    allocation = known.status.allocation
+    assert allocation is not None
+    (result,) = allocation.devices.results
+    changed = msgspec.structs.replace(result, **more)
+    devices = msgspec.structs.replace(allocation.devices, results=(changed,))
+    allocated = msgspec.structs.replace(allocation, devices=devices)
+    status = msgspec.structs.replace(known.status, allocation=allocated)
+    return msgspec.structs.replace(known, status=status)
+
+
+NIC = Device(
+    name="gpu-0",
+    allow_multiple_allocations=True,
+    capacity={"bandwidth": DeviceCapacity(value="10G")},
+)
+
+
+def share(name: str, amount: str) -> ResourceClaim:
+    return holding(name, share_id=f"share-{name}", consumed_capacity={"bandwidth": amount})
+
+
+ROOM = {
+    "nobody has a share": ([], "10G", True),
+    "some have": ([share("a", "4G"), share("b", "3G")], "3G", True),
+    "it is shared out": ([share("a", "4G"), share("b", "6G")], "0", False),
+    "who only looks takes nothing": (
+        [holding("a", admin_access=True, share_id="x", consumed_capacity={"bandwidth": "10G"})],
+        "10G",
+        True,
+    ),
+    "somebody has all of it": ([claim("a", GPU)], "10G", False),
+}
+
+
+@pytest.mark.parametrize(("claims", "left", "free"), ROOM.values(), ids=ROOM)
+def test_a_device_that_can_be_shared(claims: list[ResourceClaim], left: str, free: bool) -> None:
+    found = look(slices=[slice_("s", NIC)], claims=claims)
+
+    assert {name: str(amount) for name, amount in found.left.items()} == {"bandwidth": left}
+    assert found.free is free
+    assert [each.consumed for each in found.holders] == [_consumed(each) for each in claims]
+
+
+def _consumed(claim: ResourceClaim) -> dict[str, str]:
+    assert claim.status.allocation is not None
+    return claim.status.allocation.devices.results[0].consumed_capacity
+
+
+def test_partitions_keep_each_other_busy() -> None:
+    def part(name: str, memory: str) -> Device:
+        counters = {"memory": Counter(value=memory)}
+        draw = DeviceCounterConsumption(counter_set="card", counters=counters)
+        return Device(name=name, consumes_counters=(draw,))
+
+    card = CounterSet(name="card", counters={"memory": Counter(value="40Gi")})
+    counters = slice_("counters", count=2)
+    shown = sights(
+        slices=[
+            slice_(
+                "s", part("half", "20Gi"), part("whole", "40Gi"), part("other", "20Gi"), count=2
+            ),
+            msgspec.structs.replace(
+                counters, spec=msgspec.structs.replace(counters.spec, shared_counters=(card,))
+            ),
+        ],
+        claims=[holding("c", DeviceId(DRIVER, "pool-1", "half"))],
+    )
+
+    found = {each.id.device: each for each in shown.all(LATER)}
+
+    assert {name: each.free for name, each in found.items()} == {
+        "half": False,
+        "other": True,
+        "whole": False,
+    }
+    assert found["whole"].obstacle is not None
+    assert found["half"].obstacle is None
+
+
+def test_a_pool_that_is_not_whole_gives_nothing_away() -> None:
+    found = look(slices=[slice_("s", device(), count=2)])
+
+    assert not found.free
+    assert found.obstacle is not None
 
 
 PLACES = {
@@ -188,12 +277,13 @@ def test_node(slice_: Any, want: str) -> None:
 
 
 def test_order_and_class() -> None:
-    names = ("gpu-10", "gpu-2", "gpu-1")
+    names = ("gpu-10", "gpu-2", "gpu-1", "gpu-001", "gpu-01")
     shown = sights(
         slices=[
             slice_("s", *(device(each, model=text(each)) for each in names)),
             slice_("t", device("x"), pool="pool-10"),
             slice_("u", device("x"), pool="pool-9"),
+            slice_("v", device("x"), pool="pool-09"),
         ],
         classes=[
             class_("two", f'device.attributes["{DRIVER}"].model == "gpu-2"'),
@@ -204,9 +294,12 @@ def test_order_and_class() -> None:
     found = list(shown.all(LATER))
 
     assert [str(each.id).removeprefix(f"{DRIVER}/") for each in found] == [
+        "pool-1/gpu-001",
+        "pool-1/gpu-01",
         "pool-1/gpu-1",
         "pool-1/gpu-2",
         "pool-1/gpu-10",
+        "pool-09/x",
         "pool-9/x",
         "pool-10/x",
     ]

@@ -10,6 +10,7 @@ import yaml
 
 from devices import DRIVER, GPU
 from sully.client.transport import Key
+from sully.machinery.codec import to_yaml
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
 from sully.views.snapshot import Gap, Objects, Snapshot
@@ -174,6 +175,16 @@ def test_what_was_listed_and_empty_is_not_missing(as_json: bool) -> None:
 
     assert [(each.kind.kind, each.why) for each in read.gaps] == [("Node", "not in the file")]
     assert len(read.of(PODS)) == 0
+
+
+@pytest.mark.parametrize("items", [{}, {"ResourceSlice": SLICE, "Pod": POD}], ids=["none", "some"])
+def test_both_forms_say_the_same(items: dict[str, Any]) -> None:
+    kinds = {each.kind: each for each in EVERYTHING}
+    taken = Snapshot([Objects(kinds[kind], [each]) for kind, each in items.items()], taken=NOON)
+
+    whole = json.loads(write_snapshot(taken, as_json=True))
+
+    assert write_snapshot(taken, as_json=False) == to_yaml(whole)
 
 
 def test_several_files_are_one_snapshot() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from devices import DRIVER, GPU, claim, pod
 from sully.client.transport import Key
+from sully.domain.pods import Pod
 from sully.domain.pools import PoolId
-from sully.views.kinds import Pod
 from sully.views.nameindex import ANY, Names
 from sully.views.usage import Usage
 from views.feeds import Scene, Step, orders

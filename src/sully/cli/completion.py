@@ -8,7 +8,7 @@ kubectl_complete-sully.
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 
 _EPILOG = """\
@@ -91,19 +91,32 @@ def kubectl() -> int:
 def candidates(words: Sequence[str]) -> list[str]:
     """Return what could stand in the place of the last word."""
     from sully.cli.main import COMMANDS, build_parser
-    from sully.cli.parsing import command_first
+    from sully.cli.parsing import BEFORE, behind_flags, command_first
 
     words = command_first(words, COMMANDS)
     *before, last = words or [""]
-    name = next((word for word in before if not word.startswith("-")), "")
-    if not name:
-        found = [*COMMANDS, "--help", "--version"]
-    elif name in COMMANDS:
-        command = _subparser(build_parser(name), name)
+    at = behind_flags(before)
+    if at > len(before):
+        found = _of_early_flag(before, last)
+    elif at == len(before):
+        found = [*COMMANDS, *(BEFORE if last.startswith("-") else ()), "--help", "--version"]
+    elif before == ["help"]:
+        found = list(COMMANDS)
+    elif before[at] in COMMANDS:
+        command = _subparser(build_parser(before[at]), before[at])
         return [each for each in _of_command(command, before, last) if _fits(each, last)]
     else:
         found = []
     return [each for each in found if each.startswith(last)]
+
+
+def _of_early_flag(before: Sequence[str], last: str) -> list[str]:
+    """Return values of a flag that stands before the command."""
+    from sully.cli.names import FLAGS, names
+    from sully.cli.parsing import BEFORE
+
+    given = _values(before, BEFORE)
+    return names(FLAGS[before[-1]], last, given) if before[-1] in FLAGS else []
 
 
 def _fits(candidate: str, last: str) -> bool:
@@ -149,34 +162,43 @@ def _of_place(
     given: Mapping[str, str],
 ) -> Iterator[str]:
     """Yield what could be the next word that is no flag."""
+    from sully.cli.client.subjects import named
     from sully.cli.names import names
 
     if command in _TAINTS:
         yield from _of_taint(words, last, given)
+        if command == "untaint" and len(words) > 1:
+            yield from _of_keys(words[0], last, given)
         return
     at = len(words)
     if at < len(places):
         yield from (str(each) for each in places[at].choices or () if each not in _UNSAID)
-    what = _subject(command, words)
+    what, typed = _subject(command, words), last
+    kind, slash, rest = last.partition("/")
+    if slash and not words and command in _ASKED:
+        what, typed = _subject(command, [named(kind)[0]]), rest
     if what:
-        yield from names(what, last, given)
+        yield from (f"{last.removesuffix(typed)}{each}" for each in names(what, typed, given))
 
 
 def _subject(command: str, words: Sequence[str]) -> str:
     """Return what the next word names; empty if it names nothing that a server has."""
+    from sully.cli.client.subjects import named
     from sully.cli.names import DEVICES, SUBJECTS
 
     match command, list(words):
         case "devices", []:
             return DEVICES
-        case "evictions", ["pause" | "resume", *_]:
+        case "evictions", [_, *_]:
             return SUBJECTS["rule"]
         case "explain" | "history", [kind]:
-            return SUBJECTS.get(kind, "")
+            return SUBJECTS.get(named(kind)[0], "")
         case _:
             return ""
 
 
+_ASKED = ("explain", "history")
+"""Commands that take KIND/NAME, too."""
 _TAINTS = ("taint", "untaint", "plan")
 
 
@@ -193,6 +215,13 @@ def _of_taint(words: Sequence[str], last: str, given: Mapping[str, str]) -> Iter
         yield from (f"{key}:{each}" for each in _effects(words[0]))
     else:
         yield from names(SUBJECTS.get(words[0], SUBJECTS["device"]), last, given)
+
+
+def _of_keys(what: str, last: str, given: Mapping[str, str]) -> Iterator[str]:
+    """Yield keys of taints that there are to be taken off."""
+    from sully.cli.names import CLUSTER_KEYS, DEVICE_KEYS, names
+
+    yield from names(CLUSTER_KEYS if what == "cluster" else DEVICE_KEYS, last, given)
 
 
 def _effects(what: str) -> Sequence[str]:
@@ -214,7 +243,7 @@ def _words(words: Sequence[str], flags: Mapping[str, argparse.Action]) -> list[s
     return found
 
 
-def _values(words: Sequence[str], flags: Mapping[str, argparse.Action]) -> dict[str, str]:
+def _values(words: Sequence[str], flags: Collection[str]) -> dict[str, str]:
     """Return the values of flags that were typed, for those that say which server to ask."""
     found = dict(pairwise(words))
     found |= {flag: value for flag, _, value in (each.partition("=") for each in words) if value}

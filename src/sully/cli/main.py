@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sully import __version__
-from sully.cli.parsing import CommandParser, Parser, command_first
+from sully.cli.parsing import CommandParser, Parser, command_first, help_first
+from sully.cli.process import finished, open_streams
 
 # name → (module, one line for the overview)
 COMMANDS = {
@@ -41,7 +42,7 @@ COMMANDS = {
     ),
     "untaint": ("sully.cli.acting.untaint", "take taints off devices or clusters"),
     "up": ("sully.cli.running.up", "run a control plane in this process"),
-    "version": ("sully.cli.version", "show the versions of this program and of a server"),
+    "version": ("sully.cli.version", "show the version of this program"),
 }
 _EPILOG = """\
 examples:
@@ -57,7 +58,8 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
-    given = command_first(sys.argv[1:] if arguments is None else arguments, COMMANDS)
+    words = help_first(sys.argv[1:] if arguments is None else arguments)
+    given = command_first(words, COMMANDS)
     name = given[0] if given and given[0] in COMMANDS else ""
     parser = build_parser(name)
     options = parser.parse_args(given)
@@ -98,7 +100,8 @@ def _name() -> str:
 
 def program() -> int:
     """Run one command as a process of its own."""
-    code = main()
+    open_streams()
+    code = finished(main)
     # What a command made dies with it; to look through all of it for garbage takes longer than
     # some commands do.
     gc.freeze()

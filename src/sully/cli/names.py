@@ -21,6 +21,7 @@ WAIT_SECONDS = 0.4
 MOST = 500
 """Objects that are asked for: nobody chooses among more by looking."""
 CONTEXTS, DEVICES = "contexts", "devices"
+DEVICE_KEYS, CLUSTER_KEYS = "keys of device taints", "keys of cluster taints"
 _DEVICE_GROUP = "resource.k8s.io"
 _CLUSTER_GROUP = "cluster.open-cluster-management.io"
 _KINDS: Mapping[str, tuple[str, Sequence[str]]] = {
@@ -83,6 +84,11 @@ def _asked(what: str, typed: str, flags: Mapping[str, str]) -> Iterable[str]:
         driver, slash, _ = typed.partition("/")
         selector = f"&fieldSelector={quote(f'spec.driver={driver}')}" if slash else ""
         return _next_parts(_devices(_items(access, "resourceslices", "", selector)), typed)
+    if what == DEVICE_KEYS:
+        return (each["spec"]["taint"]["key"] for each in _items(access, "devicetaintrules", ""))
+    if what == CLUSTER_KEYS:
+        clusters = _items(access, "managedclusters", "")
+        return (taint["key"] for each in clusters for taint in each["spec"].get("taints") or ())
     return (each["metadata"]["name"] for each in _items(access, what, namespace))
 
 

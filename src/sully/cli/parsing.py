@@ -8,8 +8,29 @@ import argparse
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NoReturn
 
-_BEFORE = ("--kubeconfig", "--context", "--as", "--as-group", "-n", "--namespace", "-o", "--output")
+BEFORE = ("--kubeconfig", "--context", "--as", "--as-group", "-n", "--namespace", "-o", "--output")
 """Flags that may stand before the command, as kubectl takes them there; each has a value."""
+
+
+_PROGRAMS = "; programs read '-o json'"
+_CHOOSING = "; 'jq' can choose from '-o json'"
+_KUBECONFIG = "; a kubeconfig says that"
+_INSTEAD = {
+    "-l": _CHOOSING,
+    "--selector": _CHOOSING,
+    "--field-selector": _CHOOSING,
+    "--sort-by": _CHOOSING,
+    "--no-headers": _PROGRAMS,
+    "--template": _PROGRAMS,
+    "--server": _KUBECONFIG,
+    "--token": _KUBECONFIG,
+    "--user": _KUBECONFIG,
+    "-f": "; 'kubectl apply' takes files, and 'sully plan' shows what they would do",
+    "--filename": "; 'kubectl apply' takes files, and 'sully plan' shows what they would do",
+}
+"""What to do where kubectl has a flag that we do not have."""
+_FORMS = ("name", "jsonpath", "custom-columns", "go-template")
+"""How kubectl takes parts out of objects."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -27,7 +48,8 @@ class Parser(argparse.ArgumentParser):
             text = f"there is no command {value!r}{meant(value, list(known))}"
             raise argparse.ArgumentError(None, text)
         names = [str(each) for each in known if each != ""]
-        text = f"{value!r} is none of {', '.join(names)}{meant(value, names)}"
+        instead = _PROGRAMS if "json" in names and value.startswith(_FORMS) else ""
+        text = f"{value!r} is none of {', '.join(names)}{meant(value, names) or instead}"
         raise argparse.ArgumentError(action, text)
 
 
@@ -67,7 +89,7 @@ class CommandParser(Parser):
         if not flag:
             return f"there is a word too many: {' '.join(unknown)}"
         flags = [each for action in self._actions for each in action.option_strings]
-        return f"there is no flag {flag}{meant(flag, flags)}"
+        return f"there is no flag {flag}{meant(flag, flags) or _INSTEAD.get(flag, '')}"
 
 
 def meant(word: Any, known: Collection[Any]) -> str:
@@ -79,11 +101,27 @@ def meant(word: Any, known: Collection[Any]) -> str:
     return f"; did you mean {alike[found[0]]}?" if found else ""
 
 
+def help_first(words: Sequence[str]) -> list[str]:
+    """Take `help COMMAND` for `COMMAND --help`, and `help` alone for `--help`."""
+    if not words or words[0] != "help":
+        return list(words)
+    return [*words[1:2], "--help"]
+
+
 def command_first(words: Sequence[str], commands: Collection[str]) -> list[str]:
     """Put the command before flags that stand in front of it."""
-    at = 0
-    while at < len(words) and words[at].partition("=")[0] in _BEFORE:
-        at += 1 if "=" in words[at] else 2
+    at = behind_flags(words)
     if not at or at >= len(words) or words[at] not in commands:
         return list(words)
     return [words[at], *words[:at], *words[at + 1 :]]
+
+
+def behind_flags(words: Sequence[str]) -> int:
+    """Return where a command may stand: behind flags that come before it, and their values.
+
+    That is one too far where the last of them lacks its value.
+    """
+    at = 0
+    while at < len(words) and words[at].partition("=")[0] in BEFORE:
+        at += 1 if "=" in words[at] else 2
+    return at

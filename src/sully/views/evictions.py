@@ -7,8 +7,9 @@ gone only that controller knows, and Kubernetes' own forgets when it restarts: t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
@@ -16,12 +17,16 @@ from sully.api.resource.annotations import CREATED_BY, DESCRIPTION
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import EvictionRecord, TaintRecord
 from sully.client.collection import Copy
+from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.eviction import leaves_at
 from sully.domain.evictionstatus import Tally, tally
-from sully.domain.pacing import BURST, Bucket
+from sully.domain.pacing import BURST, Bucket, Source, source_of
+from sully.domain.rules import sourced
 from sully.views.exposures import Exposures
+from sully.views.nameindex import Names
 
-State = Literal["evicting", "waiting", "leaving", "paused", "done"]
+State = Literal["evicting", "waiting", "leaving", "paused", "done", "unknown"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +36,16 @@ class Progress:
     rule: DeviceTaintRule
     pending: Mapping[Key, datetime]
     """The pods that still have to leave, and from when on."""
+    times: Mapping[Key, datetime] = field(default_factory=dict)
+    """When each of them leaves at the pace that the rule has, alone or with others."""
     leaving: Mapping[Key, datetime]
     """The pods that were made to leave and are not gone yet, and when their grace ends."""
     evicted: int
     """How many were made to leave."""
     complete: bool = True
     """False: there may have been more, for whoever evicts here keeps no records."""
+    seen: bool = True
+    """False: whoever asks may not see pods or claims, so nobody can say who has to leave."""
     devices: int
     """How many devices it is on."""
     state: State
@@ -66,77 +75,118 @@ def progress_of(
     now: datetime,
     *,
     kept: bool = True,
+    seen: bool = True,
 ) -> Iterator[Progress]:
-    """Yield the rules that make pods leave, by name; `kept`: the server has records."""
+    """Yield the rules that make pods leave, by name.
+
+    `kept`: the server has records; `seen`: whoever asks may see pods and claims.
+    """
     known = {each.spec.rule.uid: each.status.evicted for each in records.values()}
+    found: list[Progress] = []
     for rule in sorted(rules, key=lambda each: each.metadata.name):
         if rule.spec.taint.effect in exposures.terms.effects:
             recorded = known.get(rule.metadata.uid, 0)
             counted = tally(rule.status.conditions, recorded, kept=kept)
-            yield _progress(rule, exposures, counted, now)
+            found.append(_progress(rule, exposures, counted, seen=seen))
+    lines: dict[Source, list[Progress]] = {}
+    for each in found:
+        lines.setdefault(source_of(sourced(each.rule)), []).append(each)
+    times = {source: _times(together, now) for source, together in lines.items()}
+    for each in found:
+        yield _judged(replace(each, times=times[source_of(sourced(each.rule))]), now)
 
 
 def _progress(
-    rule: DeviceTaintRule, exposures: Exposures, counted: Tally, now: datetime
+    rule: DeviceTaintRule, exposures: Exposures, counted: Tally, *, seen: bool
 ) -> Progress:
     pending = dict(sorted(exposures.due(rule).items()))
     leaving = dict(sorted(exposures.leaving(rule).items()))
     evicted = counted.at_least(len(leaving))
-    progress = Progress(
+    return Progress(
         rule=rule,
         pending=pending,
         leaving=leaving,
         evicted=evicted,
         complete=counted.complete,
+        seen=seen,
         devices=exposures.counts(rule, evicted=evicted).published,
         state="done",
         paused=exposures.pause_reason(rule),
     )
-    return _judged(progress, now, begun=evicted)
 
 
-def _judged(progress: Progress, now: datetime, *, begun: int) -> Progress:
+def _times(together: Sequence[Progress], now: datetime) -> dict[Key, datetime]:
+    """Return when pods leave because of rules that share a pace; a pod leaves only once."""
+    line: dict[Key, datetime] = {}
+    for each in together:
+        for key, due in each.pending.items() if each.paused is None else ():
+            line[key] = min(due, line.get(key, due))
+    rate = together[0].rule.spec.taint.evictions_per_second
+    return in_line(line, rate, now, begun=any(each.evicted for each in together))
+
+
+def _judged(progress: Progress, now: datetime) -> Progress:
     """Say how a rule stands with these pods, and when that ends."""
     pending, last = progress.pending.values(), None
     state: State = "done"
     if progress.paused is not None:
         state = "paused"
+    elif not progress.seen:
+        state = "unknown"
     elif pending:
         state = "evicting" if min(pending) <= now else "waiting"
-        last = finish(pending, progress.rule, now, begun=begun)
+        last = max(progress.times[key] for key in progress.pending)
     elif progress.leaving:
         state = "leaving"
         last = max(progress.leaving.values())
     return replace(progress, state=state, finish=last if last is None or last >= now else None)
 
 
-def only_in(
-    namespace: str, progress: Progress, records: Iterable[EvictionRecord], now: datetime
-) -> Progress:
-    """Return how far a rule has come with the pods of one namespace."""
+def others_due(exposures: Exposures) -> set[Key]:
+    """Return the pods that must leave because of taints that drivers or patches set."""
+    effects, now = exposures.terms.effects, exposures.now()
+    found: set[Key] = set()
+    for held in exposures.usage.held(Names()):
+        device = exposures.inventory.device(held.device)
+        for each in device.taints if device is not None else ():
+            if each.taint.effect not in effects or each.origin.kind == "DeviceTaintRule":
+                continue
+            due = leaves_at(each.taint, held.result.tolerations, now=now, terms=exposures.terms)
+            if due is not None:
+                found.update(map(key_of, exposures.running(held.claim)))
+    return found
+
+
+def left_in(namespace: str, records: Iterable[EvictionRecord]) -> Counter[str]:
+    """Count the pods of a namespace that were made to leave, by the uids of rules."""
+    return Counter(
+        uid for each in records if each.metadata.namespace == namespace for uid in each.rules()
+    )
+
+
+def only_in(namespace: str, progress: Progress, left: Mapping[str, int], now: datetime) -> Progress:
+    """Return how far a rule has come with the pods of one namespace, of which so many left."""
     pending, leaving = (
         {key: at for key, at in pods.items() if key.namespace == namespace}
         for pods in (progress.pending, progress.leaving)
     )
-    uid = progress.rule.metadata.uid
-    left = sum(uid in each.rules() for each in records if each.metadata.namespace == namespace)
-    here = replace(progress, pending=pending, leaving=leaving, evicted=max(left, len(leaving)))
-    return _judged(here, now, begun=progress.evicted)
+    evicted = max(left.get(progress.rule.metadata.uid, 0), len(leaving))
+    here = replace(progress, pending=pending, leaving=leaving, evicted=evicted)
+    return _judged(here, now)
 
 
-def finish(
-    dues: Iterable[datetime], rule: DeviceTaintRule, now: datetime, *, begun: int
-) -> datetime | None:
-    """Return when the last of these leaves at the pace of a rule."""
-    rate = rule.spec.taint.evictions_per_second
-    last: datetime | None = None
+def in_line(
+    dues: Mapping[Key, datetime], rate: int | None, now: datetime, *, begun: bool
+) -> dict[Key, datetime]:
+    """Return when each pod leaves at a pace, those first that have to leave first."""
     if rate is None:
-        return max((max(due, now) for due in dues), default=None)
+        return {key: max(due, now) for key, due in dues.items()}
     bucket = Bucket(rate)
     if begun:
         # Those that left have used up the first ones, which may go at once.
         bucket = replace(bucket, full_at=now + BURST * bucket.interval)
-    for due in sorted(dues):
-        last = max(due, now, bucket.opens_at())
-        bucket = bucket.take(last)
-    return last
+    times: dict[Key, datetime] = {}
+    for due, key in sorted((due, key) for key, due in dues.items()):
+        times[key] = max(due, now, bucket.opens_at())
+        bucket = bucket.take(times[key])
+    return times

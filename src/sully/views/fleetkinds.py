@@ -1,4 +1,4 @@
-"""The kinds that placement reads."""
+"""The kinds that placement reads, and the policies that taint what it places on."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
     ManagedClusterSetBinding,
 )
+from sully.api.sully.policy_types import POLICY_KIND, ClusterTaintPolicy
+from sully.api.sully.types import GROUP as OURS
+from sully.api.sully.types import VERSION
 from sully.client.transport import Kind
 
 CLUSTERS: Kind[ManagedCluster] = Kind(
@@ -31,4 +34,7 @@ DECISIONS: Kind[PlacementDecision] = Kind(
 )
 SCORES: Kind[AddOnPlacementScore] = Kind(
     GROUP, "v1alpha1", "addonplacementscores", "AddOnPlacementScore", AddOnPlacementScore
+)
+POLICIES: Kind[ClusterTaintPolicy] = Kind(
+    OURS, VERSION, "clustertaintpolicies", POLICY_KIND, ClusterTaintPolicy, namespaced=False
 )

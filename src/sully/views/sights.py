@@ -1,15 +1,16 @@
 """Devices as people ask about them: one device with everything that is known of it.
 
 Joins the inventory with its use, device by device: where it is, the taints on it with their origin
-and end, which claims and pods hold it, and what they tolerate. A device that is held but not
-published any more is there too: it still keeps its pods, and rules still hit it.
+and end, which claims and pods hold it, and what they tolerate; and whether anybody else could get
+it. A device that is held but not published any more is there too: it still keeps its pods, and
+rules still hit it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sully.api.resource.annotations import expiry, pause_reason
@@ -18,11 +19,14 @@ from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
 from sully.client.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.allocation.capacity import left_of, taken_of
+from sully.domain.allocation.vacancy import Obstacle, Vacancies, used_up
 from sully.domain.devices import EffectiveDevice, Published
 from sully.domain.eviction import Terms, leaves_at
 from sully.domain.pools import DeviceId, PoolId
 from sully.domain.rules import choose_by_content, recorded, sourced
 from sully.domain.taints import SourcedTaint, tolerates
+from sully.machinery.quantity import Quantity
 from sully.views.inventory import Inventory
 from sully.views.nameindex import Names
 from sully.views.snapshot import ALL_EFFECTS
@@ -57,6 +61,12 @@ class Holder:
     """Whether it only looks at the device, beside those who use it."""
     leaves: datetime | None = None
     """When its pods must leave because of the taints, if they must."""
+    request: str = ""
+    """For which of its requests; behind a slash, which of the alternatives it got."""
+    share: str | None = None
+    """Which of the shares of the device it has; None: all of it."""
+    consumed: Mapping[str, str] = field(default_factory=dict)
+    """How much its share takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +79,25 @@ class Sight:
     node: str
     marks: tuple[Mark, ...] = ()
     holders: tuple[Holder, ...] = ()
+    obstacle: Obstacle | None = None
+    """What keeps everybody from it, other than its taints and whoever has it."""
+    left: Mapping[str, Quantity] = field(default_factory=dict)
+    """Of one that can be shared: how much of each capacity is left."""
+    users_known: bool = True
+    """False: whoever asks may not see claims, so nobody can say who has it."""
+
+    @property
+    def shareable(self) -> bool:
+        """Say whether several can have a part of it."""
+        return self.device is not None and self.device.shareable
 
     @property
     def free(self) -> bool:
-        """Say whether it is there and nobody uses it; who only looks at it does not count."""
-        return self.device is not None and all(each.admin for each in self.holders)
+        """Say whether a claim that tolerates its taints could get it, or a share of it."""
+        if self.device is None or self.obstacle is not None:
+            return False
+        shared = self.shareable
+        return all(each.admin or (shared and each.share is not None) for each in self.holders)
 
 
 class Sights:
@@ -86,7 +110,9 @@ class Sights:
         patches: Copy[ResourceSlicePatch],
         *,
         terms: Terms = ALL_EFFECTS,
+        users_known: bool = True,
     ) -> None:
+        self._users_known = users_known
         self._inventory = inventory
         self._usage = usage
         self._patches = patches
@@ -101,7 +127,7 @@ class Sights:
     def pools(self) -> list[PoolId]:
         """Return all pools with a device, published or held, in order."""
         known = {*self._inventory.pools(), *self._usage.pools()}
-        return sorted(known, key=lambda each: (each.driver, natural(each.pool)))
+        return sorted(known, key=lambda each: (each.driver, natural(each.pool), each.pool))
 
     def pool(self, pool: PoolId, now: datetime) -> Iterator[Sight]:
         """Yield the devices of one pool, by name."""
@@ -110,21 +136,35 @@ class Sights:
         held: dict[str, list[Held]] = {}
         for each in self._usage.held(Names(pool.driver, pool.pool, None)):
             held.setdefault(each.result.device, []).append(each)
-        for name in sorted({*published, *held}, key=natural):
+        vacancies = self._vacancies(pool, held)
+        # Behind the key the name itself: gpu-1 and gpu-01 have the same one.
+        for name in sorted({*published, *held}, key=lambda each: (natural(each), each)):
             id_ = DeviceId(pool.driver, pool.pool, name)
-            yield self._sight(id_, published.get(name), held.get(name, ()), now)
+            device, known = published.get(name), held.get(name, ())
+            if device is None:
+                yield self._sight(id_, None, known, self._taints_of_gone(id_, known), now)
+                continue
+            sight = self._sight(id_, device, known, device.taints, now)
+            yield _with_room(sight, device, known, vacancies)
+
+    def _vacancies(self, pool: PoolId, held: Mapping[str, Iterable[Held]]) -> Vacancies:
+        known = self._inventory.pool(pool)
+        slices = tuple(known.slices.values()) if known is not None else ()
+        used = {name for name, each in held.items() if any(not one.admin for one in each)}
+        return Vacancies(slices, used)
 
     def _sight(
-        self, id_: DeviceId, device: EffectiveDevice | None, held: Iterable[Held], now: datetime
+        self,
+        id_: DeviceId,
+        device: EffectiveDevice | None,
+        held: Sequence[Held],
+        taints: tuple[SourcedTaint, ...],
+        now: datetime,
     ) -> Sight:
-        known = tuple(held)
-        if device is not None:
-            taints, node = device.taints, node_of(device.published)
-        else:
-            taints, node = self._taints_of_gone(id_, known), ""
+        node = node_of(device.published) if device is not None else ""
         marks = tuple(self._mark(each) for each in taints) if taints else ()
-        holders = tuple(self._holder(each, taints, marks, now) for each in known)
-        return Sight(id_, device, node, marks, holders)
+        holders = tuple(self._holder(each, taints, marks, now) for each in held)
+        return Sight(id_, device, node, marks, holders, users_known=self._users_known)
 
     def _taints_of_gone(self, id_: DeviceId, held: Iterable[Held]) -> tuple[SourcedTaint, ...]:
         content = next(
@@ -162,9 +202,17 @@ class Sights:
     ) -> Holder:
         users = list(self._usage.holders(held.claim))
         pods = tuple(key_of(pod) for pod in users)
-        key, result = key_of(held.claim), held.result
+        result = held.result
+        holder = Holder(
+            key_of(held.claim),
+            pods,
+            admin=held.admin,
+            request=result.request,
+            share=result.share_id,
+            consumed=result.consumed_capacity,
+        )
         if not taints:
-            return Holder(key, pods, admin=bool(result.admin_access))
+            return holder
         tolerations = tuple(
             each
             for each in result.tolerations
@@ -178,7 +226,7 @@ class Sights:
         leaves = min((each for each in due if each is not None), default=None)
         if not any(pod.spec.node_name and not pod.finished for pod in users):
             leaves = None
-        return Holder(key, pods, tolerations, bool(result.admin_access), leaves)
+        return replace(holder, tolerations=tolerations, leaves=leaves)
 
     def in_class(self, sight: Sight, class_: str) -> bool:
         """Say whether a device is one that a claim for a class could get."""
@@ -187,6 +235,19 @@ class Sights:
         selector = DeviceTaintSelector(device_class_name=class_)
         content = sight.device.content
         return choose_by_content(selector, content, self._inventory.class_).selected
+
+
+def _with_room(
+    sight: Sight, device: EffectiveDevice, held: Iterable[Held], vacancies: Vacancies
+) -> Sight:
+    """Add what is in the way of whoever wants a device, and how much is left of it."""
+    published = device.published
+    obstacle = vacancies.obstacle(published.slice, published.device)
+    if not device.shareable:
+        return sight if obstacle is None else replace(sight, obstacle=obstacle)
+    shares = (each.result.consumed_capacity for each in held if not each.admin)
+    left = left_of(device.content, taken_of(shares, sight.id.driver))
+    return replace(sight, obstacle=obstacle or used_up(device.content, left), left=left)
 
 
 def node_of(published: Published) -> str:

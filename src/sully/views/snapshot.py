@@ -135,10 +135,22 @@ class Snapshot:
 
     @cached_property
     def fleet(self) -> FleetView:
-        """Return the clusters and placements."""
+        """Return the clusters and placements, as this hub places.
+
+        One that does not have our kinds places as the reference does.
+        """
         # Late imports: only few questions are about clusters.
+        from sully.domain.placement.behaviour import REFERENCE, improved
         from sully.views.fleet import Caches, FleetView
-        from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
+        from sully.views.fleetkinds import (
+            BINDINGS,
+            CLUSTERS,
+            DECISIONS,
+            PLACEMENTS,
+            POLICIES,
+            SCORES,
+            SETS,
+        )
 
         caches = Caches(
             clusters=self.of(CLUSTERS),
@@ -148,7 +160,10 @@ class Snapshot:
             decisions=self.of(DECISIONS),
             scores=self.of(SCORES),
         )
-        return FleetView(caches, clock=StoppedClock(self.taken))
+        gap = self.gap(POLICIES)
+        ours = gap is None or gap.why == "not allowed"
+        behaviour = improved() if ours else REFERENCE
+        return FleetView(caches, clock=StoppedClock(self.taken), behaviour=behaviour)
 
     # Trying
 

@@ -76,7 +76,19 @@ def write_snapshot(snapshot: Snapshot, *, as_json: bool) -> bytes:
         LISTED: [_name(each) for each in EVERYTHING if _name(each) not in missing],
         "items": items,
     }
-    return to_json(whole) + b"\n" if as_json else to_yaml(whole)
+    return to_json(whole) + b"\n" if as_json else _as_yaml(whole)
+
+
+def _as_yaml(whole: dict[str, Any]) -> bytes:
+    """Write a List as YAML, one item after the other.
+
+    All of them at once take twice the time and five times the memory.
+    """
+    items = whole.pop("items")
+    before = {name: each for name, each in whole.items() if name < "items"}
+    after = {name: each for name, each in whole.items() if name > "items"}
+    parts = [b"items:\n", *(to_yaml([each]) for each in items)] if items else [b"items: []\n"]
+    return b"".join((to_yaml(before), *parts, to_yaml(after)))
 
 
 def _sorted(snapshot: Snapshot, kind: Kind[dict[str, Any]]) -> Iterator[dict[str, Any]]:

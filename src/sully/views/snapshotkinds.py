@@ -15,7 +15,15 @@ from sully.api.sully.types import VERSION, EvictionRecord, TaintRecord
 from sully.client.transport import Kind
 from sully.domain.scheduling.objects import Node
 from sully.domain.scheduling.objects import Pod as SchedulablePod
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
+from sully.views.fleetkinds import (
+    BINDINGS,
+    CLUSTERS,
+    DECISIONS,
+    PLACEMENTS,
+    POLICIES,
+    SCORES,
+    SETS,
+)
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 
 NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
@@ -44,7 +52,15 @@ SCHEDULING: tuple[Kind[Any], ...] = (
     NODES,
 )
 """What also decides where pods could go."""
-FLEET: tuple[Kind[Any], ...] = (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS, SCORES)
+FLEET: tuple[Kind[Any], ...] = (
+    CLUSTERS,
+    SETS,
+    BINDINGS,
+    PLACEMENTS,
+    DECISIONS,
+    SCORES,
+    POLICIES,
+)
 HISTORY: tuple[Kind[Any], ...] = (EVICTION_RECORDS, TAINT_RECORDS)
 
 
@@ -60,17 +76,8 @@ _OWNERS = (
     _untyped("batch", "v1", "jobs", "Job"),
     _untyped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
 )
-_POLICIES: Kind[dict[str, Any]] = Kind(
-    OURS,
-    VERSION,
-    "clustertaintpolicies",
-    "ClusterTaintPolicy",
-    dict[str, Any],
-    namespaced=False,
-)
 EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
     *(each.read_as(dict[str, Any]) for each in (*SCHEDULING, *FLEET, *HISTORY)),
     *_OWNERS,
-    _POLICIES,
 )
 """What `sully snapshot` saves: enough for every question that is answered from a file."""

@@ -35,7 +35,7 @@ class Written(Copy[T]):
         """Take what the server answered to a write."""
         key = key_of(obj)
         known = self.get(key)
-        if uid_of(obj) in self._gone or (known is not None and not _newer(obj, known)):
+        if uid_of(obj) in self._gone or (known is not None and not is_newer(obj, known)):
             return
         self._tell(self._put(key, obj))
 
@@ -57,6 +57,6 @@ class Written(Copy[T]):
             self.removed(old)
 
 
-def _newer(one: object, other: object) -> bool:
+def is_newer(one: object, other: object) -> bool:
     """Compare versions, which grow with every write to a server."""
     return int(version_of(one)) > int(version_of(other))

@@ -146,8 +146,7 @@ async def take_for(session: Session, names: Sequence[str]) -> "Snapshot":
 
     fleet = {CLUSTERS.kind, PLACEMENTS.kind}
     if fleet.isdisjoint(names):
-        with patience(lambda: "planning: reading the cluster"):
-            return await take(session, NEEDED, needed=(SLICES,), in_files=(SLICES,))
+        return await take(session, NEEDED, needed=(SLICES,), in_files=(SLICES,))
     if not fleet.issuperset(names):
         raise CommandError("make a plan for devices and one for clusters, not both at once", code=2)
     return await take(session, FLEET, needed=(CLUSTERS, PLACEMENTS), in_files=(CLUSTERS,))
@@ -167,7 +166,7 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
 
     start = begins(changes, snapshot.taken)
     stories: Sequence[Story] = ()
-    with patience(lambda: f"planning: {number(len(stories), 'pod')} left so far"):
+    with patience(lambda: f"plan: {number(len(stories), 'pod')} left so far"):
         rehearsal = Rehearsal(snapshot, settings_of(session), start=start)
         stories = rehearsal.stories
         rehearsal.run(changes)

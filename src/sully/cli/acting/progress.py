@@ -1,20 +1,19 @@
 """Follows evictions by rules on the screen, from what the status of the rules says.
 
 Where another controller evicts, its status is late and says less, so the pods themselves are
-followed. On a terminal one line is drawn again and again; in a pipe each step is a line.
+followed. bar.py draws it.
 """
 
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
-from math import ceil
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
+from sully.cli.acting.bar import Bar, State
 from sully.cli.client.calling import Session
-from sully.cli.client.tables import look_of
-from sully.cli.client.words import number, span
+from sully.cli.client.words import number
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -24,27 +23,10 @@ if TYPE_CHECKING:
 
 LOOK_SECONDS = 0.5
 """The status is written at most once a second."""
-BAR = 30
+PATIENCE = timedelta(minutes=1)
+"""How long a server may be away; one that was started anew has no more to do."""
 _FEW = 3
 """So many rules are asked for one by one, more of them as a list."""
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """How far rules have come together."""
-
-    told: bool
-    """Whether the status of all says anything about what they are now."""
-    pending: int
-    evicted: int
-    paused: bool
-    leaving: int = 0
-    """How many of those that were evicted are still shutting down, where that is looked at."""
-
-    @property
-    def over(self) -> bool:
-        """Say whether nobody has to leave any more."""
-        return self.told and not self.pending
 
 
 def state_of(rules: "Sequence[DeviceTaintRule]") -> State:
@@ -91,23 +73,26 @@ Look = Callable[[], Awaitable[State | None]]
 async def follow(session: Session, what: Followed, out: TextIO = sys.stdout) -> None:
     """Show how pods leave until none has to; Ctrl-C ends only the showing."""
     from sully.cli.client.evictor import sully_evicts_at
+    from sully.client.transport import UnreachableError
+    from sully.machinery.errors import ServiceUnavailable
 
-    line = _Line(session, what, out)
+    line = Bar(session, what, out)
     ours = True
     try:
         ours = await sully_evicts_at(session)
         if ours:
-            await _watch(session, line, lambda: _by_status(session, what))
+            await watch(session, line, lambda: _by_status(session, what))
         else:
             await _by_pods(session, what, line)
-    except asyncio.CancelledError:
+    except (asyncio.CancelledError, UnreachableError, ServiceUnavailable):
         line.end(still_at_work(what.names, pausable=ours))
         raise
 
 
-async def _watch(session: Session, line: "_Line", look: Look) -> None:
+async def watch(session: Session, line: Bar, look: Look) -> None:
+    """Show what is found out until it is over; a server may be away for a while meanwhile."""
     while True:
-        state = await look()
+        state = await _patiently(session, line, look)
         if state is None:
             line.end("The rule is gone: somebody lifted it, or its time is over.")
             return
@@ -119,12 +104,27 @@ async def _watch(session: Session, line: "_Line", look: Look) -> None:
         await session.clock.sleep(LOOK_SECONDS)
 
 
+async def _patiently(session: Session, line: Bar, look: Look) -> State | None:
+    from sully.client.transport import UnreachableError
+    from sully.machinery.errors import ServiceUnavailable
+
+    until = session.clock.now() + PATIENCE
+    while True:
+        try:
+            return await look()
+        except (UnreachableError, ServiceUnavailable):
+            if session.clock.now() > until:
+                raise
+            line.wait()
+            await session.clock.sleep(LOOK_SECONDS)
+
+
 async def _by_status(session: Session, what: Followed) -> State | None:
     rules = await _rules(session, what.names)
     return state_of(rules) if rules else None
 
 
-async def _by_pods(session: Session, what: Followed, line: "_Line") -> None:
+async def _by_pods(session: Session, what: Followed, line: Bar) -> None:
     from sully.cli.client.following import exposures_of, following
     from sully.views.kinds import CLAIMS, PODS, RULES
     from sully.views.snapshotkinds import DEVICES
@@ -132,7 +132,7 @@ async def _by_pods(session: Session, what: Followed, line: "_Line") -> None:
     async with following(session, DEVICES, needed=(RULES,)) as caches:
         if caches.gap(PODS) is not None or caches.gap(CLAIMS) is not None:
             # Who sees no pods has nothing but the status, late as it is.
-            await _watch(session, line, lambda: _by_status(session, what))
+            await watch(session, line, lambda: _by_status(session, what))
             return
         leavers = Leavers(exposures_of(session, caches), what.pods)
 
@@ -141,7 +141,7 @@ async def _by_pods(session: Session, what: Followed, line: "_Line") -> None:
             there = [each for each in rules if each is not None]
             return leavers.state(there) if there else None
 
-        await _watch(session, line, look)
+        await watch(session, line, look)
 
 
 class Leavers:
@@ -223,51 +223,3 @@ def _shared(names: Sequence[str]) -> str:
     """Return what rules were made together under; empty if they were not: those begin alike."""
     shared = {each.rpartition("-")[0] for each in names}
     return shared.pop() if len(shared) == 1 else ""
-
-
-class _Line:
-    def __init__(self, session: Session, what: Followed, out: TextIO) -> None:
-        self._clock = session.clock
-        self._what = what
-        self._out = out
-        self._width = look_of(out).width
-        self._shown = ""
-
-    def show(self, state: State) -> None:
-        text = self._text(state)
-        nothing = not state.pending and not state.evicted
-        if not state.told or nothing or text == self._shown:
-            return
-        self._shown = text
-        if self._width is None:
-            print(text, file=self._out, flush=True)
-        else:
-            self._out.write("\r" + text[: self._width - 1].ljust(self._width - 1))
-            self._out.flush()
-
-    def end(self, text: str) -> None:
-        if self._width is not None and self._shown:
-            self._out.write("\n")
-        print(text, file=self._out, flush=True)
-
-    def _text(self, state: State) -> str:
-        total = state.pending + state.evicted
-        text = f"{state.evicted}/{total} pods evicted"
-        if state.paused:
-            text += ", paused"
-        elif state.pending:
-            text += self._pace(state)
-        if self._width is None or not total:
-            return text
-        full = BAR * state.evicted // total
-        return f"[{'#' * full}{'.' * (BAR - full)}] {text}"
-
-    def _pace(self, state: State) -> str:
-        rate, ends = self._what.rate, self._what.ends
-        by_rate = -(-state.pending // rate) if rate else 0
-        by_plan = (ends - self._clock.now()).total_seconds() if ends is not None else 0
-        pace = f", {rate}/s" if rate else ""
-        # In a pipe each text is a line, so one that counts down would fill it.
-        if self._width is None:
-            return pace
-        return f"{pace}, about {span(max(1, by_rate, ceil(by_plan)))} to go"

@@ -98,7 +98,8 @@ async def proposed(
         async with many:
             return Put(kind, await completer.complete(kind, body))
 
-    with patience(lambda: f"planning: asking the server about {number(len(hub), 'object')}"):
+    asked = number(len(hub), "object")
+    with patience(lambda: f"{session.command}: asking the server about {asked}"):
         return await asyncio.gather(*(put(kind, body) for kind, body in hub))
 
 

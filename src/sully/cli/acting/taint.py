@@ -1,16 +1,18 @@
 """`sully taint`: marks devices or clusters, after showing what that would do."""
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from sully.cli.acting.plan import NAMESPACE, NO_PLACE, make_plan, show
 from sully.cli.acting.taintflags import add_dry_run_flag, add_taint_flags, refuse_useless_flags
-from sully.cli.acting.tainting import rule_bodies, take_devices, take_fleet
+from sully.cli.acting.tainting import is_there, rule_bodies, take_devices, take_fleet
 from sully.cli.acting.words import CLUSTER, Words, read_words
 from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import TABLES, add_client_flags
+from sully.cli.client.patience import patience
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -210,16 +212,29 @@ async def _tried(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
 
 async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> None:
     from sully.client.transport import Key
+    from sully.machinery.errors import AlreadyExists
     from sully.views.kinds import RULES
 
     name = str(body["metadata"]["name"])
     key, plain = Key("", name), RULES.read_as(dict)
-    if snapshot.get(RULES, key) is None:
-        await session.transport.create(plain, body)
-        say(session, f"devicetaintrule {name} created")
-    else:
-        await session.transport.patch(plain, key, body)
-        say(session, f"devicetaintrule {name} changed")
+    known = snapshot.get(RULES, key) is not None
+    try:
+        with patience(lambda: f"taint: writing devicetaintrule {name}"):
+            if known:
+                await session.transport.patch(plain, key, body)
+            else:
+                await session.transport.create(plain, body)
+    except AlreadyExists as error:
+        # Somebody else was faster than whoever read the plan.
+        raise CommandError(is_there(name)) from error
+    except asyncio.CancelledError:
+        session.warn(
+            f"whether devicetaintrule {name} was written is not known: the server had not answered"
+            f"\n  to see it:   kubectl get devicetaintrule {name}"
+            f"\n  to undo it:  kubectl delete devicetaintrule {name}"
+        )
+        raise
+    say(session, f"devicetaintrule {name} {'changed' if known else 'created'}")
 
 
 # -- clusters -------------------------------------------------------------------------------------

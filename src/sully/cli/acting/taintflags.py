@@ -53,7 +53,8 @@ def add_taint_flags(parser: argparse.ArgumentParser) -> None:
         type=_rate,
         default=None,
         metavar="N",
-        help=f"how many pods may leave in a second (default: {RATE}); 0 for no limit",
+        help=f"how many pods may leave in a second, after ten at once (default: {RATE}); 0 for no"
+        " limit",
     )
     parser.add_argument(
         "--name", default="", metavar="RULE", help="what the rule is called (default: made up)"

@@ -169,8 +169,13 @@ def _replacing(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
         return body
     if not session.options.overwrite:
         taint = known.spec.taint
-        raise CommandError(
-            f"devicetaintrule {name} is there already and sets {taint.key}:{taint.effect}\n"
-            "  --overwrite changes it, --name makes another"
-        )
+        raise CommandError(is_there(name, f" and sets {taint.key}:{taint.effect}"))
     return overwriting(body, to_body(RULES, known))
+
+
+def is_there(name: str, more: str = "") -> str:
+    """Say that a rule of this name exists, and what to do."""
+    return (
+        f"devicetaintrule {name} is there already{more}\n"
+        "  --overwrite changes it, --name makes another"
+    )

@@ -53,6 +53,13 @@ def _what(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     for what, others in ALIASES.items():
         if first.lower() in others:
             return what, words[1:]
+    if first.lower() in ("node", "nodes", "no"):
+        name = words[1] if len(words) > 1 else "NAME"
+        raise CommandError(
+            f"a node is tainted by kubectl: kubectl taint node {name} …\n"
+            f"  its devices are: {DEVICE} '*/{name}/*'",
+            code=2,
+        )
     known = [each for others in ALIASES.values() for each in others]
     text = f", not {first!r}{meant(first, known)}" if first else ""
     raise CommandError(f"say what it is about: {' or '.join(ALIASES)}{text}", code=2)

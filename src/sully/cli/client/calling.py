@@ -8,7 +8,6 @@ async def _show(session: Session) -> int: ...
 
 import argparse
 import gc
-import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -16,15 +15,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from sully.cli.client.flags import impersonation
+from sully.cli.process import INTERRUPTED, PIPE_CLOSED, hush
 
 if TYPE_CHECKING:
     from sully.client.http import HttpTransport
     from sully.runtime.clock import Clock
-
-INTERRUPTED = 130
-"""The exit code of what was ended by Ctrl-C, as shells have it."""
-PIPE_CLOSED = 141
-"""The exit code of what nobody reads any more."""
 
 
 class CommandError(Exception):
@@ -72,7 +67,7 @@ def call(
     # Late imports: `--help` needs none of this.
     import uvloop
 
-    from sully.cli.client.failures import refused
+    from sully.cli.client.failures import inaccessible, refused
     from sully.client.credentials import AccessError
     from sully.client.transport import UnreadableError
     from sully.machinery.errors import ApiError
@@ -88,11 +83,16 @@ def call(
     except ApiError as error:
         code, text = 1, refused(error)
     except BrokenPipeError:
-        # Whoever read has enough (`| head`); the interpreter must not complain at its end either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read has enough (`| head`).
+        hush()
         return PIPE_CLOSED
-    except (AccessError, UnreadableError, OSError) as error:
+    except AccessError as error:
+        code, text = 1, inaccessible(error)
+    except (UnreadableError, OSError) as error:
         code, text = 1, str(error)
+    except UnicodeEncodeError as error:
+        # Bytes of the command line that are no letters; a server takes only text.
+        code, text = 2, f"{error.object!a} is no text in UTF-8"
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:

@@ -2,13 +2,17 @@
 
 import re
 from datetime import datetime
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sully.client.access import Access
 
-_SOCKET = re.compile(r" ssl:(<[^>]*>|\w+)")
-"""How aiohttp names the settings of a connection, which nobody can read."""
+_STARTED = ("data/kubeconfig", "data/demo/kubeconfig")
+"""What `make up` and `make demo` write, as seen from where they are typed."""
+_SOCKET = re.compile(r" ssl:(<[^>]*>|\w+)| \[Connect call failed \([^)]*\)\]")
+"""How aiohttp names the settings of a connection, and says it again: nobody can read that."""
 
 
 def refused(error: Any) -> str:
@@ -20,6 +24,17 @@ def refused(error: Any) -> str:
     if isinstance(error, Forbidden):
         return f"{error.message}\n  ask an admin for a role that allows it"
     return str(error.message)
+
+
+def inaccessible(error: Exception) -> str:
+    """Say why no server can be asked, and which one may be meant."""
+    from sully.client.kubeconfig import NotConfiguredError
+
+    found = [each for each in map(Path, _STARTED) if each.exists()]
+    if not isinstance(error, NotConfiguredError) or not found:
+        return str(error)
+    last = max(found, key=lambda each: each.stat().st_mtime).resolve()
+    return f"{error}\n  one was started here: export KUBECONFIG={quote(str(last))}"
 
 
 async def unreachable(error: Exception, access: "Access", now: datetime) -> str:

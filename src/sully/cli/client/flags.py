@@ -9,18 +9,32 @@ if TYPE_CHECKING:
 
 TABLES = ("table", "wide")
 OUTPUTS = (*TABLES, "json", "yaml")
+_ALL = "(default: all)"
+"""How the help for `-n` ends where nothing means everything."""
+NAMES = "name"
+"""The output that has nothing but names, a line each."""
 
 
 def add_client_flags(
     parser: argparse.ArgumentParser,
     *,
-    namespace: str = "only what is in this namespace (default: all)",
+    namespace: str = f"only what is in this namespace {_ALL}",
     outputs: Sequence[str] = OUTPUTS,
 ) -> None:
     """Describe the flags; `namespace` says what `-n` means here, and empty that there is none."""
     add_connection_flags(parser)
     if namespace:
         parser.add_argument("-n", "--namespace", default="", metavar="NS", help=namespace)
+    if namespace.endswith(_ALL):
+        # The hands of those who know kubectl type it anyway.
+        parser.add_argument(
+            "-A",
+            "--all-namespaces",
+            dest="namespace",
+            action="store_const",
+            const="",
+            help="what is in all namespaces, as without -n",
+        )
     if outputs:
         parser.add_argument(
             "-o",
@@ -62,6 +76,13 @@ def impersonation(options: argparse.Namespace) -> "Impersonation":
     from sully.client.kubeconfig import Impersonation
 
     return Impersonation(options.as_user, tuple(options.as_groups))
+
+
+def add_headers_flag(parser: argparse.ArgumentParser) -> None:
+    """Describe the flag that leaves out the titles of a table."""
+    parser.add_argument(
+        "--no-headers", action="store_true", help="print tables without their titles"
+    )
 
 
 def add_snapshot_flag(parser: argparse.ArgumentParser) -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sully.client.collection import Copy
     from sully.client.reflector import Selection
     from sully.client.transport import Kind
+    from sully.client.troubles import Troubles
     from sully.views.exposures import Exposures
     from sully.views.snapshot import Gap
 
@@ -27,9 +28,15 @@ REST_SECONDS = 0.1
 class Caches:
     """The kinds that are followed."""
 
-    def __init__(self) -> None:
+    def __init__(self, outages: "Troubles | None" = None) -> None:
         self._copies: dict[Any, Copy[Any]] = {}
         self._gaps: dict[Any, Gap] = {}
+        self._outages = outages
+
+    @property
+    def away(self) -> bool:
+        """Say whether some kinds cannot be followed, because the server is away."""
+        return self._outages is not None and self._outages.away
 
     def put(self, copy: "Copy[Any]", gap: "Gap | None" = None) -> None:
         """Add the cache of a kind, an empty one with why it is empty."""
@@ -51,13 +58,15 @@ async def following(
     session: Session, kinds: Sequence["Kind[Any]"], *, needed: Sequence["Kind[Any]"] = ()
 ) -> AsyncIterator[Caches]:
     """Follow kinds until the block ends; it begins when all were seen once."""
+    from sully.cli.client.outages import Outages
     from sully.client.collection import Copy
     from sully.client.informer import Informer
     from sully.client.reflector import Selection
     from sully.runtime.log import configure
 
-    configure("console", level="warning")  # says on stderr when the server goes away
-    caches = Caches()
+    configure("console", level="error")  # outages are told in words
+    outages = Outages(session)
+    caches = Caches(outages)
     informers: list[Informer[Any]] = []
     gaps: list[Gap] = []
     for kind in kinds:
@@ -66,6 +75,7 @@ async def following(
             informers.append(
                 Informer(session.transport, kind, clock=session.clock, selection=where)
             )
+            informers[-1].report_to(outages)
             caches.put(informers[-1])
             continue
         if kind in needed:
@@ -138,10 +148,16 @@ class News:
         if self._touched:
             self._any.set()
 
-    async def take(self, session: Session) -> list[Any]:
-        """Wait until something is different; return what, in the order in which it came."""
+    async def take(self, session: Session, caches: Caches) -> list[Any]:
+        """Wait until something is different; return what, in the order in which it came.
+
+        After an outage not before all kinds are followed again: what one of them tells without the
+        others has never been so.
+        """
         await self._any.wait()
         await session.clock.sleep(REST_SECONDS)
+        while caches.away:
+            await session.clock.sleep(REST_SECONDS)
         found = list(self._touched)
         self._touched.clear()
         self._any.clear()

@@ -5,7 +5,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sully.cli.client.calling import CommandError
-from sully.cli.client.patterns import Pattern, fits
+from sully.cli.client.patterns import ANY, Pattern, fits
 from sully.cli.parsing import meant
 
 if TYPE_CHECKING:
@@ -20,7 +20,9 @@ def nearest(snapshot: "Snapshot", pattern: Pattern) -> str:
     inventory = snapshot.inventory
     pools = [each for each in inventory.pools() if fits(pattern.driver, each.driver)]
     if not pools:
-        return _meant(pattern.driver, {each.driver for each in inventory.pools()})
+        moved = _without_driver(snapshot, pattern)
+        drivers = {each.driver for each in inventory.pools()}
+        return f"; did you mean {moved}?" if moved else _meant(pattern.driver, drivers)
     near = [each for each in pools if fits(pattern.pool, each.pool)]
     if not near:
         return _meant(pattern.pool, {each.pool for each in pools})
@@ -28,6 +30,19 @@ def nearest(snapshot: "Snapshot", pattern: Pattern) -> str:
     return (
         "" if any(fits(pattern.device, each) for each in names) else _meant(pattern.device, names)
     )
+
+
+def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
+    """Return what finds something where the driver was left out; empty if nothing does."""
+    inventory = snapshot.inventory
+    pools = list(islice(inventory.pools(), MOST))
+    one, two = pattern.driver, pattern.pool
+    for each in pools:
+        if fits(one, each.pool) and any(fits(two, name) for name in inventory.devices(each)):
+            return f"'{ANY}/{one}/{two}'"
+    alone = (two, pattern.device) == (ANY, ANY)
+    named = alone and any(one in inventory.devices(each) for each in pools)
+    return f"'{ANY}/{ANY}/{one}'" if named else ""
 
 
 def _meant(word: str, known: Iterable[str]) -> str:

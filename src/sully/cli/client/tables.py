@@ -3,7 +3,7 @@
 A pipe gets every cell whole, so that scripts can rely on it. A terminal gets lines that fit: where
 the columns are too wide, those that may shrink are broken into several lines, and where even that
 does not help, each row becomes a list of its cells. Colours are only for terminals, and not where
-NO_COLOR is set or the terminal is dumb.
+NO_COLOR is set or the terminal is dumb. What others wrote cannot break a line (texts.py).
 """
 
 import os
@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TextIO
+
+from sully.cli.client.texts import fitting, printable, width
 
 GAP = "  "
 NARROWEST = 16
@@ -73,13 +75,20 @@ Row = Sequence[Cell | str]
 class Table:
     """Rows under columns; more rows may follow later, in the same columns.
 
-    One that `grows` takes the whole width of a terminal, for rows that nobody knows yet.
+    One that `grows` takes the whole width of a terminal, for rows that nobody knows yet; one that
+    is not `titled` has rows only.
     """
 
     def __init__(
-        self, columns: Sequence[Column], look: Look | None = None, *, grows: bool = False
+        self,
+        columns: Sequence[Column],
+        look: Look | None = None,
+        *,
+        grows: bool = False,
+        titled: bool = True,
     ) -> None:
         self._columns = columns
+        self._titled = titled
         self._grows = grows
         self._look = look if look is not None else look_of(sys.stdout)
         self._places: list[int] = []
@@ -103,8 +112,9 @@ class Table:
         """Yield the title and the rows."""
         known = [_cells(row) for row in rows]
         titles = [Cell(column.title, "bold") for column in self._columns]
-        self._fit([titles, *known])
-        if self._places:
+        head = [titles] if self._titled or not known else []
+        self._fit([*head, *known])
+        if self._places and self._titled:
             yield from self._row(titles)
         yield from self.more(known)
 
@@ -116,7 +126,7 @@ class Table:
     def _fit(self, rows: Sequence[Sequence[Cell]]) -> None:
         self._places = list(range(len(self._columns)))
         self._widths = [
-            max(self._columns[at].least * self._grows, *(len(row[at].text) for row in rows))
+            max(self._columns[at].least * self._grows, *(width(row[at].text) for row in rows))
             for at in self._places
         ]
         if self._over() > 0:
@@ -158,11 +168,11 @@ class Table:
         last = max((order for order, text in enumerate(texts) if text), default=0)
         for order, text in enumerate(texts[: last + 1]):
             at = self._places[order]
-            padded = text
+            padded, room = text, " " * (self._widths[at] - width(text))
             if self._columns[at].right:
-                padded = text.rjust(self._widths[at])
+                padded = room + text
             elif order != last:
-                padded = text.ljust(self._widths[at])
+                padded = text + room
             shown.append(self._painted(padded, cells[at].style))
         return GAP.join(shown)
 
@@ -197,32 +207,35 @@ def _shrink(widths: list[int], places: Sequence[int], over: int) -> None:
 
 
 def _cells(row: Row) -> list[Cell]:
-    return [cell if isinstance(cell, Cell) else Cell(cell) for cell in row]
+    return [
+        Cell(printable(cell.text), cell.style) if isinstance(cell, Cell) else Cell(printable(cell))
+        for cell in row
+    ]
 
 
-def broken(text: str, width: int) -> list[str]:
+def broken(text: str, room: int) -> list[str]:
     """Break a text into lines of at most this width, at spaces where there are any."""
     lines: list[str] = []
     line = ""
     for word in text.split(" "):
         joined = f"{line} {word}" if line else word
-        if len(joined) <= width:
+        if width(joined) <= room:
             line = joined
             continue
         if line:
             lines.append(line)
-        while len(word) > width:
-            cut = _cut(word, width)
+        while width(word) > room:
+            cut = _cut(word, fitting(word, room))
             lines.append(word[:cut])
             word = word[cut:]
         line = word
     return [*lines, line] if line or not lines else lines
 
 
-def _cut(word: str, width: int) -> int:
+def _cut(word: str, most: int) -> int:
     """Return where to break a long name: behind the best separator that leaves lines full."""
     for marks in ("/", ":=", ".-_"):
-        found = max(word.rfind(mark, 0, width) for mark in marks) + 1
-        if found > width // 3:
+        found = max(word.rfind(mark, 0, most) for mark in marks) + 1
+        if found > most // 3:
             return found
-    return width
+    return most

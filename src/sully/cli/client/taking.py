@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.client.calling import CommandError, Session
+from sully.cli.client.patience import patience
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -32,21 +33,31 @@ async def take(
     from sully.views.loading import load
 
     if getattr(session.options, "snapshot", ()):
-        found = read_files(session)
+        with patience(lambda: f"{session.command}: reading {', '.join(session.options.snapshot)}"):
+            found = read_files(session)
         _refuse_gaps(session, found, in_files)
         return found
     kinds = tuple(kinds)
-    found = await load(
-        session.transport,
-        kinds,
-        now=session.clock.now(),
-        namespace=namespace,
-        at_least=session.namespace,
-    )
+    with patience(lambda: f"{session.command}: reading the cluster"):
+        found = await load(
+            session.transport,
+            kinds,
+            now=session.clock.now(),
+            namespace=namespace,
+            at_least=session.namespace,
+        )
     _refuse_gaps(session, found, needed)
     if len(found.gaps) < len(kinds):
         warn_of_hidden(session, found.gaps)
     return found
+
+
+def is_known(gap: "Gap | None") -> bool:
+    """Say whether a kind is there to be looked at, or as much of it as was asked for.
+
+    A file may lack it because there are none.
+    """
+    return gap is None or gap.why != "not allowed" or bool(gap.but)
 
 
 def _refuse_gaps(session: Session, found: "Snapshot", needed: Sequence["Kind[Any]"]) -> None:

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 SHORT = {"DeviceTaintRule": "rule", "ResourceSlicePatch": "patch", "ResourceSlice": "slice"}
 STYLES = {"NoExecute": "red", "NoExecuteWithPodDisruptionBudget": "red", "NoSchedule": "yellow"}
 """The colour in which an effect is shown."""
+LATE = 60
+"""Seconds after which what has not happened yet is worth a word."""
 
 
 def taint_text(taint: "DeviceTaint") -> str:
@@ -51,6 +53,21 @@ def since(time: datetime | None, now: datetime) -> str:
 def until(time: datetime, now: datetime) -> str:
     """Say how long it is until something."""
     return f"in {span((time - now).total_seconds())}" if time > now else "now"
+
+
+def leaves(time: datetime, now: datetime) -> str:
+    """Say when somebody must leave, or should have: a pace, a budget or nobody may hold it up."""
+    return _awaited("leaves", "should have left", time, now)
+
+
+def ends(time: datetime, now: datetime) -> str:
+    """Say when a taint ends, or should have: a server may have nobody who removes it."""
+    return _awaited("ends", "should have ended", time, now)
+
+
+def _awaited(will: str, should: str, time: datetime, now: datetime) -> str:
+    late = (now - time).total_seconds()
+    return f"{will} {until(time, now)}" if late < LATE else f"{should} {span(late)} ago"
 
 
 def number(count: int, thing: str) -> str:

@@ -121,5 +121,8 @@ async def _etcd(address: Address) -> "Store":
     try:
         from sully.store.etcd.store import EtcdStore
     except ImportError as error:
-        raise OpenError(f"{error}: a store in etcd needs `pip install 'sully[etcd]'`") from error
+        raise OpenError(
+            f"{error}: a store in etcd needs more packages; in the checkout:"
+            " .venv/bin/pip install --editable '.[etcd]'"
+        ) from error
     return await EtcdStore.open(address)

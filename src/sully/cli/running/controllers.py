@@ -13,7 +13,11 @@ from sully.cli.running.evictionflags import add_eviction_flags, eviction_setting
 from sully.cli.running.historyflags import add_history_flags, history_kept
 from sully.cli.running.leaseflags import add_lease_flags, lease_timing
 from sully.cli.running.logflags import add_log_flags
-from sully.cli.running.placementflags import add_placement_flags, placement_settings
+from sully.cli.running.placementflags import (
+    add_placement_flags,
+    placement_settings,
+    warn_of_placement,
+)
 from sully.machinery.gates import GateError, Gates, parse_gates
 
 if TYPE_CHECKING:
@@ -110,6 +114,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"sully controllers: {error}", file=sys.stderr)
         # A ValueError too, but the command was right.
         return 1 if isinstance(error, AccessError) else 2
+    warn_of_placement(options, "controllers")
     return _run(options, config, listen)
 
 

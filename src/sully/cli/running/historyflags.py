@@ -1,4 +1,4 @@
-"""The flag that says how long history is kept; commands that run controllers share it."""
+"""Flags that say how long history is kept; commands that run controllers share the first."""
 
 import argparse
 from datetime import timedelta
@@ -17,6 +17,22 @@ def add_history_flags(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="how long records of evictions and lifted taint rules are kept (default: 30d)",
     )
+
+
+def add_event_flags(parser: argparse.ArgumentParser) -> None:
+    """Let users say when events are forgotten; only a server forgets them."""
+    parser.add_argument(
+        "--event-ttl",
+        type=seconds,
+        default=3600.0,
+        metavar="T",
+        help="how long events are kept that nobody writes again; 0s: for ever (default: 1h)",
+    )
+
+
+def events_kept(options: argparse.Namespace) -> timedelta:
+    """Return what the flag says."""
+    return timedelta(seconds=min(options.event_ttl, _LONGEST.total_seconds()))
 
 
 def history_kept(options: argparse.Namespace) -> timedelta:

@@ -1,8 +1,11 @@
 """The flags of `sully up` about hollow nodes and the demo, and what they mean together."""
 
 import argparse
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
+from shutil import which
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -101,10 +104,18 @@ def hints(kubeconfig: Path) -> str:
     return f"""\
 
 In another terminal, while the demo fills up:
-  export KUBECONFIG={kubeconfig.resolve()}
-  kubectl get nodes -L gpu.sully.dev/model             the machines
-  kubectl get pods -A -o wide                          who runs where
-  kubectl -n team-lab describe pod -l app=big-model    why it is pending
-  kubectl get devicetaintrules                         what is wrong with devices
-  kubectl describe devicetaintrule a100-firmware       what a rule would do, before it does
+  export KUBECONFIG={quote(str(kubeconfig.resolve()))}{_path()}
+  kubectl get pods -A -o wide                        who runs where
+  kubectl -n team-lab describe pod -l app=big-model  why it is pending
+  sully devices --tainted                            what is wrong, who says so
+  sully explain rule a100-firmware                   what a rule would do
+  sully evictions --watch                            who has to leave
+  sully plan device 'gpu.sully.dev/hollow-0001/*' example.com/hot:NoExecute
 """
+
+
+def _path() -> str:
+    """Return how another terminal finds this program, where it would not by itself."""
+    if which("sully"):
+        return ""
+    return f"\n  export PATH={quote(str(Path(sys.executable).parent))}:$PATH"

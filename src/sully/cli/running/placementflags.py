@@ -1,6 +1,7 @@
 """The flags that say when clusters leave placements; commands that run controllers share them."""
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -26,6 +27,15 @@ def add_placement_flags(parser: argparse.ArgumentParser) -> None:
         help="how many clusters may leave their placements in a minute because of their health; 0"
         " holds all of them (default: no limit)",
     )
+
+
+def warn_of_placement(options: argparse.Namespace, command: str) -> None:
+    """Say which of the flags nothing comes of."""
+    for name in ("default_cluster_toleration_seconds", "cluster_leave_budget_per_minute"):
+        if options.compat == "reference" and getattr(options, name) is not None:
+            flag = f"--{name.replace('_', '-')}"
+            text = f"sully {command}: {flag} has no effect with --compat reference"
+            print(text, file=sys.stderr)
 
 
 def placement_settings(options: argparse.Namespace) -> "PlacementSettings":

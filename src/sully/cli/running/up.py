@@ -11,9 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sully.cli.keeping.etcdflags import add_etcd_flags, etcd_address
+from sully.cli.process import hush
 from sully.cli.running import hollow
 from sully.cli.running.evictionflags import add_eviction_flags, eviction_settings
-from sully.cli.running.historyflags import add_history_flags, history_kept
+from sully.cli.running.failing import explain
+from sully.cli.running.historyflags import (
+    add_event_flags,
+    add_history_flags,
+    events_kept,
+    history_kept,
+)
 from sully.cli.running.hollowclusterflags import (
     add_hollow_cluster_flags,
     check_hollow_clusters,
@@ -21,8 +28,13 @@ from sully.cli.running.hollowclusterflags import (
 )
 from sully.cli.running.leaseflags import add_lease_flags, lease_timing
 from sully.cli.running.logflags import add_log_flags
-from sully.cli.running.placementflags import add_placement_flags, placement_settings
+from sully.cli.running.placementflags import (
+    add_placement_flags,
+    placement_settings,
+    warn_of_placement,
+)
 from sully.machinery.gates import GateError, Gates, parse_gates
+from sully.machinery.runtimeconfig import parse_runtime_config
 from sully.store.etcd.address import SCHEME
 
 if TYPE_CHECKING:
@@ -77,6 +89,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="switch features on or off; an unknown name lists the known ones",
     )
     parser.add_argument(
+        "--runtime-config",
+        default="",
+        metavar="GROUP/VERSION=false,…",
+        help="switch versions of the API off, also by stage: api/beta=false,api/alpha=false leaves"
+        " what Kubernetes serves by default (default: all are served)",
+    )
+    parser.add_argument(
         "--compat",
         default="sully",
         choices=("sully", "reference"),
@@ -85,6 +104,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     _add_controller_flags(parser)
     add_eviction_flags(parser)
     add_history_flags(parser)
+    add_event_flags(parser)
     add_placement_flags(parser)
     hollow.add_flags(parser)
     add_hollow_cluster_flags(parser)
@@ -171,10 +191,21 @@ def run(options: argparse.Namespace) -> int:
         etcd_address(options.store, options)
         lease_timing(options)
         gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+        _check_versions(options)
     except (GateError, ValueError) as error:
         print(f"sully up: {error}", file=sys.stderr)
         return 2
+    warn_of_placement(options, "up")
     return _run(options, host, port, gates)
+
+
+def _check_versions(options: argparse.Namespace) -> None:
+    """Refuse versions that do not exist, before anything is started."""
+    runtime = parse_runtime_config(options.runtime_config)
+    if runtime.wanted:
+        from sully.api import build_scheme  # late: it reads the tables of all kinds
+
+        build_scheme(reference=options.compat == "reference", runtime=runtime)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -189,6 +220,7 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
     import uvloop
 
     from sully.app import Config
+    from sully.machinery.errors import ApiError
     from sully.runtime.log import configure as configure_log
     from sully.server.limits import Allowance
     from sully.store.errors import StoreError
@@ -204,6 +236,7 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
         leader_elect=options.store.startswith(SCHEME),
         timing=lease_timing(options),
         gates=gates,
+        runtime=parse_runtime_config(options.runtime_config),
         strict_compat=options.compat == "reference",
         names=tuple(options.tls_san),
         anonymous=options.anonymous_auth == "true",
@@ -218,15 +251,17 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
         ),
         controllers=_controllers(options),
         history=history_kept(options),
+        event_ttl=events_kept(options),
         hollow=hollow.settings(options),
         hollow_clusters=hollow_clusters(options),
     )
+    code = 0
     try:
         uvloop.run(_serve(config, demo=options.demo))
-    except (StoreError, OSError) as error:
-        print(f"sully up: {_explain(error, host, port)}", file=sys.stderr)
-        return 1
-    return 0
+    except* (StoreError, ApiError, OSError) as group:
+        print(f"sully up: {explain(group, options)}", file=sys.stderr)
+        code = 1
+    return code
 
 
 def _controllers(options: argparse.Namespace) -> frozenset[str] | None:
@@ -248,15 +283,23 @@ async def _serve(config: "Config", *, demo: bool) -> None:
     async with running(config) as plane:
         Keeper().start()
         took = time.perf_counter() - _STARTED
-        print(f"API server:  {plane.url}")
-        print(f"kubeconfig:  {plane.kubeconfig}")
-        print(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)", flush=True)
+        _say(f"API server:  {plane.url}")
+        _say(f"kubeconfig:  {plane.kubeconfig}")
+        _say(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)")
         async with asyncio.TaskGroup() as tasks:
             filling = tasks.create_task(_fill(plane)) if demo else None
             await stop.wait()
             if filling is not None:
                 filling.cancel()
-        print("stopping: ending watches, finishing writes", flush=True)
+        _say("stopping: ending watches, finishing writes")
+
+
+def _say(text: str) -> None:
+    """Tell whoever started us; when nobody listens any more, a server has better things to do."""
+    try:
+        print(text, flush=True)
+    except OSError:
+        hush()
 
 
 async def _fill(plane: "ControlPlane") -> None:
@@ -265,11 +308,5 @@ async def _fill(plane: "ControlPlane") -> None:
     from sully.client.discovery import of_scheme
     from sully.demo.filling import Filler
 
-    print(hollow.hints(plane.kubeconfig), flush=True)
+    _say(hollow.hints(plane.kubeconfig))
     await Filler(DirectTransport(plane.direct()), of_scheme(plane.api.scheme)).fill()
-
-
-def _explain(error: Exception, host: str, port: int) -> str:
-    if isinstance(error, OSError) and error.errno in (98, 48):
-        return f"{host}:{port} is in use; stop what listens there or give another --listen"
-    return str(error)

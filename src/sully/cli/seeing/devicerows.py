@@ -11,11 +11,12 @@ from sully.cli.client.documents import filled, moment
 from sully.cli.client.tables import Cell, Column
 from sully.cli.client.words import (
     STYLES,
+    ends,
+    leaves,
     origin_text,
     since,
     taint_text,
     toleration_text,
-    until,
 )
 from sully.domain.devices import EffectiveDevice
 from sully.domain.taints import Origin
@@ -33,6 +34,7 @@ _WIDE_COLUMNS = (
     Column("ATTRIBUTES", shrinks=1),
 )
 _NONE = "-"
+_UNKNOWN = "?"
 _ORDER = ("NoExecute", "NoExecuteWithPodDisruptionBudget", "NoSchedule")
 
 
@@ -54,14 +56,14 @@ def row(sight: Sight, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
         str(sight.id),
         sight.node if sight.device is not None else "(gone)",
         Cell(_joined(_mark(each, now, wide=wide) for each in sight.marks), STYLES.get(worst, "")),
-        _joined(_user(each, now) for each in sight.holders),
+        _joined(_users(sight, now)),
     ]
     if wide:
         held = {toleration_text(each) for one in sight.holders for each in one.tolerations}
         cells += [
-            _joined(str(each.claim) for each in sight.holders),
+            _joined(dict.fromkeys(str(each.claim) for each in sight.holders)),
             _joined(sorted(held)),
-            _joined(_attributes(sight.device)) if sight.device is not None else _NONE,
+            _joined(_attributes(sight.device, sight)) if sight.device is not None else _NONE,
         ]
     return cells
 
@@ -76,28 +78,41 @@ def _mark(mark: Mark, now: datetime, *, wide: bool) -> str:
     if taint.time_added is not None:
         facts.append(since(taint.time_added, now))
     if mark.ends is not None:
-        facts.append(f"ends {until(mark.ends, now)}")
+        facts.append(ends(mark.ends, now))
     if mark.paused is not None:
         facts.append("paused")
     return f"{taint_text(taint)} ({', '.join(facts)})"
 
 
+def _users(sight: Sight, now: datetime) -> list[str]:
+    if not sight.users_known:
+        return [_UNKNOWN]
+    users = [_user(each, now) for each in sight.holders]
+    taken = any(not each.admin for each in sight.holders)
+    if sight.obstacle is not None and not taken:
+        # Nobody uses it, and nobody can have it all the same.
+        users.append(f"({sight.obstacle.text})")
+    return users
+
+
 def _user(holder: Holder, now: datetime) -> str:
     facts = ["admin"] if holder.admin else []
+    facts += [f"{amount} {name}" for name, amount in sorted(holder.consumed.items())]
     if holder.leaves is not None:
-        facts.append(f"leaves {until(holder.leaves, now)}")
+        facts.append(leaves(holder.leaves, now))
     pods = " ".join(str(each) for each in holder.pods) or f"claim {holder.claim}"
     return f"{pods} ({', '.join(facts)})" if facts else pods
 
 
-def _attributes(device: EffectiveDevice) -> list[str]:
+def _attributes(device: EffectiveDevice, sight: Sight) -> list[str]:
     found = []
     for name in sorted({*device.attributes, *device.attribute_origins}):
         value = device.attributes.get(name)
         text = f"{name}={_value_text(value)}" if value is not None else f"{name} removed"
         found.append(text + _by(device.attribute_origins.get(name)))
     for name, amount in sorted(device.capacity.items()):
-        found.append(f"{name}={amount.value}" + _by(device.capacity_origins.get(name)))
+        left = f" ({sight.left[name]} left)" if name in sight.left else ""
+        found.append(f"{name}={amount.value}{left}" + _by(device.capacity_origins.get(name)))
     return found
 
 
@@ -126,22 +141,29 @@ def _value_text(attribute: DeviceAttribute) -> str:
 
 def document(sight: Sight) -> dict[str, Any]:
     """Return a device as a plain value; the fields are promised to scripts."""
+    used = {"free": sight.free, **_obstacle(sight)} if sight.users_known else {}
     found = {
         "driver": sight.id.driver,
         "pool": sight.id.pool,
         "device": sight.id.device,
         "node": sight.node,
         "published": sight.device is not None,
-        "free": sight.free,
+        **used,
         "taints": [_mark_document(each) for each in sight.marks],
         "users": [_holder_document(each) for each in sight.holders],
     }
     if sight.device is not None:
-        found |= _content_document(sight.device)
+        found |= filled(allowMultipleAllocations=sight.shareable or None)
+        found |= _content_document(sight.device, sight)
     return found
 
 
-def _content_document(device: EffectiveDevice) -> dict[str, Any]:
+def _obstacle(sight: Sight) -> dict[str, Any]:
+    found = sight.obstacle
+    return {"obstacle": {"reason": found.cause, "message": found.text}} if found is not None else {}
+
+
+def _content_document(device: EffectiveDevice, sight: Sight) -> dict[str, Any]:
     attributes = {
         name: filled(value=value_of(value), **_origin(device.attribute_origins, name))
         for name, value in sorted(device.attributes.items())
@@ -152,7 +174,11 @@ def _content_document(device: EffectiveDevice) -> dict[str, Any]:
         if name not in device.attributes
     }
     capacity = {
-        name: filled(value=amount.value, **_origin(device.capacity_origins, name))
+        name: filled(
+            value=amount.value,
+            left=str(sight.left[name]) if name in sight.left else None,
+            **_origin(device.capacity_origins, name),
+        )
         for name, amount in sorted(device.capacity.items())
     }
     return {"attributes": attributes | removed, "capacity": capacity}
@@ -186,7 +212,10 @@ def _holder_document(holder: Holder) -> dict[str, Any]:
     return filled(
         claim={"namespace": holder.claim.namespace, "name": holder.claim.name},
         pods=[{"namespace": each.namespace, "name": each.name} for each in holder.pods],
+        request=holder.request,
         adminAccess=holder.admin or None,
+        shareID=holder.share,
+        consumedCapacity=holder.consumed,
         tolerations=[_toleration_document(each) for each in holder.tolerations],
         leaveTime=moment(holder.leaves),
     )

@@ -1,16 +1,24 @@
 """`sully devices`: every device with what is on it and who uses it."""
 
 import argparse
+import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import add_client_flags, add_snapshot_flag
-from sully.cli.client.taking import take
+from sully.cli.client.flags import (
+    NAMES,
+    OUTPUTS,
+    add_client_flags,
+    add_headers_flag,
+    add_snapshot_flag,
+)
+from sully.cli.client.taking import is_known, take
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from sully.client.transport import Kind
     from sully.views.inventory import Inventory
     from sully.views.sights import Sight, Sights
     from sully.views.snapshot import Snapshot
@@ -23,10 +31,12 @@ examples:
   sully devices --free --class big-gpu        what a claim for this class could still get
   sully devices --node node-7 -o wide         with attributes, claims and tolerations
   sully devices --tainted -o json | jq -r '.devices[].users[].pods[]?.name'
+  sully devices --free -o name                names alone, a line each
   sully devices --watch                       and then every device that changes
 
 TAINTS has the taint, then who set it (rule/NAME, patch/NAME, or the driver), how long ago, and when
-it ends if that is known. USED BY has pods, and when they must leave because of a taint.
+it ends if that is known. USED BY has pods, with how much they take of a device that is shared, and
+when they must leave because of a taint; in brackets, why nobody can have a device that nobody has.
 """
 
 
@@ -42,7 +52,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help="DRIVER/POOL/DEVICE, each a name or a glob; what is left out at the end is any",
     )
     parser.add_argument("--tainted", action="store_true", help="only devices with a taint")
-    parser.add_argument("--free", action="store_true", help="only devices that nobody uses")
+    parser.add_argument(
+        "--free",
+        action="store_true",
+        help="only devices that a claim could get now, or a share of them; taints aside",
+    )
     parser.add_argument("--node", default="", metavar="N", help="only devices of this node")
     parser.add_argument(
         "--class",
@@ -54,7 +68,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-w", "--watch", action="store_true", help="go on, and print devices that change"
     )
-    add_client_flags(parser, namespace="only devices that this namespace uses (default: all)")
+    add_client_flags(
+        parser,
+        namespace="only devices that this namespace uses (default: all)",
+        outputs=(*OUTPUTS, NAMES),
+    )
+    add_headers_flag(parser)
     add_snapshot_flag(parser)
 
 
@@ -65,17 +84,37 @@ def run(options: argparse.Namespace) -> int:
 
 async def _show(session: Session) -> int:
     from sully.cli.client.guessing import check_class
-    from sully.views.kinds import PATCHES, SLICES
+    from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.sights import Sights
     from sully.views.snapshotkinds import DEVICES
 
-    found = await take(session, DEVICES, needed=(SLICES,), in_files=(SLICES,))
+    found = await take(session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,))
     check_class(found, session.options.device_class)
-    sights = Sights(found.inventory, found.usage, found.of(PATCHES))
+    known = is_known(found.gap(CLAIMS))
+    sights = Sights(found.inventory, found.usage, found.of(PATCHES), users_known=known)
     chosen = Choice(session, found.inventory, sights).all(found.taken)
     if not print_devices(session, chosen, found.taken):
-        session.warn("there is no such device" + _guess(session, found))
+        session.warn(_nothing(session, found))
     return 0
+
+
+def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
+    """Return the kinds without which what was asked has no answer, or a wrong one."""
+    from sully.views.kinds import CLAIMS, CLASSES, SLICES
+
+    found: list[Kind[Any]] = [SLICES]
+    if session.options.free:
+        found.append(CLAIMS)
+    if session.options.device_class:
+        found.append(CLASSES)
+    return tuple(found)
+
+
+def _nothing(session: Session, found: "Snapshot") -> str:
+    """Say that nothing was found, and whether there is anything at all."""
+    if not any(found.inventory.pools()):
+        return "no driver publishes devices here"
+    return "there is no such device" + _guess(session, found)
 
 
 def _guess(session: Session, found: "Snapshot") -> str:
@@ -83,11 +122,16 @@ def _guess(session: Session, found: "Snapshot") -> str:
     from sully.cli.client.guessing import nearest
     from sully.cli.client.patterns import parse_pattern
     from sully.cli.parsing import meant
+    from sully.views.sights import node_of
 
-    node = session.options.node
-    pools = {each.pool for each in found.inventory.pools()}
-    if node and node not in pools:
-        return meant(node, pools)
+    inventory, node = found.inventory, session.options.node
+    nodes = {
+        node_of(each.published)
+        for pool in (inventory.pools() if node else ())
+        for each in inventory.devices(pool).values()
+    }
+    if node and node not in nodes:
+        return meant(node, nodes)
     return nearest(found, parse_pattern(session.options.pattern))
 
 
@@ -99,13 +143,18 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
     from sully.cli.seeing.devicerows import columns, document, row
 
     output = session.options.output
+    if output == NAMES:
+        names = [f"{each.id}\n" for each in sights]
+        sys.stdout.writelines(names)
+        return bool(names)
     if output not in TABLES:
         show_document({"devices": [document(each) for each in sights]}, output)
         return True
     wide = output == "wide"
     found = list(sights)
     if found:
-        Table(columns(found, wide=wide)).show([row(each, now, wide=wide) for each in found])
+        table = Table(columns(found, wide=wide), titled=not session.options.no_headers)
+        table.show([row(each, now, wide=wide) for each in found])
     return bool(found)
 
 

@@ -11,14 +11,17 @@ from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector, ResourceSlicePatch
 from sully.cli.client.calling import Session
 from sully.cli.client.documents import show_line
-from sully.cli.client.flags import TABLES
+from sully.cli.client.flags import NAMES, TABLES
 from sully.cli.client.following import Caches, News, following
 from sully.cli.client.tables import Table
+from sully.cli.client.taking import is_known
 from sully.cli.seeing.devicerows import columns, document, row
-from sully.cli.seeing.devices import Choice
+from sully.cli.seeing.devices import Choice, needed_kinds
+from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId, PoolId
 from sully.views.inventory import Inventory
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, Pod
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.nameindex import names_in
 from sully.views.sights import Sight, Sights
 from sully.views.snapshotkinds import DEVICES
 from sully.views.usage import Usage
@@ -29,17 +32,18 @@ _LEFT = "(left)"
 
 async def watch(session: Session) -> int:
     """Show devices until interrupted."""
-    async with following(session, DEVICES, needed=(SLICES,)) as caches:
+    async with following(session, DEVICES, needed=needed_kinds(session)) as caches:
         screen = _Screen(session)
-        news, choice = _views(session, caches)
+        news, choice = views_of(session, caches)
         screen.begin(list(choice.all(session.clock.now())))
         while True:
-            for pool in await news.take(session):
+            for pool in await news.take(session, caches):
                 now = session.clock.now()
                 screen.update(pool, list(choice.pool(pool.driver, pool.pool, now)))
 
 
-def _views(session: Session, caches: Caches) -> tuple[News, Choice]:
+def views_of(session: Session, caches: Caches) -> tuple[News, Choice]:
+    """Return what tells which pools to look at again, and the devices to be shown."""
     inventory = Inventory(
         slices=caches.of(SLICES),
         classes=caches.of(CLASSES),
@@ -47,7 +51,9 @@ def _views(session: Session, caches: Caches) -> tuple[News, Choice]:
         patches=caches.of(PATCHES),
     )
     usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
-    choice = Choice(session, inventory, Sights(inventory, usage, caches.of(PATCHES)))
+    known = is_known(caches.gap(CLAIMS))
+    sights = Sights(inventory, usage, caches.of(PATCHES), users_known=known)
+    choice = Choice(session, inventory, sights)
     news, begun = News(), False
 
     def pods_changed(old: Pod | None, new: Pod | None) -> None:
@@ -62,9 +68,13 @@ def _views(session: Session, caches: Caches) -> tuple[News, Choice]:
                 news.add(*_pools(claim))
 
     def notes_changed(old: Noted | None, new: Noted | None) -> None:
-        """Look again where only annotations say something else, such as another end."""
-        if old is not None and new is not None and old.metadata != new.metadata:
-            news.add(*{each.pool_id: None for each in inventory.named(_selector(new))})
+        """Look again where only annotations say something else, such as another end.
+
+        What no slice has any more is no part of the inventory, and under rules all the same.
+        """
+        for each in (old, new) if begun and _notes(old) != _notes(new) else ():
+            if each is not None:
+                news.add(*_reach(each, inventory, usage))
 
     caches.of(RULES).on_change(notes_changed)
     caches.of(PATCHES).on_change(notes_changed)
@@ -75,10 +85,19 @@ def _views(session: Session, caches: Caches) -> tuple[News, Choice]:
     return news, choice
 
 
-def _selector(noted: Noted) -> DeviceTaintSelector:
+def _notes(noted: Noted | None) -> object:
+    """Return what a watch shows of a rule or patch; not its status, which changes all the time."""
+    return (noted.metadata.uid, noted.spec, noted.metadata.annotations) if noted else None
+
+
+def _reach(noted: Noted, inventory: Inventory, usage: Usage) -> Iterable[PoolId]:
+    """Return the pools with devices, published or held, that a rule or patch names."""
     if isinstance(noted, DeviceTaintRule):
-        return noted.spec.device_selector or DeviceTaintSelector()
-    return noted.spec.devices.filter or DeviceTaintSelector()
+        selector = noted.spec.device_selector or DeviceTaintSelector()
+    else:
+        selector = noted.spec.devices.filter or DeviceTaintSelector()
+    found = {each.pool_id: None for each in inventory.named(selector)}
+    return found | {each.device.pool_id: None for each in usage.held(names_in(selector))}
 
 
 def _pools(claim: ResourceClaim | None) -> Iterable[PoolId]:
@@ -95,6 +114,7 @@ class _Screen:
         self._clock = session.clock
         self._output = session.options.output
         self._wide = self._output == "wide"
+        self._titled = not session.options.no_headers
         self._table = Table(columns((), wide=self._wide), grows=True)
         self._shown: dict[PoolId, dict[DeviceId, dict[str, Any]]] = {}
 
@@ -104,11 +124,12 @@ class _Screen:
             known[sight.id] = document(sight)
         if self._output in TABLES:
             now = self._clock.now()
-            self._table = Table(columns(sights, wide=self._wide), grows=True)
+            shape = columns(sights, wide=self._wide)
+            self._table = Table(shape, grows=True, titled=self._titled)
             self._table.show([row(each, now, wide=self._wide) for each in sights])
         else:
             for sight in sights:
-                show_line({"type": "ADDED", "device": document(sight)}, self._output)
+                self._print("ADDED", document(sight), sight)
 
     def update(self, pool: PoolId, sights: list[Sight]) -> None:
         before = self._shown.get(pool, {})
@@ -123,6 +144,9 @@ class _Screen:
                 self._print("DELETED", was, Sight(id_, None, ""))
 
     def _print(self, type_: str, shown: dict[str, Any], sight: Sight) -> None:
+        if self._output == NAMES:
+            print(sight.id, flush=True)
+            return
         if self._output not in TABLES:
             show_line({"type": type_, "device": shown}, self._output)
             return

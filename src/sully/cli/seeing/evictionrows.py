@@ -31,7 +31,9 @@ _STYLES = {
     "leaving": "yellow",
     "paused": "yellow",
     "done": "green",
+    "unknown": "yellow",
 }
+_UNKNOWN = "?"
 UNRECORDED = (
     "+ means at least: the controller that evicts here counts only since it was started, and"
     " records nothing\n  Sully's own does: sully install --evictor sully"
@@ -51,14 +53,14 @@ def row(progress: Progress, now: datetime, *, wide: bool) -> Sequence[Cell | str
         rule.metadata.name,
         taint_text(rule.spec.taint),
         Cell(progress.state, _STYLES[progress.state]),
-        str(len(progress.pending)),
+        str(len(progress.pending)) if progress.seen else _UNKNOWN,
         f"{progress.evicted}" + ("" if progress.complete else "+"),
         f"{rate}/s" if rate is not None else "-",
         until(progress.finish, now) if progress.finish is not None else "-",
     ]
     if wide:
         cells += [
-            str(len(progress.leaving)),
+            str(len(progress.leaving)) if progress.seen else _UNKNOWN,
             since(rule.metadata.creation_timestamp, now) or "-",
             str(progress.devices),
             progress.author or "-",
@@ -83,8 +85,8 @@ def document(progress: Progress) -> dict[str, Any]:
         taint=filled(key=taint.key, value=taint.value, effect=taint.effect),
         state=progress.state,
         paused=progress.paused,
-        pending=len(progress.pending),
-        leaving=len(progress.leaving),
+        pending=len(progress.pending) if progress.seen else None,
+        leaving=len(progress.leaving) if progress.seen else None,
         evicted=progress.evicted,
         evictedAtLeast=None if progress.complete else True,
         evictionsPerSecond=taint.evictions_per_second,

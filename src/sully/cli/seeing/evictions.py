@@ -3,14 +3,21 @@
 import argparse
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import add_client_flags, add_snapshot_flag
-from sully.cli.client.taking import take
+from sully.cli.client.calling import Session, call
+from sully.cli.client.flags import (
+    NAMES,
+    OUTPUTS,
+    add_client_flags,
+    add_headers_flag,
+    add_snapshot_flag,
+)
+from sully.cli.client.subjects import rule_named
+from sully.cli.client.taking import is_known, take
 
 if TYPE_CHECKING:
-    from sully.api.resource.types import DeviceTaintRule
     from sully.client.collection import Copy
     from sully.client.transport import Kind
     from sully.views.evictions import Progress
@@ -21,7 +28,8 @@ T = TypeVar("T")
 _EPILOG = """\
 examples:
   sully evictions                             every rule that evicts, and how far it has come
-  sully evictions --watch                     and then every step
+  sully evictions watch                       and then every step; --watch is the same
+  sully evictions list 'firmware-*'           some rules
   sully evictions -o wide                     with who made the rule, and why
   sully evictions pause overheated --reason 'waiting for the vendor'
   sully evictions resume overheated 'firmware-*'
@@ -42,9 +50,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "action",
         nargs="?",
         default="list",
-        choices=("list", "pause", "resume"),
-        metavar="pause|resume",
-        help="stop the eviction by a rule for now, or let it go on",
+        choices=("list", "watch", "pause", "resume"),
+        metavar="list|watch|pause|resume",
+        help="show the rules (default), or stop the eviction by some for now, or let it go on",
     )
     parser.add_argument(
         "rules", nargs="*", metavar="RULE", help="which rules; globs such as 'hot-*' stand for many"
@@ -60,18 +68,21 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-w", "--watch", action="store_true", help="go on, and print rules that change"
     )
-    add_client_flags(parser, namespace="count only pods of this namespace (default: all)")
+    add_client_flags(
+        parser,
+        namespace="count only pods of this namespace (default: all)",
+        outputs=(*OUTPUTS, NAMES),
+    )
+    add_headers_flag(parser)
     add_snapshot_flag(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Show the evictions, or pause or resume one."""
-    if options.action == "list":
-        if options.rules:
-            print("sully evictions: rules are named behind pause or resume", file=sys.stderr)
-            return 2
-        return call(options, "evictions", _watch if options.watch else _show)
-    return call(options, "evictions", _set_pause)
+    if options.action in ("pause", "resume"):
+        return call(options, "evictions", _set_pauses)
+    options.watch = options.watch or options.action == "watch"
+    return call(options, "evictions", _watch if options.watch else _show)
 
 
 async def _show(session: Session) -> int:
@@ -84,16 +95,52 @@ async def _show(session: Session) -> int:
     found = await take(session, kinds_for(session), needed=(RULES,))
     progress = list(progress_in(session, found.exposures, found))
     output = session.options.output
+    if output == NAMES:
+        sys.stdout.writelines(f"{full_name(each)}\n" for each in progress)
+        return 0
     if output not in TABLES:
         show_document({"evictions": [document(each) for each in progress]}, output)
-    elif progress:
+        return 0
+    if progress:
         wide = output == "wide"
-        Table(columns(wide=wide)).show([row(each, found.taken, wide=wide) for each in progress])
+        table = Table(columns(wide=wide), titled=not session.options.no_headers)
+        table.show([row(each, found.taken, wide=wide) for each in progress])
         if not all(each.complete for each in progress):
             session.warn(UNRECORDED)
     else:
-        session.warn("no rule makes pods leave")
+        session.warn(_nothing(session, found))
+    _tell_of_others(session, found.exposures)
     return 0
+
+
+def full_name(progress: "Progress") -> str:
+    """Return what kubectl takes for the name of a rule."""
+    return f"devicetaintrule.resource.k8s.io/{progress.rule.metadata.name}"
+
+
+def _nothing(session: Session, loaded: "Loaded") -> str:
+    """Say why nothing is shown: no rule is called so, or none makes pods leave."""
+    from sully.cli.parsing import meant
+    from sully.views.kinds import RULES
+
+    known = [each.metadata.name for each in loaded.of(RULES).values()]
+    for text in map(rule_named, session.options.rules):
+        if not any(fnmatchcase(name, text) for name in known):
+            return f'there is no DeviceTaintRule "{text}"{meant(text, known)}'
+    return "no such rule makes pods leave" if session.options.rules else "no rule makes pods leave"
+
+
+def _tell_of_others(session: Session, exposures: "Exposures") -> None:
+    """Say that taints without a rule make pods leave, too."""
+    from sully.cli.client.words import number
+    from sully.views.evictions import others_due
+
+    found = [each for each in others_due(exposures) if session.namespace in ("", each.namespace)]
+    if found and not session.options.rules:
+        session.warn(
+            f"{number(len(found), 'pod')} must leave because of taints that drivers or patches set;"
+            " 'sully devices --tainted' shows them"
+        )
 
 
 def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
@@ -117,21 +164,34 @@ class Loaded(Protocol):
 
 def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "Iterator[Progress]":
     """Yield how far rules have come, for the namespace that was asked for."""
-    from sully.views.evictions import only_in, progress_of
-    from sully.views.kinds import RULES
+    from sully.views.evictions import left_in, only_in, progress_of
+    from sully.views.kinds import CLAIMS, PODS, RULES
     from sully.views.snapshotkinds import EVICTION_RECORDS, TAINT_RECORDS
 
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Who may not see them still learns from the status of rules how many left.
     kept = gap is None or gap.why != "not served"
     rules, records = loaded.of(RULES).values(), loaded.of(TAINT_RECORDS)
-    for each in progress_of(rules, exposures, records, now, kept=kept):
+    left = (
+        left_in(session.namespace, loaded.of(EVICTION_RECORDS).values())
+        if session.namespace
+        else {}
+    )
+    seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
+    for each in progress_of(rules, exposures, records, now, kept=kept, seen=seen):
+        if not _is_meant(session, each.rule.metadata.name):
+            continue
         if not session.namespace:
             yield each
             continue
-        here = only_in(session.namespace, each, loaded.of(EVICTION_RECORDS).values(), now)
+        here = only_in(session.namespace, each, left, now)
         if here.pending or here.evicted or here.leaving:
             yield here
+
+
+def _is_meant(session: Session, rule: str) -> bool:
+    names = session.options.rules
+    return not names or any(fnmatchcase(rule, rule_named(each)) for each in names)
 
 
 async def _watch(session: Session) -> int:
@@ -140,66 +200,7 @@ async def _watch(session: Session) -> int:
     return await watch(session)
 
 
-async def _set_pause(session: Session) -> int:
-    options = session.options
-    if not options.rules:
-        raise CommandError(f"which rule? write: sully evictions {options.action} RULE", code=2)
-    found = await _meant_rules(session)
-    if options.action == "pause" and not options.force:
-        await _check_evictor(session, found[0].metadata.name)
-    for rule in found:
-        await _set_one(session, rule)
-    return 0
+async def _set_pauses(session: Session) -> int:
+    from sully.cli.seeing.evictionpause import set_pauses
 
-
-async def _meant_rules(session: Session) -> "list[DeviceTaintRule]":
-    """Return the rules that were named, all of them before any is changed."""
-    from fnmatch import fnmatchcase
-
-    from sully.cli.parsing import meant
-    from sully.views.kinds import RULES
-    from sully.views.loading import list_all
-
-    known = {each.metadata.name: each for each in await list_all(session.transport, RULES)}
-    found: dict[str, DeviceTaintRule] = {}
-    for text in session.options.rules:
-        matching = {name: known[name] for name in sorted(known) if fnmatchcase(name, text)}
-        if not matching:
-            raise CommandError(
-                f'there is no DeviceTaintRule "{text}"{meant(text, known)}\n'
-                "  'sully evictions' lists those at work"
-            )
-        found |= matching
-    return list(found.values())
-
-
-async def _set_one(session: Session, rule: "DeviceTaintRule") -> None:
-    from sully.api.resource.annotations import PAUSED, pause_reason
-    from sully.client.transport import Key
-    from sully.views.kinds import RULES
-
-    options, name = session.options, rule.metadata.name
-    pause = options.action == "pause"
-    now = pause_reason(rule.metadata.annotations)
-    wanted = options.reason if pause else None
-    if now != wanted:
-        change = {"metadata": {"annotations": {PAUSED: wanted}}}
-        await session.transport.patch(RULES, Key("", name), change)
-    text = {"pause": "paused", "resume": "resumed"}[options.action]
-    print(f"devicetaintrule {name} {text}" + (" (it was already)" if now == wanted else ""))
-    if pause and now != wanted:
-        print(f"  'sully evictions resume {name}' lets it go on")
-
-
-async def _check_evictor(session: Session, name: str) -> None:
-    """Refuse what would have no effect: only our controller knows of pauses."""
-    from sully.cli.client.evictor import sully_evicts_at
-
-    if not await sully_evicts_at(session):
-        raise CommandError(
-            f"devicetaintrule {name} cannot be paused: on {session.server} it is Kubernetes'"
-            " controller that evicts, and it would go on\n"
-            f"  delete the rule, or weaken it: kubectl patch devicetaintrule {name} --type=merge"
-            """ -p '{"spec":{"taint":{"effect":"NoSchedule"}}}'\n"""
-            "  if 'sully controllers' evict there, say --force"
-        )
+    return await set_pauses(session)

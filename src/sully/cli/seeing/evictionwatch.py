@@ -4,11 +4,11 @@ from typing import Any
 
 from sully.cli.client.calling import Session
 from sully.cli.client.documents import show_line
-from sully.cli.client.flags import TABLES
+from sully.cli.client.flags import NAMES, TABLES
 from sully.cli.client.following import News, exposures_of, following
 from sully.cli.client.tables import Table
 from sully.cli.seeing.evictionrows import UNRECORDED, columns, document, row
-from sully.cli.seeing.evictions import kinds_for, progress_in
+from sully.cli.seeing.evictions import full_name, kinds_for, progress_in
 from sully.client.transport import Kind
 from sully.views.evictions import Progress
 from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
@@ -29,7 +29,7 @@ async def watch(session: Session) -> int:
             caches.of(kind).on_change(lambda *_: news.add("something"))
         while True:
             screen.show(list(progress_in(session, exposures, caches)))
-            await news.take(session)
+            await news.take(session, caches)
 
 
 class _Screen:
@@ -57,6 +57,10 @@ class _Screen:
             self._print(changed, gone)
             self._warn(changed)
             return
+        if self._output == NAMES:
+            for each in changed:
+                print(full_name(each), flush=True)
+            return
         for each in changed:
             show_line(document(each), self._output)
         for name in gone:
@@ -73,7 +77,8 @@ class _Screen:
         shape = columns(wide=self._wide)
         rows += [[name, "-", _LIFTED, *["-"] * (len(shape) - 3)] for name in gone]
         if self._table is None:
-            self._table = Table(shape, grows=True)
+            titled = not self._session.options.no_headers
+            self._table = Table(shape, grows=True, titled=titled)
             self._table.show(rows)
         else:
             self._table.add(rows)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+from sully.cli.client.subjects import ALIASES, Kinds, named
 from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
     from sully.explaining.world import World
     from sully.views.snapshot import Gap, Snapshot
 
-ALIASES = {
-    "pod": ("po", "pods"),
-    "claim": ("claims", "resourceclaim", "resourceclaims"),
-    "device": ("dev", "devices"),
-    "rule": ("rules", "devicetaintrule", "devicetaintrules"),
-    "patch": ("patches", "resourceslicepatch", "resourceslicepatches"),
-    "placement": ("placements",),
-    "cluster": ("clusters", "managedcluster", "managedclusters", "mcl"),
-}
 _LISTS = {
     "pod": "kubectl get pods",
     "claim": "kubectl get resourceclaims",
@@ -61,22 +53,13 @@ same. What would help was tried on a copy of the cluster before it is told.
 """
 
 
-class _Kinds(tuple[str, ...]):
-    """What shells offer for KIND; what else may stand there, KIND/NAME, is read by `_asked`."""
-
-    __slots__ = ()
-
-    def __contains__(self, word: object) -> bool:
-        return True
-
-
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the command."""
     parser.description = "Explain one object: what, since when, because of what, and what helps."
     parser.epilog = _EPILOG
     parser.add_argument(
         "kind",
-        choices=_Kinds(ALIASES),
+        choices=Kinds(ALIASES),
         metavar="KIND",
         help=f"{', '.join(ALIASES)}; or KIND/NAME in one word",
     )
@@ -206,13 +189,11 @@ def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explan
 
 def _asked(kind: str, name: str) -> tuple[str, str]:
     """Return the kind and the name that somebody asks for, in the one form or the other."""
-    if not name:
-        kind, _, name = kind.partition("/")
-    for known, others in ALIASES.items():
-        if kind.lower() in (known, *others):
-            if not name:
-                raise CommandError(f"which {known}? write: sully explain {known} NAME", code=2)
-            return known, name
+    kind, name = named(kind, name)
+    if kind in ALIASES:
+        if not name:
+            raise CommandError(f"which {kind}? write: sully explain {kind} NAME", code=2)
+        return kind, name
     known_kinds = ", ".join(ALIASES)
     text = f"{kind!r} cannot be explained; what can: {known_kinds}"
     for kinds, hint in _INSTEAD.items():

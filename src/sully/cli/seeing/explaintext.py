@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 from sully.cli.client.tables import STYLES, Column, Look, Table, broken, look_of
+from sully.cli.client.texts import printable
 from sully.domain.explaining.story import Explanation
 
 _NARROW = frozenset(
@@ -36,6 +37,7 @@ def lines(found: Explanation, look: Look | None = None) -> Iterator[str]:
 
 
 def _wrapped(text: str, look: Look, lead: str = "") -> Iterator[str]:
+    text = printable(text)
     if look.width is None:
         yield f"{lead}{text}"
         return

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.durations import seconds
-from sully.cli.client.flags import add_client_flags, add_snapshot_flag
+from sully.cli.client.flags import add_client_flags, add_headers_flag, add_snapshot_flag
+from sully.cli.client.patterns import fits
+from sully.cli.client.subjects import Kinds, named
 from sully.cli.client.taking import take
+from sully.cli.parsing import meant
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
     Asked: TypeAlias = Callable[[Snapshot, list[Happening]], Awaitable[list[Happening]]]
 
+_SUBJECTS = ("device", "rule", "pod")
 _EPILOG = """\
 examples:
   sully history                                      everything that is remembered
@@ -39,21 +43,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "subject",
         nargs="?",
         default="",
-        choices=("", "device", "rule", "pod"),
+        choices=Kinds(_SUBJECTS),
         metavar="device|rule|pod",
-        help="tell only of this",
+        help="tell only of this; or KIND/NAME in one word, as the table has it",
     )
     parser.add_argument(
         "name",
         nargs="?",
         default="",
         metavar="NAME",
-        help="a rule; a pod as NAMESPACE/NAME or NAME; devices as DRIVER/POOL/DEVICE with globs",
+        help="a rule; a pod as NAMESPACE/NAME or NAME; devices as DRIVER/POOL/DEVICE; each may"
+        " have globs",
     )
     parser.add_argument(
         "--since", type=seconds, metavar="T", help="only what happened in this time, such as 24h"
     )
     add_client_flags(parser, namespace="only pods of this namespace (default: all)")
+    add_headers_flag(parser)
     add_snapshot_flag(parser)
 
 
@@ -74,7 +80,8 @@ async def _show(session: Session) -> int:
         show_document({"history": [document(each) for each in found]}, output)
     elif found:
         wide = output == "wide"
-        Table(columns(wide=wide)).show([row(each, wide=wide) for each in found])
+        table = Table(columns(wide=wide), titled=not session.options.no_headers)
+        table.show([row(each, wide=wide) for each in found])
     else:
         session.warn("nothing is remembered of that")
     return 0
@@ -119,7 +126,12 @@ def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Ki
 
 def _subject(session: Session) -> "Asked":
     """Return what picks out of all that happened what somebody asks for."""
-    subject, name = session.options.subject, session.options.name
+    subject, name = named(session.options.subject, session.options.name)
+    if subject and subject not in _SUBJECTS:
+        known = ", ".join(_SUBJECTS)
+        raise CommandError(
+            f"{subject!r} has no history; what has: {known}{meant(subject, _SUBJECTS)}", code=2
+        )
     if subject and not name:
         raise CommandError(f"which {subject}? write: sully history {subject} NAME", code=2)
     if subject == "device":
@@ -127,8 +139,8 @@ def _subject(session: Session) -> "Asked":
 
     def matches(each: "Happening") -> bool:
         if subject == "rule":
-            return each.rule == name or name in _rules(each)
-        return not subject or name in _pod_names(each)
+            return any(fits(name, one) for one in (each.rule, *_rules(each)) if one)
+        return not subject or any(fits(name, one) for one in _pod_names(each))
 
     async def asked(_: "Snapshot", told: "list[Happening]") -> "list[Happening]":
         return list(filter(matches, told))

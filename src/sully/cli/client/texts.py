@@ -1,0 +1,48 @@
+"""Texts of others on a terminal: on one line, without commands to it, and as wide as they look.
+
+Descriptions, reasons and attributes are free texts of whoever may write an object. A line break
+would tear a table apart, and an escape sequence could make a terminal show what is not so.
+"""
+
+
+def printable(text: str) -> str:
+    """Return a text on one line; what a terminal would obey is written as an escape."""
+    if text.isprintable():
+        return text
+    return "".join(map(_shown, text))
+
+
+def _shown(char: str) -> str:
+    if char.isprintable():
+        return char
+    if char.isspace():
+        return " "
+    return char.encode("unicode_escape").decode()
+
+
+def width(text: str) -> int:
+    """Return how many columns a text takes: characters of East Asia take two, marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_columns, text))
+
+
+def _columns(char: str) -> int:
+    # A late import: most texts need none of this.
+    from unicodedata import combining, east_asian_width
+
+    if combining(char):
+        return 0
+    return 2 if east_asian_width(char) in "WF" else 1
+
+
+def fitting(text: str, columns: int) -> int:
+    """Return how many characters of a text fit into so many columns, at least one."""
+    if text.isascii():
+        return columns
+    taken = 0
+    for at, char in enumerate(text):
+        taken += _columns(char)
+        if taken > columns:
+            return max(1, at)
+    return len(text)

@@ -1,0 +1,113 @@
+"""Names that people have for things, and what they may have meant by one that finds nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from sully.cli.client.guessing import nearest
+from sully.cli.client.patterns import parse_pattern
+from sully.cli.client.subjects import named, rule_named
+from sully.cli.main import main
+from sully.testing.clock import FakeClock
+from sully.views.snapshot import Snapshot
+from sully.views.snapshotfile import from_documents
+
+
+def _slice(pool: str) -> dict[str, object]:
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceSlice",
+        "metadata": {"name": pool, "uid": pool, "resourceVersion": "1"},
+        "spec": {
+            "driver": "gpu.example.com",
+            "nodeName": pool,
+            "pool": {"name": pool, "generation": 1, "resourceSliceCount": 1},
+            "devices": [{"name": "gpu-0"}, {"name": "gpu-1"}],
+        },
+    }
+
+
+@pytest.fixture(scope="module")
+def fleet() -> Snapshot:
+    return from_documents([_slice("node-1"), _slice("node-2")], now=FakeClock().now())
+
+
+MEANT = {
+    "a driver with a slip": ("gpu.example.con", "gpu.example.com"),
+    "a pool with a slip": ("gpu.example.com/nod-1", "node-1"),
+    "a device with a slip": ("gpu.example.com/node-1/gpu0", "gpu-0"),
+    "a node alone": ("node-1", "'*/node-1/*'"),
+    "nodes alone": ("node-*", "'*/node-*/*'"),
+    "a node and a device": ("node-1/gpu-0", "'*/node-1/gpu-0'"),
+    "a device alone": ("gpu-1", "'*/*/gpu-1'"),
+    "a node and a device that it lacks": ("node-1/gpu-7", ""),
+    "nothing like it": ("tpu", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), MEANT.values(), ids=MEANT)
+def test_what_was_meant(text: str, want: str, fleet: Snapshot) -> None:
+    said = f"; did you mean {want}?" if want else ""
+
+    assert nearest(fleet, parse_pattern(text)) == said
+
+
+NAMED = {
+    "two words": (("rule", "a"), ("rule", "a")),
+    "as our tables have it": (("rule/a",), ("rule", "a")),
+    "as kubectl calls it": (("DeviceTaintRules", "a"), ("rule", "a")),
+    "as kubectl prints names": (("devicetaintrule.resource.k8s.io/a",), ("rule", "a")),
+    "in a namespace": (("pod/team/a",), ("pod", "team/a")),
+    "a device": (("device", "a/b/c"), ("device", "a/b/c")),
+    "no name": (("pods",), ("pod", "")),
+    "unknown": (("node/a",), ("node", "a")),
+    "nothing": (("",), ("", "")),
+}
+
+
+@pytest.mark.parametrize(("words", "want"), NAMED.values(), ids=NAMED)
+def test_what_is_named(words: tuple[str, ...], want: tuple[str, str]) -> None:
+    assert named(*words) == want
+
+
+RULES = {"a": "a", "rule/a": "a", "devicetaintrule.resource.k8s.io/a-*": "a-*", "pod/a": "pod/a"}
+
+
+@pytest.mark.parametrize(("text", "want"), RULES.items(), ids=RULES)
+def test_rules_that_are_named(text: str, want: str) -> None:
+    assert rule_named(text) == want
+
+
+SERVERS = {
+    "one that was started here": (("data/kubeconfig",), "data/kubeconfig"),
+    "the one that was started last": (
+        ("data/kubeconfig", "data/demo/kubeconfig"),
+        "data/demo/kubeconfig",
+    ),
+    "none": ((), None),
+}
+
+
+@pytest.mark.parametrize(("files", "want"), SERVERS.values(), ids=SERVERS)
+def test_servers_that_were_started_here(
+    files: tuple[str, ...],
+    want: str | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("KUBECONFIG", str(tmp_path / "absent"))
+    for age, name in enumerate(files):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (age, age))
+
+    assert main(["devices"]) == 1
+    hint = f"\n  one was started here: export KUBECONFIG={tmp_path / want}\n" if want else ""
+    said = capsys.readouterr().err
+    assert said.startswith("sully devices: no cluster is configured")
+    assert said.endswith(hint or "`sully up`\n")

@@ -1,0 +1,86 @@
+"""What shells and supervisors do to a command ends it quietly, whatever the command is about."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+
+import pytest
+
+from cli.terminals import PATIENCE, environment, program
+from sully.cli.process import INTERRUPTED, PIPE_CLOSED, finished
+
+VERSION = ("version",)
+SHELL = {
+    "an output that is closed": (VERSION, ">&-", 0, ""),
+    "an input that is closed": (VERSION, "<&-", 0, "sully "),
+    "nothing is open": (VERSION, "<&- >&- 2>&-", 0, ""),
+    "a full disk": (VERSION, ">/dev/full", 1, "sully: the output cannot be written: No space left"),
+    "a closed output for a server": (("devices",), ">&-", 1, "no cluster is configured"),
+    "letters that a terminal lacks": (("up", "--help"), "", 0, "etcd://\\u2026"),
+    "bytes that are no letters": (("devices", "--context", "\udcff"), "", 1, "no cluster"),
+}
+
+
+@pytest.mark.parametrize(("words", "shell", "code", "said"), SHELL.values(), ids=SHELL)
+def test_a_shell(words: tuple[str, ...], shell: str, code: int, said: str) -> None:
+    ran = subprocess.run(
+        ["bash", "-c", f'"$@" {shell}', "-", *map(os.fsencode, program(*words))],
+        env=environment(PYTHONIOENCODING="ascii", KUBECONFIG="/nowhere"),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+        check=False,
+    )
+
+    assert ran.returncode == code, ran.stderr
+    assert said in ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("words", [("version",), ("completion", "bash"), ("--version",)])
+def test_a_reader_who_has_enough(words: tuple[str, ...]) -> None:
+    reader, pipe = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(
+        program(*words),
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=pipe,
+        stderr=subprocess.PIPE,
+        timeout=PATIENCE,
+        check=False,
+    )
+    os.close(pipe)
+
+    assert (ran.returncode, ran.stderr) == (PIPE_CLOSED, b"")
+
+
+def _interrupted() -> int:
+    raise KeyboardInterrupt
+
+
+def _misunderstood() -> int:
+    raise SystemExit(2)
+
+
+ENDS: dict[str, tuple[Callable[[], int], int]] = {
+    "Ctrl-C while it is imported": (_interrupted, INTERRUPTED),
+    "wrong words": (_misunderstood, 2),
+    "an answer": (lambda: 3, 3),
+}
+
+
+@pytest.mark.parametrize(("work", "code"), ENDS.values(), ids=ENDS)
+def test_exit_codes(work: Callable[[], int], code: int) -> None:
+    assert finished(work) == code
+
+
+def test_a_fault_of_ours_is_not_hidden() -> None:
+    def work() -> int:
+        raise FileNotFoundError(2, "No such file or directory", "gone")
+
+    with pytest.raises(FileNotFoundError):
+        finished(work)

@@ -1,0 +1,158 @@
+"""What a watch looks at again, and what it says while the server is away."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from devices import DRIVER, GPU, claim, class_, device, meta, pod, rule, select, slice_, taint
+from sully.cli.client.calling import Session
+from sully.cli.client.following import REST_SECONDS, Caches, News
+from sully.cli.client.outages import Outages
+from sully.cli.main import build_parser
+from sully.cli.seeing.devicewatch import views_of
+from sully.client.collection import Copy
+from sully.client.transport import UnreachableError
+from sully.domain.pools import PoolId
+from sully.machinery.errors import Forbidden
+from sully.testing.clock import FakeClock
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+
+KINDS = (SLICES, CLASSES, RULES, PATCHES, PODS, CLAIMS)
+ONE, TWO = PoolId(DRIVER, "pool-1"), PoolId(DRIVER, "pool-2")
+RULE = rule("r", select(pool="pool-1"))
+LOST = claim("lost", GPU._replace(pool="pool-3", device="gone"))
+END = {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}
+
+
+def session(*words: str, clock: FakeClock | None = None) -> Session:
+    options = build_parser("devices").parse_args(["devices", *words])
+    return Session(options, "devices", clock or FakeClock(), server="https://server")
+
+
+def world() -> Caches:
+    caches = Caches()
+    for kind in KINDS:
+        copy: Copy[Any] = Copy(kind)
+        caches.put(copy)
+    caches.of(SLICES).replace(
+        [
+            slice_("1", device("gpu-0"), device("gpu-1"), pool="pool-1"),
+            slice_("2", device("gpu-0"), pool="pool-2"),
+        ]
+    )
+    caches.of(CLASSES).replace([class_("all", "true")])
+    caches.of(RULES).replace([RULE])
+    caches.of(CLAIMS).replace([claim("c", GPU), LOST])
+    caches.of(PODS).replace([pod("pod", "c")])
+    return caches
+
+
+def _status(caches: Caches) -> None:
+    """Change what changes with every pod that leaves."""
+    later = msgspec.structs.replace(RULE.metadata, resource_version="2")
+    caches.of(RULES).replace([msgspec.structs.replace(RULE, metadata=later)])
+
+
+def _end(caches: Caches) -> None:
+    noted = meta("r", version="2", generation=1, annotations=END)
+    caches.of(RULES).replace([msgspec.structs.replace(RULE, metadata=noted)])
+
+
+def _rules(*more: Any) -> Callable[[Caches], None]:
+    return lambda caches: caches.of(RULES).replace([RULE, *more])
+
+
+CHANGES = {
+    "the status of a rule": (_status, set()),
+    "the end of a rule": (_end, {ONE}),
+    "a rule that is new": (_rules(rule("n", select(pool="pool-2"))), {TWO}),
+    "a rule for a device of which there are many": (
+        _rules(rule("n", select(device="gpu-1"))),
+        {ONE},
+    ),
+    "a rule that hits what nobody publishes any more": (
+        _rules(rule("n", select(pool="pool-3"))),
+        {PoolId(DRIVER, "pool-3")},
+    ),
+    "a rule that is gone": (lambda caches: caches.of(RULES).replace([]), {ONE}),
+    "a driver that marks a device": (
+        lambda caches: caches.of(SLICES).replace(
+            [
+                slice_("1", device("gpu-0"), device("gpu-1"), pool="pool-1"),
+                slice_("2", device("gpu-0", taint()), pool="pool-2", version="2"),
+            ]
+        ),
+        {TWO},
+    ),
+    "a pod that is gone": (lambda caches: caches.of(PODS).replace([]), {ONE}),
+    "a claim that is free": (lambda caches: caches.of(CLAIMS).replace([LOST]), {ONE}),
+}
+
+
+@pytest.mark.parametrize(("change", "want"), CHANGES.values(), ids=CHANGES)
+async def test_what_is_looked_at_again(change: Callable[[Caches], None], want: set[PoolId]) -> None:
+    clock, caches = FakeClock(), world()
+    asked = session(clock=clock)
+    news, _ = views_of(asked, caches)
+
+    change(caches)
+
+    news.add("the end")
+    taking = asyncio.create_task(news.take(asked, caches))
+    await clock.sleepers()
+    clock.advance(REST_SECONDS)
+    assert set(await taking) - {"the end"} == want
+
+
+async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
+    clock = FakeClock()
+    asked = session(clock=clock)
+    outages, news = Outages(asked), News()
+    for who in ("rules", "pods"):
+        outages.began(who, AWAY)
+    news.add("what the rules tell")
+    taking = asyncio.create_task(news.take(asked, Caches(outages)))
+
+    outages.over("rules", "rules")
+    await clock.sleepers()
+    clock.advance(REST_SECONDS)
+    await clock.sleepers()
+    early = taking.done()
+    outages.over("pods", "pods")
+    clock.advance(REST_SECONDS)
+
+    assert await taking == ["what the rules tell"]
+    assert not early
+
+
+AWAY = UnreachableError("connection refused")
+GONE = "sully devices: https://server is away: connection refused\n"
+GOES_ON = "  the watch goes on when that is over\n"
+BACK = "sully devices: https://server answers again, after 8s\n"
+
+
+def test_an_outage_is_told_once_and_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = FakeClock()
+    outages = Outages(session(clock=clock))
+
+    news = [outages.began(who, AWAY) for who in ("pods", "claims", "pods")]
+    clock.advance(8)
+    for who in ("pods", "claims"):
+        outages.over(who, who)
+
+    assert news == [False] * 3  # nothing is left for the log
+    assert capsys.readouterr().err == GONE + GOES_ON + BACK
+
+
+def test_what_may_no_longer_be_seen_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    outages = Outages(session())
+
+    outages.began("pods", Forbidden("pods is forbidden"))
+
+    told = "sully devices: cannot follow what happens: pods is forbidden\n"
+    assert capsys.readouterr().err == told + GOES_ON
