@@ -33,6 +33,7 @@ from sully.controlling import build_manager
 from sully.domain.clusterrights import agent_user
 from sully.domain.hollow.clusters import Members
 from sully.machinery.gates import Gates
+from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.parts import HISTORY_KEPT, LEASE, MANAGER, Given
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
@@ -47,6 +48,7 @@ from sully.server.authentication.groups import MASTERS
 from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
+from sully.server.eventexpiry import LIFETIME, EventExpiry
 from sully.server.fleet import StoredFleet
 from sully.server.http.app import HttpApp
 from sully.server.http.door import Door
@@ -87,6 +89,7 @@ class Config:
     port: int = 8443
     store: str | Address = "sqlite"  # or memory, or where an etcd is
     gates: Gates = field(default_factory=Gates)
+    runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
     strict_compat: bool = False
     names: tuple[str, ...] = ()  # further names and addresses under which clients find the server
     anonymous: bool = False  # whether roles decide what those without credentials may do
@@ -97,6 +100,7 @@ class Config:
     hollow: HollowSettings | None = None  # nodes of our own
     hollow_clusters: Members | None = None  # members of our own, where this is a hub
     history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
+    event_ttl: timedelta = LIFETIME  # how long events stay that nobody writes again; 0: for ever
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     leader_elect: bool = False  # whether they wait for a lease: for a store that others share
@@ -144,7 +148,7 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         store = await stack.enter_async_context(await _open_store(config))
         chance = Chance(clock, Ids(), random.Random())
         api = Api(
-            scheme=build_scheme(reference=config.strict_compat),
+            scheme=build_scheme(reference=config.strict_compat, runtime=config.runtime),
             store=store,
             chance=chance,
             gates=config.gates,
@@ -175,7 +179,10 @@ async def _open_etcd(address: Address) -> Store:
         # Late: it needs packages that others need not install.
         from sully.store.etcd.store import EtcdStore
     except ImportError as error:
-        raise OpenError(f"{error}: a store in etcd needs `pip install 'sully[etcd]'`") from error
+        raise OpenError(
+            f"{error}: a store in etcd needs more packages; in the checkout:"
+            " .venv/bin/pip install --editable '.[etcd]'"
+        ) from error
     return await EtcdStore.open(address)
 
 
@@ -217,6 +224,7 @@ async def _serving(
     async with asyncio.TaskGroup() as tasks:
         serving_requests = tasks.create_task(listener.serve())
         compacting = tasks.create_task(Compactor(api.store, clock).run())
+        forgetting = tasks.create_task(EventExpiry(api.store, clock, config.event_ttl).run())
         following = tasks.create_task(api.authorizer.keep(clock))
         guarding = tasks.create_task(api.devices.keep(clock))
         renewing = tasks.create_task(renewal.run())
@@ -233,6 +241,7 @@ async def _serving(
             api.watcher.stop()
             listener.stop()
             compacting.cancel()
+            forgetting.cancel()
             following.cancel()
             guarding.cancel()
             renewing.cancel()
@@ -260,6 +269,7 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
         history=config.history,
         eviction=config.eviction,
         placement=config.placement,
+        serving_since=clock.now(),
         chosen=config.controllers,
     )
 

@@ -18,7 +18,7 @@ from sully.controllers.claims.maker import ClaimMaker
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.clusters import kinds as hub
-from sully.controllers.clusters.wiring import add_hub
+from sully.controllers.clusters.wiring import Listening, add_hub
 from sully.controllers.deployments.controller import DeploymentController
 from sully.controllers.disruption.controller import DisruptionController, Workloads
 from sully.controllers.disruption.marks import StaleMarksController
@@ -259,12 +259,14 @@ def _add_placement(parts: Parts) -> None:
 
 def _add_clusters(parts: Parts) -> None:
     if parts.given.serves(CLUSTERS):
+        given = parts.given
         add_hub(
             parts.manager,
             acting=parts.acting,
-            access=parts.given.transport,
+            access=given.transport,
             clock=parts.clock,
-            policies=parts.given.serves(hub.POLICIES),
+            policies=given.serves(hub.POLICIES),
+            listening=None if given.strict else Listening(given.serving_since),
         )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -66,6 +66,8 @@ class Given:
     """Members of this hub that exist only in the API; None as above."""
     agent: Callable[[str], Transport] | None = None
     """The access of a managed cluster's agent, by the name of the cluster; for hollow clusters."""
+    serving_since: datetime | None = None
+    """When the server began, if it is of this process; before that nobody could reach it."""
     chosen: frozenset[str] | None = None
     """Which controllers run, by their names in the table of controlling.py; None: all."""
 

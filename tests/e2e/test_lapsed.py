@@ -39,7 +39,9 @@ def test_its_pods_do_not_come_back_to_leave_again(
         done = piped("explain", "pod", second, "-o", "json", env=environment(plane.kubeconfig))
         found = json.loads(done.stdout)
         assert (found["cause"], found["because"]) == ("DevicesTainted", ["DeviceTaintRule/sick"])
-        assert "tolerates example.com/sick:NoExecute for 1s, which is over." in found["summary"][-1]
+        *_, over, before = found["summary"]
+        assert "tolerates example.com/sick:NoExecute for 1s, which is over." in over
+        assert f"Before it, pod {cluster.namespace}/{first} of" in before
         records = json.loads(cluster.run("get", "evictionrecords", "-o", "json"))["items"]
         assert [each["spec"]["pod"]["name"] for each in records] == [first]
 

@@ -41,6 +41,13 @@ def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:
     )
 
 
+def test_a_new_one_has_no_devices(plane: Process) -> None:
+    done = run("devices", "--kubeconfig", str(plane.kubeconfig))
+
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr == "sully devices: no driver publishes devices here\n"
+
+
 def test_a_busy_port_is_named(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as busy:
         port = busy.getsockname()[1]

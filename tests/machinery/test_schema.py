@@ -25,6 +25,7 @@ Rule: A rule
   index {}Part: By name.
   mode string default="x" go(v1.Mode) emit: Mode.
   limits {}Quantity retainKeys null ptr: Limits.
+  swap Part replace: Swapped.
 
 Part atomic: A part.
   key string: Its key.
@@ -61,6 +62,7 @@ def test_types_and_flags() -> None:
     assert fields["limits"] == Field(
         "limits", MapOf(Scalar("Quantity")), "Limits.", null=True, ptr=True, retain_keys=True
     )
+    assert (fields["swap"].replace, fields["limits"].replace) == (True, False)
 
 
 def test_limits() -> None:
@@ -114,6 +116,7 @@ def test_fields_can_be_left_out() -> None:
         "list",
         "index",
         "limits",
+        "swap",
     ]
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from manifests import ONE, RULES, rule, secret
+from manifests import ONE, RULES, pod, rule, secret
 from serving import APPLY, YAML, Http, Obj, fresh, local
 from sully.app import ADMIN
 from sully.runtime.ids import Ids
 from sully.server.inprocess import InProcess
 from sully.server.requests import Ref
+from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -142,6 +143,14 @@ REFUSED = {
         secret("a", ownerReferences=[{"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": ""}]),
         422,
         "metadata.ownerReferences[0].uid: Required value: must not be empty",
+    ),
+    "an event as owner": Case(
+        secret(
+            "a", ownerReferences=[{"apiVersion": "v1", "kind": "Event", "name": "e", "uid": "e"}]
+        ),
+        422,
+        'metadata.ownerReferences[0]: Invalid value: {"apiVersion":"v1","kind":"Event","name":"e",'
+        '"uid":"e"}: /v1, Kind=Event is disallowed from being an owner',
     ),
     "two controllers": Case(
         secret(
@@ -363,3 +372,38 @@ async def test_what_a_caller_does_with_its_body_later_changes_nothing() -> None:
 
         found = await direct.call("get", Ref("resource.k8s.io", "v1", "deviceclasses", name="c"))
         assert found.obj["spec"]["config"][0]["opaque"]["parameters"] == {"deep": [1]}
+
+
+ACCOUNT = "/api/v1/namespaces/default/serviceaccounts"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+async def test_a_pod_waits_for_the_account_of_a_new_namespace() -> None:
+    clock = FakeClock()
+    async with local(clock=clock) as server:
+        made = asyncio.ensure_future(server.post(PODS, pod("a")))
+        await clock.sleepers()
+        (await server.post(ACCOUNT, {"metadata": {"name": "default"}})).ok(201)
+        clock.advance(1)
+
+        (await made).ok(201)
+
+
+async def test_a_pod_does_not_wait_for_ever() -> None:
+    clock = FakeClock()
+    async with local(clock=clock) as server:
+        made = asyncio.ensure_future(server.post(PODS, pod("a")))
+        while not made.done():
+            await clock.sleepers()
+            clock.advance(0.5)
+            await asyncio.sleep(0)
+        answer = await made
+        spec = pod("b")["spec"] | {"serviceAccountName": "other"}
+        other = await server.post(PODS, pod("b") | {"spec": spec})
+        nowhere = await server.post("/api/v1/namespaces/none/pods", pod("c"))
+
+    assert (answer.code, clock.monotonic()) == (403, 1.5)
+    assert 'error looking up service account default/default: serviceaccount "default"' in (
+        answer.message
+    )
+    assert (other.code, nowhere.code) == (403, 404)

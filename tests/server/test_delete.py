@@ -363,6 +363,15 @@ async def test_namespaces_cannot_go_all_at_once(http: Http) -> None:
     assert (await http.get("/api/v1/namespaces/default")).code == 200
 
 
+async def test_many_go_in_one_namespace_only(http: Http, room: str) -> None:
+    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+
+    answer = await http.delete("/api/v1/secrets", fieldSelector="metadata.name=a")
+
+    assert (answer.code, answer.json["reason"]) == (405, "MethodNotAllowed")
+    assert (await http.get(f"{room}/secrets/a")).code == 200
+
+
 async def test_what_was_deleted_can_be_made_again(http: Http, room: str) -> None:
     first = (await http.post(f"{room}/secrets", secret("a"))).ok(201)["metadata"]
     (await http.delete(f"{room}/secrets/a")).ok()

@@ -141,6 +141,13 @@ ACCEPTED: dict[str, tuple[str, str]] = {
         "Table",
     ),
     "spaces": ("application/json; as=Table; v=v1; g=meta.k8s.io", "Table"),
+    "what is wanted most": (f"application/json;q=0.5,{shaped('Table')};q=0.9", "Table"),
+    "anything else, if need be": (f"*/*,{shaped('Table')}", "Table"),
+    "what is wanted as much, in order": (
+        f"{shaped('Table')};q=0.5,application/json;q=0.5",
+        "Table",
+    ),
+    "a wish that is no number": (f"{shaped('Table')};q=much,application/json", "Table"),
 }
 
 
@@ -164,6 +171,25 @@ async def test_refused(http: Http, room: str, accept: str) -> None:
     answer = await http.get(f"{room}/secrets", accept)
 
     assert (answer.code, answer.json["reason"]) == (406, "NotAcceptable")
+
+
+async def test_metadata_of_the_wrong_number(http: Http, room: str) -> None:
+    (await http.post(f"{room}/secrets", secret("a"))).ok(201)
+
+    one = await http.get(f"{room}/secrets/a", shaped("PartialObjectMetadataList"))
+    many = await http.get(f"{room}/secrets", shaped("PartialObjectMetadata"))
+
+    assert (one.code, one.json["reason"], one.message) == (
+        406,
+        "NotAcceptable",
+        "you requested PartialObjectMetadataList, but the requested object is not a list"
+        " (*core.Secret)",
+    )
+    assert (many.code, many.message) == (
+        406,
+        "you requested PartialObjectMetadata, but the requested object is a list"
+        " (*core.SecretList)",
+    )
 
 
 async def test_rows_with_something_else(http: Http, room: str) -> None:

@@ -77,6 +77,17 @@ async def test_lists_of_containers_merge_by_name(calm: Asgi) -> None:
     assert container["terminationMessagePath"] == "/dev/termination-log"
 
 
+async def test_the_selector_of_a_budget_does_not_merge(calm: Asgi) -> None:
+    path = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
+    spec = {"minAvailable": 1, "selector": {"matchLabels": {"a": "b"}}}
+    (await calm.post(path, {"metadata": {"name": "a"}, "spec": spec})).ok(201)
+    patch = {"spec": {"selector": {"matchLabels": {"c": "d"}}}}
+
+    after = (await calm.patch(f"{path}/a", patch, STRATEGIC)).ok()
+
+    assert after["spec"]["selector"] == {"matchLabels": {"c": "d"}}
+
+
 @dataclass(frozen=True)
 class Refusal:
     media: str

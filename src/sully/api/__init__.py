@@ -10,15 +10,18 @@ import pkgutil
 from collections.abc import Collection
 from dataclasses import replace
 
+from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
 
+ALL_SERVED = RuntimeConfig()
 
-def build_scheme(*, reference: bool = False) -> Scheme:
+
+def build_scheme(*, reference: bool = False, runtime: RuntimeConfig = ALL_SERVED) -> Scheme:
     """Let every group folder register its tables and resources.
 
     With `reference` what a group adds to the reference's API (its SUPERSET, SUPERSET_KINDS and
-    SUPERSET_VERSIONS) is left out.
+    SUPERSET_VERSIONS) is left out; `runtime` switches single versions off.
     """
     scheme = Scheme()
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
@@ -33,7 +36,9 @@ def build_scheme(*, reference: bool = False) -> Scheme:
         versions = getattr(group, "SUPERSET_VERSIONS", {}) if reference else {}
         for resource in group.resources():
             if resource.kind not in ours:
-                scheme.add(_without(resource, versions.get(resource.kind, ())))
+                known = _without(resource, versions.get(resource.kind, ()))
+                scheme.add(runtime.applied(known))
+    runtime.check(scheme.resources())
     return scheme
 
 

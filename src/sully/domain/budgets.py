@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sully.domain.shares import scaled
 from sully.domain.workloads import Budget, BudgetCondition, BudgetStatus, Pod
-from sully.machinery.meta import OwnerReference
+from sully.machinery.meta import OwnerReference, find_condition
 
 DELETION_TIMEOUT = timedelta(minutes=2)
 """How long a pod whose eviction was granted counts as gone although it is still there."""
@@ -135,7 +135,7 @@ def failed_status(budget: Budget, why: str, now: datetime) -> BudgetStatus:
 def _with_condition(
     status: BudgetStatus, state: str, reason: str, message: str, now: datetime
 ) -> BudgetStatus:
-    old = next((each for each in status.conditions if each.type == ALLOWED), None)
+    old = find_condition(status.conditions, ALLOWED)
     same = old is not None and old.status == state
     made = BudgetCondition(
         type=ALLOWED,

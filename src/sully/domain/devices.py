@@ -109,6 +109,11 @@ class EffectiveDevice(msgspec.Struct, frozen=True, eq=False, gc=False):
         return self.published.id
 
     @property
+    def shareable(self) -> bool:
+        """Say whether several claims can have a part of it."""
+        return bool(self.published.device.allow_multiple_allocations)
+
+    @property
     def attributes(self) -> Mapping[str, DeviceAttribute]:
         """Return the attributes that count."""
         return self.content.attributes

@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
+from sully.domain.pods import FINISHED
 from sully.machinery.labels import NOTHING, Selector, SelectorError, from_object
-from sully.machinery.meta import ObjectMeta, OwnerReference, Wire
+from sully.machinery.meta import ObjectMeta, OwnerReference, Wire, find_condition
 
 NEVER = 2**31 - 1
 """The number by which a deployment says that it has no deadline, or keeps all revisions."""
@@ -80,7 +81,7 @@ class Pod(Wire, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Say whether all its containers have ended for good."""
-        return self.status.phase in ("Succeeded", "Failed")
+        return self.status.phase in FINISHED
 
     @property
     def active(self) -> bool:
@@ -89,7 +90,7 @@ class Pod(Wire, frozen=True, kw_only=True):
 
     def condition(self, type_: str) -> PodCondition | None:
         """Return an aspect of its state, or None."""
-        return next((each for each in self.status.conditions if each.type == type_), None)
+        return find_condition(self.status.conditions, type_)
 
     @property
     def ready(self) -> bool:
@@ -114,6 +115,22 @@ class Pod(Wire, frozen=True, kw_only=True):
             return self.ready
         at = self.available_at(min_ready_seconds)
         return at is not None and at <= now
+
+
+class Workload(Wire, frozen=True, kw_only=True):
+    """What those who keep a number of pods share."""
+
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+    @property
+    def name(self) -> str:
+        """Return its name."""
+        return self.metadata.name
+
+    @property
+    def leaving(self) -> bool:
+        """Say whether its deletion was asked for."""
+        return self.metadata.deletion_timestamp is not None
 
 
 class WorkloadCondition(Wire, frozen=True, kw_only=True):
@@ -147,22 +164,11 @@ class ReplicaSetStatus(Wire, frozen=True, kw_only=True):
     conditions: tuple[WorkloadCondition, ...] = ()
 
 
-class ReplicaSet(Wire, frozen=True, kw_only=True):
+class ReplicaSet(Workload, frozen=True, kw_only=True):
     """A number of equal pods."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: ReplicaSetSpec = msgspec.field(default_factory=ReplicaSetSpec)
     status: ReplicaSetStatus = msgspec.field(default_factory=ReplicaSetStatus)
-
-    @property
-    def name(self) -> str:
-        """Return its name."""
-        return self.metadata.name
-
-    @property
-    def leaving(self) -> bool:
-        """Say whether its deletion was asked for."""
-        return self.metadata.deletion_timestamp is not None
 
 
 class DeploymentCondition(Wire, frozen=True, kw_only=True):
@@ -218,25 +224,14 @@ class DeploymentStatus(Wire, frozen=True, kw_only=True):
 
     def condition(self, type_: str) -> DeploymentCondition | None:
         """Return an aspect of the state, or None."""
-        return next((each for each in self.conditions if each.type == type_), None)
+        return find_condition(self.conditions, type_)
 
 
-class Deployment(Wire, frozen=True, kw_only=True):
+class Deployment(Workload, frozen=True, kw_only=True):
     """Equal pods that are replaced step by step when their template changes."""
 
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
     spec: DeploymentSpec = msgspec.field(default_factory=DeploymentSpec)
     status: DeploymentStatus = msgspec.field(default_factory=DeploymentStatus)
-
-    @property
-    def name(self) -> str:
-        """Return its name."""
-        return self.metadata.name
-
-    @property
-    def leaving(self) -> bool:
-        """Say whether its deletion was asked for."""
-        return self.metadata.deletion_timestamp is not None
 
     @property
     def deadline(self) -> timedelta | None:

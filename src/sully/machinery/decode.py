@@ -16,7 +16,7 @@ from typing import Any
 from sully.machinery.codec import copy
 from sully.machinery.gotext import quote
 from sully.machinery.quantity import QuantityError, canonical
-from sully.machinery.readers import OddError, object_reader
+from sully.machinery.readers import ZERO, OddError, object_reader
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
 
@@ -24,19 +24,6 @@ Obj = dict[str, Any]
 Trail = tuple[Any, ...]  # (parent trail, name); a linked list, since most walks never print it
 
 _INT_RANGE = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
-_ZERO: dict[str, Any] = {
-    "string": "",
-    "int32": 0,
-    "int64": 0,
-    "number": 0,
-    "bool": False,
-    "bytes": "",
-    "Time": None,
-    "MicroTime": None,
-    "Quantity": "0",
-    "IntOrString": 0,
-    "object": None,
-}
 
 
 class DecodeError(ValueError):
@@ -135,7 +122,7 @@ def _or_zero(item: Any, kind: Type) -> Any:
     if item is not None:
         return item
     if isinstance(kind, Scalar):
-        return _ZERO[kind.name]
+        return ZERO[kind.name]
     return [] if isinstance(kind, ListOf) else {}
 
 
@@ -251,7 +238,7 @@ def _zero_of(field: Field) -> Any:
     if field.null:
         return None
     if isinstance(field.type, Scalar):
-        return _ZERO[field.type.name]
+        return ZERO[field.type.name]
     if isinstance(field.type, ObjectType):
         return empty_object(field.type)
     return None

@@ -4,8 +4,9 @@ Writes travel as dicts (decode.py); whoever reads and decides reads these. `null
 same on the wire, so an absent value is None here, and a value that was given empty is empty.
 """
 
+from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -62,3 +63,16 @@ class Condition(Wire, frozen=True, kw_only=True):
     last_transition_time: datetime | None = None
     reason: str
     message: str
+
+
+class _Typed(Protocol):
+    @property
+    def type(self) -> str: ...
+
+
+ConditionT = TypeVar("ConditionT", bound=_Typed)
+
+
+def find_condition(conditions: Iterable[ConditionT], type_: str) -> ConditionT | None:
+    """Return one aspect of an object's state, or None where nothing is said about it."""
+    return next((each for each in conditions if each.type == type_), None)

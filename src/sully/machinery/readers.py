@@ -16,16 +16,20 @@ from sully.machinery.timestamps import TimeError, canonical_micro_time, canonica
 Obj = dict[str, Any]
 Reader = Callable[[Any], Any]
 
-_ZERO: dict[str, Any] = {
+ZERO: dict[str, Any] = {
     "string": "",
     "int32": 0,
     "int64": 0,
     "number": 0,
     "bool": False,
     "bytes": "",
+    "Time": None,
+    "MicroTime": None,
     "Quantity": "0",
     "IntOrString": 0,
+    "object": None,
 }
+"""What stands for a value that is always written and was not given."""
 
 
 class OddError(Exception):
@@ -154,7 +158,7 @@ def _keeps_empty(field: Field) -> bool:
 def _zero(field: Field) -> Any:
     if field.null or not isinstance(field.type, Scalar):
         return None
-    return _ZERO.get(field.type.name)
+    return ZERO[field.type.name]
 
 
 def _integer(low: int, high: int) -> Reader:

@@ -33,6 +33,17 @@ SCALARS = frozenset(
 )
 
 
+JSON_TYPES: dict[str, dict[str, str]] = {
+    "string": {"type": "string"},
+    "int32": {"type": "integer", "format": "int32"},
+    "int64": {"type": "integer", "format": "int64"},
+    "number": {"type": "number", "format": "double"},
+    "bool": {"type": "boolean"},
+    "bytes": {"type": "string", "format": "byte"},
+}
+"""The scalars that JSON schemas of every dialect write alike."""
+
+
 @dataclass(frozen=True, slots=True)
 class Scalar:
     """A value without fields; `object` is any JSON object, kept as it is."""
@@ -78,8 +89,8 @@ class Field:
     """One field of an object type.
 
     emit: written even when zero. null: written as null when absent. ptr: a zero that was given is
-    kept. list_type and map_keys say how apply merges; merge, merge_key and retain_keys say how a
-    strategic merge patch does.
+    kept. list_type and map_keys say how apply merges; merge, merge_key, retain_keys and replace say
+    how a strategic merge patch does.
     """
 
     name: str
@@ -94,6 +105,7 @@ class Field:
     merge: bool = False
     merge_key: str = ""
     retain_keys: bool = False
+    replace: bool = False  # an object that such a patch does not merge
     default: str | None = None
     go_type: str = ""
     choices: tuple[str, ...] = ()  # of an enumeration, for documents; validation has its own say
@@ -224,7 +236,7 @@ def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
 
 def _flag(flag: str) -> dict[str, object]:
     name, _, argument = flag.rstrip(")").partition("(")
-    if flag in ("required", "emit", "null", "nullable", "ptr"):
+    if flag in ("required", "emit", "null", "nullable", "ptr", "replace"):
         return {flag: True}
     if flag in ("atomic", "set"):
         return {"list_type": flag}

@@ -1,8 +1,8 @@
 """What a kind does on write, in one object per kind.
 
 The server runs every write through the same steps (decode → default → admit → prepare → validate
-→ commit); a Strategy fills them in. All methods get plain dicts in the hub version of the kind.
-`obj` is a fresh copy the method may change in place; `old` is shared and must not be touched.
+→ review → commit); a Strategy fills them in. All methods get plain dicts in the hub version of the
+kind. `obj` is a fresh copy the method may change in place; `old` is shared and must not be touched.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -61,6 +61,13 @@ class Strategy:
         """Yield texts for Warning headers about what `admit` is going to change."""
         return ()
 
+    def expects(self, obj: Obj) -> tuple[str, str] | None:
+        """Name an object (its resource and name) that a new one needs beside it.
+
+        It is on its way if its namespace is new, so a create waits for it, for a moment.
+        """
+        return None
+
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Change or refuse (raise ApiError) as admission plugins do; before prepare."""
 
@@ -77,6 +84,9 @@ class Strategy:
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Yield everything wrong with a change."""
         return iter(())
+
+    def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Refuse (raise ApiError) something valid, as validating admission does."""
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Yield texts for Warning headers."""

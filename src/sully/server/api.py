@@ -171,6 +171,10 @@ class Api:
             raise method_not_allowed()
         if target.subresource == "status" and verb not in ("get", "update", "patch"):
             raise method_not_allowed()
+        everywhere = target.resource.namespaced and not target.namespace
+        if verb == "deletecollection" and everywhere:
+            # Lists reach over all namespaces; what cannot be undone does not.
+            raise method_not_allowed()
 
 
 def with_dry_run(request: Request, options: Obj) -> Request:

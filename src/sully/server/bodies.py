@@ -148,10 +148,11 @@ def check_kind(objects: Objects, target: Target, value: Obj) -> None:
         )
     raise BadRequest(
         f"{kind} in version {quote(version)} cannot be handled as a {target.resource.kind}:"
-        f" converting ({version}.{kind}) to ({_internal(target)}): unknown conversion"
+        f" converting ({version}.{kind}) to ({internal_name(target)}): unknown conversion"
     )
 
 
-def _internal(target: Target) -> str:
+def internal_name(target: Target) -> str:
+    """Return what the reference calls the kind inside, which some of its texts show."""
     package = target.resource.group.split(".")[0] or "core"
     return f"{package}.{target.resource.kind}"

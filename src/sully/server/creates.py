@@ -19,6 +19,9 @@ from sully.server.writes import Result, Writer, is_dry_run, set_managed, warned
 from sully.store.errors import ConflictError
 
 _NAME_TRIES = 8
+_PATIENCE = 1.5
+_PAUSE = 0.05
+"""Seconds that a create waits for what is on its way, and between two looks for it."""
 
 
 class Creator:
@@ -39,8 +42,10 @@ class Creator:
         self, request: Request, obj: Obj, *, managed_fields: list[Obj] | None = None
     ) -> Result:
         """Create an object that is already in the hub version."""
-        target, ctx = request.target, self._writer.context(request)
-        strategy = target.resource.strategy
+        target, strategy = request.target, request.target.resource.strategy
+        if (expected := strategy.expects(obj)) is not None:
+            await self._await(target.namespace, *expected)
+        ctx = self._writer.context(request)
         strategy.default(obj, ctx)
         self._place(target, obj)
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
@@ -68,6 +73,18 @@ class Creator:
                 if not generated or attempt == _NAME_TRIES - 1:
                     raise self._exists(target, obj["metadata"]["name"]) from None
         raise self._exists(target, obj["metadata"]["name"])
+
+    async def _await(self, namespace: str, resource: str, name: str) -> None:
+        """Give whoever fills new namespaces a moment, as the reference does."""
+        clock = self._writer.clock
+        until = clock.monotonic() + _PATIENCE
+        while self._writer.lookup(resource, namespace, name) is None:
+            found = self._writer.lookup("namespaces", "", namespace)
+            if found is None or "deletionTimestamp" in found["metadata"]:
+                return
+            if clock.monotonic() >= until:
+                return
+            await clock.sleep(_PAUSE)
 
     def _place(self, target: Target, obj: Obj) -> None:
         metadata = obj["metadata"]
@@ -118,6 +135,7 @@ class Creator:
             strategy.validate_create(obj, ctx),
         )
         self._writer.refuse(target, obj["metadata"]["name"], problems)
+        strategy.review(obj, None, ctx)
 
     async def _insert(self, request: Request, obj: Obj, ctx: WriteContext) -> Result:
         target = request.target

@@ -7,7 +7,7 @@ from typing import Any
 from sully.domain.ownership import deletion_finalizers
 from sully.machinery.codec import copy
 from sully.machinery.decode import DecodeError, decode
-from sully.machinery.errors import BadRequest, NotFound, conflict, invalid, not_found
+from sully.machinery.errors import BadRequest, NotFound, conflict, invalid
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.schema import ObjectType
 from sully.machinery.strategy import Obj
@@ -32,11 +32,8 @@ class Deleter:
         """Delete one object, or begin to."""
         check_options(options)
         target = request.target
-        key = self._writer.objects.key(target)
         while True:
-            record = self._writer.store.newest(key)
-            if record is None:
-                raise not_found(target.resource.plural, target.resource.group, target.name)
+            record = self._writer.newest(target)
             self._writer.guard(request, "delete", None, self._writer.objects.live(record))
             self._check_preconditions(target, record, options)
             try:
@@ -61,7 +58,6 @@ class Deleter:
     def _check_preconditions(self, target: Target, record: Record, options: Obj) -> None:
         wanted = options.get("preconditions") or {}
         live = self._writer.objects.live(record)["metadata"]
-        names = (target.resource.plural, target.resource.group, target.name)
         for option, word, actual in (
             ("uid", "UID", live["uid"]),
             ("resourceVersion", "ResourceVersion", live["resourceVersion"]),
@@ -80,7 +76,7 @@ class Deleter:
                     else f"the {word} in the precondition ({given}) does not match the {shown}."
                     " The object might have been modified"
                 )
-                raise conflict(*names, text)
+                raise conflict(*target.names, text)
 
     async def _delete_state(self, request: Request, record: Record, options: Obj) -> Result:
         live = self._writer.objects.live(record)

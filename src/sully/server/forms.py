@@ -37,13 +37,29 @@ def choose(accept: str, *, pretty: bool = False) -> Form:
     """Pick the first form in an Accept header that we can give."""
     if not accept:
         return Form(pretty=pretty) if pretty else PLAIN
-    for clause in accept.split(","):
+    for clause in _by_wish(accept):
         form = _clause(clause, pretty=pretty)
         if form is not None:
             return form
     raise NotAcceptable(
         "only the following media types are accepted: application/json, application/yaml"
     )
+
+
+def _by_wish(accept: str) -> list[str]:
+    """Order what a client accepts: by its wish, then what it names before what it leaves open."""
+    clauses = accept.split(",")
+    if "q=" not in accept and "*" not in accept:
+        return clauses
+    return sorted(clauses, key=lambda clause: (-_wish(clause), clause.split(";")[0].count("*")))
+
+
+def _wish(clause: str) -> float:
+    _, given, text = clause.partition("q=")
+    try:
+        return float(text.split(";")[0]) if given else 1.0
+    except ValueError:
+        return 1.0
 
 
 def _clause(clause: str, *, pretty: bool) -> Form | None:

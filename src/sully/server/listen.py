@@ -128,8 +128,12 @@ def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContex
     return context
 
 
+class ListenError(OSError):
+    """An address cannot be listened on; the number says why."""
+
+
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address; raises OSError when it is in use."""
+    """Take an address; raises ListenError when it is in use or not ours."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # The protocol is named because asyncio sends small answers at once only over what says TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -137,9 +141,9 @@ def bind(host: str, port: int) -> socket.socket:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.bind((host, port))
         listening.setblocking(False)
-    except OSError:
+    except OSError as error:
         listening.close()
-        raise
+        raise ListenError(error.errno, error.strerror) from error
     return listening
 
 

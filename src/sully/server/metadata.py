@@ -111,6 +111,9 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
         for name in ("apiVersion", "kind", "name", "uid"):
             if not owner.get(name):
                 yield here.child(name).required("must not be empty")
+        if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
+            # Events go by themselves, and would take what they own with them.
+            yield here.invalid(owner, "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             if controller:
                 yield at.invalid(

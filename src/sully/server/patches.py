@@ -132,7 +132,7 @@ class Patcher:
         warnings: list[str] = []
         if self._writer.store.newest(key) is None:
             if target.subresource:
-                raise not_found(target.resource.plural, target.resource.group, target.name)
+                raise not_found(*target.names)
             return await self._create_applied(request, value, body, warnings)
 
         def change(old: Obj) -> Obj:
@@ -156,9 +156,7 @@ class Patcher:
     ) -> Result:
         metadata = value.get("metadata")
         if isinstance(metadata, dict) and metadata.get("uid"):
-            raise not_found(
-                request.target.resource.plural, request.target.resource.group, request.target.name
-            )
+            raise not_found(*request.target.names)
         merged, entries = self._merge(request, None, value)
         obj = self._read(request, merged, body, warnings)
         result = await self._creator.create_object(request, obj, managed_fields=entries)

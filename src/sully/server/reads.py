@@ -52,7 +52,7 @@ class Reader:
             raise too_large_version(version, self._store.revision)
         record = await self._store.get(self._objects.key(target))
         if record is None:
-            raise not_found(target.resource.plural, target.resource.group, target.name)
+            raise not_found(*target.names)
         return record
 
     async def listing(self, request: Request) -> Listing:

@@ -12,7 +12,7 @@ from pathlib import Path
 from sully.runtime.clock import Clock
 from sully.runtime.files import write_private
 from sully.runtime.log import get_logger
-from sully.server.tls import Authority, Pair, expires_soon, names_of
+from sully.server.tls import Authority, Pair, belong_together, expires_soon, names_of
 
 _log = get_logger("server")
 EVERY = timedelta(hours=1)
@@ -31,7 +31,7 @@ class ServerCertificate:
         """Make a new certificate if there is none that will do; say whether one was made."""
         if self.certificate.exists() and self.key.exists():
             pair = Pair(self.certificate.read_bytes(), self.key.read_bytes())
-            if self._will_do(pair, clock):
+            if belong_together(pair) and self._will_do(pair, clock):
                 return False
         pair = self._authority.server(self._names, clock.now())
         write_private(self.key, pair.key)

@@ -61,6 +61,11 @@ class Target(msgspec.Struct, frozen=True):
         group = self.resource.group
         return f"{group}/{self.version}" if group else self.version
 
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Return resource, group and name: what errors say they are about."""
+        return self.resource.plural, self.resource.group, self.name
+
 
 class Request(msgspec.Struct, frozen=True):
     """One call of a verb."""

@@ -119,6 +119,16 @@ class Authority:
         return Pair(signed.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
 
 
+def belong_together(pair: Pair) -> bool:
+    """Say whether these are a certificate and its key at all."""
+    try:
+        certificate = x509.load_pem_x509_certificate(pair.certificate)
+        key = serialization.load_pem_private_key(pair.key, password=None)
+    except ValueError:
+        return False
+    return certificate.public_key() == key.public_key()
+
+
 def expires_soon(pair: Pair, now: datetime) -> bool:
     """Say whether a certificate should be replaced."""
     certificate = x509.load_pem_x509_certificate(pair.certificate)

@@ -14,7 +14,6 @@ from sully.machinery.errors import (
     blunder,
     conflict,
     invalid,
-    not_found,
 )
 from sully.machinery.fields import Path
 from sully.machinery.patch import entries
@@ -24,7 +23,7 @@ from sully.server.bodies import Body, decode_body
 from sully.server.creates import Creator
 from sully.server.requests import Request, Target
 from sully.server.writes import Result, Writer, is_dry_run, set_managed, warned, without_version
-from sully.store.base import Check, Delete, Key, Op, Record
+from sully.store.base import Check, Delete, Op, Record
 from sully.store.errors import ConflictError
 
 _MODIFIED = (
@@ -77,15 +76,9 @@ class Updater:
             raise blunder(text, strict=self._writer.strict)
         version = target.resource.version(target.version)
         if given in ("", "0") and version is not None and not version.unconditional_update:
-            if self._writer.store.newest(self._writer.objects.key(target)) is None:
-                raise not_found(target.resource.plural, target.resource.group, target.name)
+            self._writer.newest(target)
             at = Path("metadata").child("resourceVersion")
-            raise invalid(
-                target.resource.plural,
-                target.resource.group,
-                target.name,
-                [at.invalid(0, "must be specified for an update")],
-            )
+            raise invalid(*target.names, [at.invalid(0, "must be specified for an update")])
 
     async def modify(
         self,
@@ -97,14 +90,11 @@ class Updater:
     ) -> Result:
         """Change one object: `change` makes the new hub object from the live one."""
         target = request.target
-        key = self._writer.objects.key(target)
         while True:
-            record = self._writer.store.newest(key)
-            if record is None:
-                raise not_found(target.resource.plural, target.resource.group, target.name)
+            record = self._writer.newest(target)
             step = self._next_state(request, record, change, track=track, strategy=strategy)
             try:
-                return await self._store_update(request, key, record, step)
+                return await self._store_update(request, record, step)
             except ConflictError:
                 # Only another process can come in between: look at the state it left.
                 continue
@@ -140,12 +130,13 @@ class Updater:
             meta.validate_metadata_update(obj, old), strategy.validate_update(obj, old, ctx)
         )
         self._writer.refuse(target, target.name, problems)
+        strategy.review(obj, old, ctx)
         return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)], also)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
         given = obj["metadata"].get("resourceVersion", "")
         if given not in ("", "0") and given != old["metadata"]["resourceVersion"]:
-            raise conflict(target.resource.plural, target.resource.group, target.name, _MODIFIED)
+            raise conflict(*target.names, _MODIFIED)
 
     def _check_uid(self, target: Target, obj: Obj, old: Obj) -> None:
         given, actual = obj["metadata"].get("uid"), old["metadata"]["uid"]
@@ -153,9 +144,7 @@ class Updater:
             return
         where = f"{target.namespace}/{target.name}" if target.namespace else target.name
         raise conflict(
-            target.resource.plural,
-            target.resource.group,
-            target.name,
+            *target.names,
             "StorageError: invalid object, Code: 4, Key:"
             f" /registry/{target.resource.plural}/{where}"
             ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
@@ -164,28 +153,22 @@ class Updater:
 
     async def change_directly(self, request: Request, change: Callable[[Obj], Obj]) -> Result:
         """Change one object as the server itself does, past the rules for clients."""
-        target = request.target
-        key = self._writer.objects.key(target)
         while True:
-            record = self._writer.store.newest(key)
-            if record is None:
-                raise not_found(target.resource.plural, target.resource.group, target.name)
+            record = self._writer.newest(request.target)
             old = self._writer.objects.live(record)
             # Quicker than to copy, and as fresh: what was stored, read once more.
             fresh = self._writer.objects.stamped(from_json(record.value), record.revision)
             step = _Step(change(fresh), old, [])
             try:
-                return await self._store_update(request, key, record, step)
+                return await self._store_update(request, record, step)
             except ConflictError:
                 continue
 
-    async def _store_update(
-        self, request: Request, key: Key, record: Record, step: "_Step"
-    ) -> Result:
+    async def _store_update(self, request: Request, record: Record, step: "_Step") -> Result:
         obj = entries.settle_times(self._writer.objects.bare(record), without_version(step.obj))
         if _finished(obj, step.old):
             if not is_dry_run(request):
-                done = await self._writer.commit([Delete(key, record.revision)])
+                done = await self._writer.commit([Delete(record.key, record.revision)])
                 # What was deleted has a revision that everyone may see; `newest` may have none.
                 record = done.records[0] or record
             gone = self._writer.objects.stamped(obj, record.revision)
@@ -196,9 +179,9 @@ class Updater:
             )
         if obj == self._writer.objects.bare(record):
             # Nothing changed. What is shown must still be durable before it is shown.
-            await self._writer.commit([Check(key, record.revision)])
+            await self._writer.commit([Check(record.key, record.revision)])
             return Result(self._writer.objects.live(record), record, warnings=step.warnings)
-        stored = await self._writer.put(key, obj, record.revision, *step.also)
+        stored = await self._writer.put(record.key, obj, record.revision, *step.also)
         return Result(self._writer.objects.live(stored), stored, warnings=step.warnings)
 
 

@@ -1,4 +1,4 @@
-"""The life of one write: decode → default → admit → prepare → validate → commit.
+"""The life of one write: decode → default → admit → prepare → validate → review → commit.
 
 `Writer` has what all writes share; creates.py, updates.py, patches.py and deletes.py run the steps.
 What differs from kind to kind lives in the kind's Strategy.
@@ -18,6 +18,7 @@ from sully.machinery.errors import (
     ServiceUnavailable,
     Timeout,
     invalid,
+    not_found,
 )
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates
@@ -100,6 +101,13 @@ class Writer:
         """Read another object for a strategy, newest state first."""
         record = self.store.newest(Key(resource, namespace, name))
         return None if record is None else self.objects.live(record)
+
+    def newest(self, target: Target) -> Record:
+        """Return an object as the next write finds it, or raise that it is not there."""
+        record = self.store.newest(self.objects.key(target))
+        if record is None:
+            raise not_found(*target.names)
+        return record
 
     def strategy(self, target: Target) -> Strategy:
         """Return the strategy of the endpoint a request addresses."""

@@ -139,6 +139,18 @@ CASES = {
         patch_body(),
         version="v1alpha3",
     ),
+    "lists in patches": Case(
+        "DRAListTypeAttributes",
+        patch_body(attributes={"d/a": {"ints": [1]}}),
+        patch_body(attributes={"d/a": {}}),
+        version="v1alpha3",
+    ),
+    "policies in patches": Case(
+        "DRAConsumableCapacity",
+        patch_body(capacity={"d/c": {"value": "1", "requestPolicy": {"default": "1"}}}),
+        patch_body(capacity={"d/c": {"value": "1"}}),
+        version="v1alpha3",
+    ),
     "details in patches": Case(
         "SullyTaintDetails",
         patch_body(taints=[MARK | {"description": "d"}]),

@@ -61,6 +61,17 @@ CASES = {
     "details of rules": Case(
         "SullyTaintDetails", rule_body({}, timeAdded=SINCE, description="d", data={"a": 1})
     ),
+    "lists of patches": Case(
+        "DRAListTypeAttributes",
+        patch_body(attributes={"d/a": {"ints": [1]}}),
+        "v1alpha3",
+        refused={"spec.devices.attributes[d/a]": "Invalid value"},
+    ),
+    "policies of patches": Case(
+        "DRAConsumableCapacity",
+        patch_body(capacity={"d/c": {"value": "1", "requestPolicy": {"default": "1"}}}),
+        "v1alpha3",
+    ),
     "details of patches": Case("SullyTaintDetails", patch_body(taints=[DETAILED]), "v1alpha3"),
     "criteria of rules": Case(
         "SullyRuleSelectors",

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World
-from sully.client.calls import Call
-from sully.client.direct import DirectTransport, Reply
+from controllers.noted import Noted
+from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
@@ -19,11 +17,8 @@ from sully.controllers.scheduling import kinds as own
 from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wishes import Options
-from sully.machinery.errors import InternalError
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
 from sully.views import kinds
 from sully.views.inventory import Inventory
 
@@ -37,35 +32,6 @@ REFUSED = (
     "0/1 nodes are available: 1 cannot allocate all claims. preemption: 0/1 nodes are available:"
     " 1 Preemption is not helpful for scheduling."
 )
-
-
-class Noted(DirectTransport):
-    """A transport that keeps a list of writes, fails where a test wants it to, or is overtaken."""
-
-    def __init__(self, world: World) -> None:
-        user = User("system:kube-scheduler", ("system:masters",))
-        super().__init__(InProcess(world.api, user, agent=own.AGENT))
-        self.calls: list[str] = []
-        self.failures: dict[str, int] = {}
-        self.losses: dict[str, int] = {}
-        """As failures, but what was asked happens nevertheless."""
-        self.before: dict[str, Callable[[], Awaitable[Any]]] = {}
-
-    async def _call(self, call: Call) -> Reply:
-        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
-        what = f"{call.verb} {call.ref.plural}{part}"
-        if call.ref.plural != "events":
-            self.calls.append(what)
-        if what in self.before:
-            await self.before.pop(what)()
-        if self.failures.get(what, 0):
-            self.failures[what] -= 1
-            raise InternalError("it broke")
-        reply = await super()._call(call)
-        if self.losses.get(what, 0):
-            self.losses[what] -= 1
-            raise InternalError("the answer was lost")
-        return reply
 
 
 class _Watched(Queue):
@@ -107,7 +73,7 @@ class Scheduling:
             classes=manager.informer(kinds.CLASSES),
             rules=manager.informer(kinds.RULES),
         )
-        self.transport = self.transport or Noted(world)
+        self.transport = self.transport or Noted(world, "system:kube-scheduler", own.AGENT)
         add_scheduler(
             manager,
             transport=self.transport,
@@ -118,13 +84,9 @@ class Scheduling:
             metrics=self.metrics,
             queue=_Watched(world.clock.monotonic, self.looked_at, newest_first=self.newest_first),
         )
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(manager.run())
-            try:
-                await world.settle()
-                yield self.transport
-            finally:
-                manager.stop()
+        async with running(manager):
+            await world.settle()
+            yield self.transport
 
 
 async def prepare(world: World, *nodes: str, devices: int = 1) -> None:
@@ -188,6 +150,18 @@ async def rule(world: World, effect: str = "NoSchedule", name: str = "rule") -> 
     taint = {"key": "example.com/broken", "effect": effect}
     spec = {"deviceSelector": {"driver": DRIVER}, "taint": taint}
     return await world.admin.create(RULES, {"metadata": {"name": name}, "spec": spec})
+
+
+async def join_late(world: World, scheduling: Scheduling) -> None:
+    """Have a pod `q` come to the claim of another, once a taint evicts from its device."""
+    await prepare(world)
+    await claim(world, "shared")
+    await pod(world, "p", "shared")
+    async with scheduling.running(world):
+        await world.settle()
+        await rule(world, "NoExecute")
+        await pod(world, "q", "shared")
+        await world.settle()
 
 
 async def where(world: World, name: str) -> str:

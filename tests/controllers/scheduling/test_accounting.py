@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from controllers.noted import broken
 from controllers.scheduling.placing import (
     CLAIMS,
     REFUSED,
@@ -10,6 +11,7 @@ from controllers.scheduling.placing import (
     Scheduling,
     claim,
     condition,
+    join_late,
     node,
     pod,
     prepare,
@@ -84,7 +86,7 @@ async def test_an_account_that_a_crash_left_behind_goes_away(world: World) -> No
     async with Scheduling().running(world) as transport:
         await world.settle()
         # As if it stopped between the binding and the tidying.
-        transport.failures["patch pods/status"] = 100
+        transport.failures["patch pods/status"] = broken(100)
         await world.admin.delete(RULES, Key("", "rule"))
         await world.settle()
     assert (await where(world, "p"), await account(world, "p") is None) == ("node-1", False)
@@ -149,14 +151,7 @@ async def test_a_claim_that_is_allocated_elsewhere(world: World) -> None:
 
 
 async def test_a_claim_that_should_not_be_joined(world: World) -> None:
-    await prepare(world)
-    await claim(world, "shared")
-    await pod(world, "p", "shared")
-    async with Scheduling().running(world):
-        await world.settle()
-        await rule(world, "NoExecute")
-        await pod(world, "q", "shared")
-        await world.settle()
+    await join_late(world, Scheduling())
 
     got = await account(world, "q")
     assert got is not None

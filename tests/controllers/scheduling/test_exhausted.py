@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
+from controllers.scheduling.pools import BOTH, ONLY_X, catalogue
 from sully.controllers.scheduling.exhausted import Exhausted
-from sully.domain.allocation.catalogue import Catalogue
-from sully.domain.allocation.nodes import Node
-from sully.domain.pools import PoolId
 from sully.domain.scheduling.decisions import Concern
 
 Step = Callable[[Exhausted], object]
 
 
-class Pools:
-    """Every node sees the pool of its name, and one that all see."""
-
-    def pools_for(self, node: str) -> list[PoolId]:
-        return [PoolId("d", "all"), PoolId("d", node)]
-
-    def slices(self, _: PoolId) -> list[Any]:
-        return []
-
-    def devices(self, _: Any) -> list[Any]:
-        return []
-
-
 def exhausted() -> Exhausted:
-    catalogue = Catalogue(Pools())
-    for name in ("x", "y"):
-        catalogue.offer(Node(name))
-    found = Exhausted(catalogue)
+    found = Exhausted(catalogue())
     found.add(b"q", Concern.DEVICES)
     return found
 
@@ -46,8 +27,8 @@ CASES: dict[str, tuple[tuple[Step, ...], set[str] | None]] = {
     "nothing": ((), set()),
     "a node gains": ((gained("y"),), {"y"}),
     "a node that is new": ((gained("z"),), {"z"}),
-    "a pool of one node": ((lambda it: it.freed(PoolId("d", "x")),), {"x"}),
-    "a pool of all nodes": ((lambda it: it.freed(PoolId("d", "all")),), {"x", "y"}),
+    "a pool of one node": ((lambda it: it.freed(ONLY_X),), {"x"}),
+    "a pool of all nodes": ((lambda it: it.freed(BOTH),), {"x", "y"}),
     "nodes that refuse again": (
         (gained("x", "y"), lambda it: it.since(b"q"), lambda it: it.refused(b"q", {"x"}, _NODES)),
         {"y"},

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controllers.noted import broken
 from controllers.scheduling.placing import (
     CLAIMS,
     CLASSES,
@@ -156,7 +157,7 @@ async def test_a_class_that_comes_later(world: World) -> None:
 async def test_a_write_that_fails_is_tried_again(world: World, step: str) -> None:
     await backed(world)
     async with Scheduling().running(world) as transport:
-        transport.failures[step] = 2
+        transport.failures[step] = broken(2)
         await asking(world, "p")
         await world.pass_time(10, step=1)
 
@@ -168,7 +169,7 @@ async def test_a_write_that_fails_is_tried_again(world: World, step: str) -> Non
 async def test_an_answer_that_gets_lost(world: World, step: str) -> None:
     await backed(world)
     async with Scheduling().running(world) as transport:
-        transport.losses[step] = 1
+        transport.losses[step] = broken()
         await asking(world, "p")
         await world.pass_time(10, step=1)
 
@@ -180,7 +181,7 @@ async def test_an_answer_that_gets_lost(world: World, step: str) -> None:
 async def test_what_a_stop_left_behind_is_replaced(world: World) -> None:
     await backed(world)
     async with Scheduling().running(world) as transport:
-        transport.failures["create pods/binding"] = 100
+        transport.failures["create pods/binding"] = broken(100)
         await asking(world, "p")
         await world.settle()
     (before,) = await claims(world)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from controllers.noted import broken
 from controllers.scheduling.placing import (
     CLAIMS,
     REFUSED,
@@ -31,20 +32,20 @@ STEPS = ("update resourceclaims", "update resourceclaims/status", "create pods/b
 async def test_a_write_that_fails_is_tried_again(world: World, step: str) -> None:
     await prepare(world)
     async with Scheduling().running(world) as transport:
-        transport.failures[step] = 2
+        transport.failures[step] = broken(2)
         await wanting(world, "p")
         await world.pass_time(10, step=1)
 
     assert await where(world, "p") == "node-1"
     assert (await held(world, "p"), await reserved(world, "p")) == (["node-1/gpu-0"], ["p"])
-    assert transport.failures[step] == 0
+    assert not transport.failures[step]
 
 
 @pytest.mark.parametrize("step", STEPS)
 async def test_an_answer_that_gets_lost(world: World, step: str) -> None:
     await prepare(world)
     async with Scheduling().running(world) as transport:
-        transport.losses[step] = 1
+        transport.losses[step] = broken()
         await wanting(world, "p")
         await world.pass_time(10, step=1)
 
@@ -149,7 +150,7 @@ async def test_a_stop_in_the_middle(world: World) -> None:
     """What was written before is found and completed by the next one."""
     await prepare(world, devices=2)
     async with Scheduling().running(world) as transport:
-        transport.failures[STEPS[2]] = 100
+        transport.failures[STEPS[2]] = broken(100)
         await wanting(world, "p")
         await world.settle()
     async with Scheduling().running(world):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,15 +12,16 @@ from controllers.scheduling.placing import (
     DRIVER,
     SLICES,
     Scheduling,
+    held,
     pod,
     prepare,
+    wanting,
     where,
 )
-from controllers.world import SCHEME, Obj, World
+from controllers.world import Obj, World
 from sully.client.transport import Key
+from sully.controllers.scheduling.wishes import Options
 from sully.machinery.gates import DEFAULTS, Gates
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
 
 ALL_ON = Gates({name: True for name in DEFAULTS if name.startswith("DRA")})
 
@@ -29,14 +29,7 @@ ALL_ON = Gates({name: True for name in DEFAULTS if name.startswith("DRA")})
 @pytest.fixture
 def everything(world: World) -> World:
     """Return a world in which all that is about devices is switched on."""
-    chance = random.Random(1)
-    world.api = Api(
-        scheme=SCHEME,
-        store=world.store,
-        chance=Chance(world.clock, Ids(chance), chance),
-        gates=ALL_ON,
-    )
-    world.admin = world.transport("admin")
+    world.serve(gates=ALL_ON)
     return world
 
 
@@ -168,3 +161,18 @@ async def test_shares_have_ids_and_amounts(everything: World) -> None:
     (result,) = found["status"]["allocation"]["devices"]["results"]
     assert result["consumedCapacity"] == {"bandwidth": "5"}, "up to the next step"
     assert len(result["shareID"]) == 36
+
+
+@pytest.mark.parametrize(("switch", "want"), [(True, ["p/gpu-0"]), (False, [])])
+async def test_devices_that_wait_for_conditions_rest_without_the_gate(
+    everything: World, switch: bool, want: list[str]
+) -> None:
+    world = everything
+    conditions = {"bindingConditions": ["a.dev/on"], "bindingFailureConditions": ["a.dev/off"]}
+    await prepare(world, devices=0)
+    await publish(world, Case([{"name": "gpu-0", **conditions}], [], []))
+    async with Scheduling(options=Options(binding_conditions=switch)).running(world):
+        await wanting(world, "p")
+        await world.settle()
+
+    assert await held(world, "p") == want

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from controllers.scheduling.placing import (
     Scheduling,
     claim,
     held,
+    join_late,
     node,
     pod,
     prepare,
@@ -23,14 +23,13 @@ from controllers.scheduling.placing import (
     wanting,
     where,
 )
-from controllers.world import PODS, SCHEME, World
+from controllers.world import PODS, World
+from sully.client.events import EVENTS
 from sully.client.transport import Key
 from sully.controllers.scheduling.wishes import Options
 from sully.domain.claims import FINALIZER
 from sully.domain.rules import ALLOCATED_ATTRIBUTES
 from sully.machinery.gates import Gates
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
 
 
 async def test_a_pod_without_claims(world: World) -> None:
@@ -124,6 +123,24 @@ async def test_a_claim_that_two_pods_share(world: World) -> None:
     assert await reserved(world, "shared") == ["p", "q"]
 
 
+async def test_a_claim_that_many_pods_share_is_written_once_for_each(world: World) -> None:
+    await prepare(world)
+    await claim(world, "shared")
+    names = [f"p{number:02}" for number in range(40)]
+    async with Scheduling().running(world) as transport:
+        await pod(world, names[0], "shared")
+        await world.settle()
+        transport.calls.clear()
+        for name in names[1:]:
+            await pod(world, name, "shared")
+        await world.settle()
+
+    assert {await where(world, each) for each in names} == {"node-1"}
+    assert sorted(await reserved(world, "shared")) == names
+    assert await said(world, "FailedScheduling") == []
+    assert transport.calls.count("update resourceclaims/status") == len(names) - 1
+
+
 async def test_a_pod_follows_its_claim_to_the_node(world: World) -> None:
     await prepare(world, "node-1")
     await claim(world, "shared")
@@ -211,28 +228,37 @@ async def test_a_refusal_is_told_once(world: World) -> None:
     assert len(await said(world, "FailedScheduling")) == 2
 
 
-async def test_who_joins_a_claim_would_be_evicted_at_once(world: World) -> None:
+async def test_why_a_pod_waits_is_said_again_before_the_event_expires(world: World) -> None:
     await prepare(world)
-    await claim(world, "shared")
-    await pod(world, "p", "shared")
+    await wanting(world, "first")
+    await wanting(world, "second")
     async with Scheduling().running(world):
         await world.settle()
-        await rule(world, "NoExecute")
-        await pod(world, "q", "shared")
-        await world.settle()
+        told = [(each["metadata"]["name"], each["count"]) for each in await failures(world)]
+        await world.pass_time(1800, step=60)
+        again = [(each["metadata"]["name"], each["count"]) for each in await failures(world)]
+        for each in await failures(world):
+            await world.admin.delete(EVENTS, Key("a", each["metadata"]["name"]))
+        await world.pass_time(1800, step=60)
+        (late,) = await failures(world)
+
+    assert [(name, count) for name, count in again] == [(name, 2) for name, _ in told]
+    assert (late["involvedObject"]["name"], late["message"]) == ("second", REFUSED)
+
+
+async def failures(world: World) -> list[dict[str, Any]]:
+    page = await world.admin.list(EVENTS, "a")
+    return [each for each in page.items if each["reason"] == "FailedScheduling"]
+
+
+async def test_who_joins_a_claim_would_be_evicted_at_once(world: World) -> None:
+    await join_late(world, Scheduling())
 
     assert "holds a device with an untolerated NoExecute taint" in await where(world, "q")
 
 
 async def test_the_reference_lets_it_join(world: World) -> None:
-    await prepare(world)
-    await claim(world, "shared")
-    await pod(world, "p", "shared")
-    async with Scheduling(Options(strict=True)).running(world):
-        await world.settle()
-        await rule(world, "NoExecute")
-        await pod(world, "q", "shared")
-        await world.settle()
+    await join_late(world, Scheduling(Options(strict=True)))
 
     assert await where(world, "q") == "node-1"
 
@@ -240,14 +266,7 @@ async def test_the_reference_lets_it_join(world: World) -> None:
 @pytest.fixture
 def advising(world: World) -> World:
     """Return a world in which taints may advise against a device."""
-    chance = random.Random(1)
-    world.api = Api(
-        scheme=SCHEME,
-        store=world.store,
-        chance=Chance(world.clock, Ids(chance), chance),
-        gates=Gates({"SullyPreferNoSchedule": True}),
-    )
-    world.admin = world.transport("admin")
+    world.serve(gates=Gates({"SullyPreferNoSchedule": True}))
     return world
 
 

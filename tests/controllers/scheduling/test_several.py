@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from controllers.noted import Noted
 from controllers.scheduling.placing import (
     CLAIMS,
-    Noted,
     Scheduling,
     claim,
     pod,
@@ -23,13 +23,14 @@ from controllers.scheduling.placing import (
 from controllers.world import PODS, World
 from sully.client.calls import Call
 from sully.client.direct import Reply
+from sully.controllers.scheduling.kinds import AGENT
 
 
 class Slow(Noted):
     """A transport on which calls take their time, each another."""
 
     def __init__(self, world: World, seed: int) -> None:
-        super().__init__(world)
+        super().__init__(world, "system:kube-scheduler", AGENT)
         self._chance = random.Random(seed)
 
     async def _call(self, call: Call) -> Reply:

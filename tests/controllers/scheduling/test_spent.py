@@ -19,37 +19,19 @@ from controllers.scheduling.placing import (
     wanting,
     where,
 )
+from controllers.scheduling.pools import BOTH, NO_NODE, ONLY_X, catalogue
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.controllers.scheduling.spent import MANY, Spent
-from sully.domain.allocation.catalogue import Catalogue
-from sully.domain.allocation.nodes import Node
-from sully.domain.pools import PoolId
 
 NOW = DeleteOptions(grace_period_seconds=0)
 BARE = [f"bare-{index:02d}" for index in range(MANY)]
 Step = Callable[[World], Awaitable[Any]]
 
 
-class Pools:
-    """Every node sees the pool of its name, and one that all see."""
-
-    def pools_for(self, node: str) -> list[PoolId]:
-        return [PoolId("d", "all"), PoolId("d", node)]
-
-    def slices(self, _: PoolId) -> list[Any]:
-        return []
-
-    def devices(self, _: Any) -> list[Any]:
-        return []
-
-
 def spent() -> Spent:
-    catalogue = Catalogue(Pools())
-    for name in ("x", "y"):
-        catalogue.offer(Node(name))
-    found = Spent(catalogue)
+    found = Spent(catalogue())
     found.add(b"q", {"x", "y"})
     found.add(b"r", {"y"})
     return found
@@ -59,9 +41,9 @@ FORGETTING: dict[str, tuple[Callable[[Spent], None], set[str], set[str]]] = {
     "nothing": (lambda _: None, {"x", "y"}, {"y"}),
     "a node gains": (lambda it: it.gained("y"), {"x"}, set()),
     "a node nobody asked gains": (lambda it: it.gained("z"), {"x", "y"}, {"y"}),
-    "a pool of one node": (lambda it: it.freed(PoolId("d", "x")), {"y"}, {"y"}),
-    "a pool of all nodes": (lambda it: it.freed(PoolId("d", "all")), set(), set()),
-    "a pool of no node": (lambda it: it.freed(PoolId("d", "z")), {"x", "y"}, {"y"}),
+    "a pool of one node": (lambda it: it.freed(ONLY_X), {"y"}, {"y"}),
+    "a pool of all nodes": (lambda it: it.freed(BOTH), set(), set()),
+    "a pool of no node": (lambda it: it.freed(NO_NODE), {"x", "y"}, {"y"}),
     "another world": (lambda it: it.in_world(1), set(), set()),
 }
 

@@ -61,6 +61,14 @@ MEMORY = CounterSet(name="mem", counters={"bytes": Counter(value="4Gi")})
 
 CASES = {
     "nothing at all": Case([], CANNOT_ALLOCATE, CANNOT_ALLOCATE),
+    "counters beside their devices, as in Kubernetes 1.34": Case(
+        [pool_slice(drawing("a"), counters=(MEMORY,))], [["a"]], [["a"]]
+    ),
+    "the same for another node": Case(
+        [pool_slice(drawing("a"), counters=(MEMORY,), node_name="node-2")],
+        CANNOT_ALLOCATE,
+        CANNOT_ALLOCATE,
+    ),
     "another node's slice": Case(
         [pool_slice(device("a"), node_name="node-2")], CANNOT_ALLOCATE, CANNOT_ALLOCATE
     ),

@@ -187,6 +187,17 @@ def test_shares_are_counted_until_they_are_released() -> None:
     assert names(attempt(slices, wish(part("7")), use=ledger)) == NOTHING
 
 
+def test_a_device_that_is_no_longer_shared_stays_with_those_who_share_it() -> None:
+    ledger = Ledger()
+    take(ledger, [pool_slice(shared())], wish(part("1")))
+    alone = [Device(name=name, capacity=shared().capacity) for name in ("nic", "nic-2")]
+
+    assert names(attempt([pool_slice(*alone)], wish(part("1")), use=ledger)) == [["nic-2"]]
+    assert names(attempt([pool_slice(alone[0])], wish(), use=ledger)) == NOTHING
+    # Kubernetes gives it away twice.
+    assert names(attempt([pool_slice(*alone)], wish(), use=ledger, strict=True)) == [["nic"]]
+
+
 def test_all_leaves_out_what_has_too_little_left() -> None:
     slices, ledger = [pool_slice(shared(), shared("nic-2"))], Ledger()
     take(ledger, slices, wish(part("9")))

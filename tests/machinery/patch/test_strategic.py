@@ -131,6 +131,12 @@ CASES = {
         {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}},
         {"strategy": {"type": "Recreate"}},
     ),
+    "what is replaced as a whole keeps nothing": Case(
+        {"swap": {"labels": {"a": "b"}, "mode": "x"}},
+        {"swap": {"labels": {"c": "d"}}},
+        {"swap": {"labels": {"c": "d"}}},
+    ),
+    "what is replaced as a whole can still go": Case({"swap": {"mode": "x"}}, {"swap": None}, {}),
     "directives in something new do not stay": Case(
         {},
         {"strategy": {"$retainKeys": ["type"], "type": "Recreate"}},

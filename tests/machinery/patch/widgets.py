@@ -45,6 +45,7 @@ Spec: Wanted.
   replicas int32 ptr: .
   selector Selector: .
   strategy Strategy retainKeys: .
+  swap Selector replace: .
   tags []string set merge: .
   weird []Owner merge: .
 

@@ -113,6 +113,18 @@ def test_another_authority_means_another_certificate(tmp_path: Path) -> None:
     assert ensured(tmp_path, "a.example")
 
 
+@pytest.mark.parametrize("damaged", ["server.crt", "server.key"])
+@pytest.mark.parametrize("other", ["", "ca.key", "ca.crt"], ids=["empty", "a key", "a certificate"])
+def test_what_is_no_certificate_with_its_key_is_made_anew(
+    damaged: str, other: str, tmp_path: Path
+) -> None:
+    assert ensured(tmp_path, "a.example")
+    (tmp_path / damaged).write_bytes((tmp_path / other).read_bytes() if other else b"")
+
+    assert ensured(tmp_path, "a.example")
+    assert not ensured(tmp_path, "a.example")
+
+
 @pytest.mark.parametrize(
     ("host", "least"),
     [

@@ -5,7 +5,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
-from server.authorization.world import SCHEME
+from embedded import SCHEME
 from sully.server.authorization.attributes import Attributes, on_path, on_target
 from sully.server.http.objects import verb_of
 from sully.server.requests import parse_path

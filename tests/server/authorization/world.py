@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from sully.api import build_scheme
+from embedded import embedded
 from sully.machinery.errors import ApiError
 from sully.machinery.gates import Gates
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.inprocess import InProcess
@@ -20,7 +17,6 @@ from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
 
 Obj = dict[str, Any]
-SCHEME = build_scheme()
 RBAC = "rbac.authorization.k8s.io"
 EVERYBODY = "system:authenticated"
 MASTER = User("root", ("system:masters", EVERYBODY))
@@ -61,13 +57,7 @@ class World:
     def __init__(self, gates: Gates | None = None) -> None:
         self.clock = FakeClock()
         self.store = MemoryStore()
-        chance = random.Random(1)
-        self.api = Api(
-            scheme=SCHEME,
-            store=self.store,
-            chance=Chance(self.clock, Ids(chance), chance),
-            gates=gates,
-        )
+        self.api = embedded(self.store, self.clock, gates=gates)
 
     @classmethod
     @asynccontextmanager

@@ -1,22 +1,23 @@
 """Deployments: equal pods that are replaced step by step when their template changes."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from sully.api.apps.workloads import (
     APPS,
     SPEC,
+    WorkloadStrategy,
     counts,
     default_workload,
     selector_and_template,
-    template_warnings,
+    status_count,
 )
 from sully.api.core import generations
-from sully.api.core.checks import Errors, not_negative, same, unchanged
+from sully.api.core.checks import Errors, not_negative, same
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
 from sully.api.core.fractions import at_most_all, count_or_percent, is_zero
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
 
@@ -27,7 +28,7 @@ _HISTORY = 10
 _DEADLINE = 600
 
 
-class DeploymentStrategy(Strategy):
+class DeploymentStrategy(WorkloadStrategy):
     """Writes to the deployment itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -68,16 +69,6 @@ class DeploymentStrategy(Strategy):
         if deadline is not None and deadline <= spec.get("minReadySeconds", 0):
             text = "must be greater than minReadySeconds"
             yield SPEC.child("progressDeadlineSeconds").invalid(deadline, text)
-
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the new state, and that the selector stays."""
-        yield from self.validate_create(obj, ctx)
-        new, before = obj["spec"].get("selector"), old["spec"].get("selector")
-        yield from unchanged(new, before, SPEC.child("selector"))
-
-    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
-        """Warn about the template."""
-        return template_warnings(obj, old)
 
 
 def _rollout(rollout: Obj, at: Path) -> Errors:
@@ -124,10 +115,6 @@ def _ready(obj: Obj) -> str:
     return f"{obj['status'].get('readyReplicas', 0)}/{obj['spec'].get('replicas', 0)}"
 
 
-def _status(name: str) -> Any:
-    return plain(lambda obj: obj["status"].get(name, 0))
-
-
 DEPLOYMENTS = ResourceType(
     group="apps",
     kind="Deployment",
@@ -143,8 +130,10 @@ DEPLOYMENTS = ResourceType(
     columns=(
         NAME,
         Column("Ready", plain(_ready), description="Ready pods of those wanted."),
-        Column("Up-to-date", _status("updatedReplicas"), description="Pods of this template."),
-        Column("Available", _status("availableReplicas"), description="Pods that can be used."),
+        Column("Up-to-date", status_count("updatedReplicas"), description="Pods of this template."),
+        Column(
+            "Available", status_count("availableReplicas"), description="Pods that can be used."
+        ),
         AGE,
         *POD_TEMPLATE,
     ),

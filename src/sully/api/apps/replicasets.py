@@ -1,21 +1,22 @@
 """ReplicaSets: a number of equal pods."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from sully.api.apps.workloads import (
     APPS,
     SPEC,
+    WorkloadStrategy,
     counts,
     default_workload,
     selector_and_template,
-    template_warnings,
+    status_count,
 )
 from sully.api.core import generations
-from sully.api.core.checks import not_negative, unchanged
+from sully.api.core.checks import not_negative
 from sully.api.core.columns import AGE, NAME, POD_TEMPLATE, plain
 from sully.machinery.fields import FieldError
-from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+from sully.machinery.strategy import Column, ResourceType, Version, WriteContext
 
 Obj = dict[str, Any]
 
@@ -23,7 +24,7 @@ _PARTS = ("fullyLabeledReplicas", "readyReplicas", "availableReplicas")
 _COUNTS = ("replicas", *_PARTS, "observedGeneration")
 
 
-class ReplicaSetStrategy(Strategy):
+class ReplicaSetStrategy(WorkloadStrategy):
     """Writes to the replica set itself."""
 
     def default(self, obj: Obj, ctx: WriteContext) -> None:
@@ -47,16 +48,6 @@ class ReplicaSetStrategy(Strategy):
         yield from not_negative(spec.get("minReadySeconds", 0), SPEC.child("minReadySeconds"))
         yield from selector_and_template(spec)
 
-    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check the new state, and that the selector stays."""
-        yield from self.validate_create(obj, ctx)
-        new, before = obj["spec"].get("selector"), old["spec"].get("selector")
-        yield from unchanged(new, before, SPEC.child("selector"))
-
-    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
-        """Warn about the template."""
-        return template_warnings(obj, old)
-
 
 class ReplicaSetStatusStrategy(ReplicaSetStrategy):
     """Writes to the status endpoint."""
@@ -73,10 +64,6 @@ class ReplicaSetStatusStrategy(ReplicaSetStrategy):
 
 def _label(_group: str, version: str, kind: str, label: str) -> str:
     return f"field label not supported for apps{version}.{kind}: {label}"
-
-
-def _status(name: str) -> Any:
-    return plain(lambda obj: obj["status"].get(name, 0))
 
 
 REPLICA_SETS = ResourceType(
@@ -99,8 +86,8 @@ REPLICA_SETS = ResourceType(
             type="integer",
             description="Pods wanted.",
         ),
-        Column("Current", _status("replicas"), type="integer", description="Pods there are."),
-        Column("Ready", _status("readyReplicas"), type="integer", description="Pods ready."),
+        Column("Current", status_count("replicas"), type="integer", description="Pods there are."),
+        Column("Ready", status_count("readyReplicas"), type="integer", description="Pods ready."),
         AGE,
         *POD_TEMPLATE,
     ),

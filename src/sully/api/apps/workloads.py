@@ -1,14 +1,17 @@
 """What all kinds that keep copies of pods share: template, selector, counts."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
-from sully.api.core.checks import label_selector, not_negative
+from sully.api.core.checks import label_selector, not_negative, unchanged
+from sully.api.core.columns import plain
 from sully.api.core.pods.defaults import default_spec
 from sully.api.core.pods.validation import validate_template
 from sully.api.core.pods.warnings import spec_warnings
 from sully.machinery import labels
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.strategy import Strategy, WriteContext
 
 Obj = dict[str, Any]
 
@@ -55,10 +58,25 @@ def _template(template: Obj, selector: labels.Selector, at: Path) -> Iterator[Fi
         yield at.child("spec", "activeDeadlineSeconds").forbidden(text)
 
 
-def template_warnings(obj: Obj, old: Obj | None) -> Iterator[str]:
-    """Yield warnings about a template, when it is new or something else in the spec is."""
-    if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):
-        yield from spec_warnings(obj["spec"]["template"]["spec"], SPEC.child("template", "spec"))
+class WorkloadStrategy(Strategy):
+    """What writes to all of them have in common."""
+
+    def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
+        """Check the new state, and that the selector stays."""
+        yield from self.validate_create(obj, ctx)
+        new, before = obj["spec"].get("selector"), old["spec"].get("selector")
+        yield from unchanged(new, before, SPEC.child("selector"))
+
+    def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterator[str]:
+        """Warn about the template, when it is new or something else in the spec is."""
+        if old is None or obj["metadata"].get("generation") != old["metadata"].get("generation"):
+            at = SPEC.child("template", "spec")
+            yield from spec_warnings(obj["spec"]["template"]["spec"], at)
+
+
+def status_count(name: str) -> Callable[[Obj, datetime], Any]:
+    """Return how a column reads one of the counts."""
+    return plain(lambda obj: obj["status"].get(name, 0))
 
 
 def counts(status: Obj, names: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[FieldError]:

@@ -5,10 +5,11 @@ from typing import Any
 
 from sully.api.core.checks import formatted
 from sully.api.core.columns import AGE, NAME, plain
-from sully.api.rbac.names import GROUP, RBAC
+from sully.api.rbac.kinds import kind_of
+from sully.api.rbac.names import GROUP
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import dns_subdomain_problems, path_segment_problems
-from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+from sully.machinery.strategy import Column, Strategy, WriteContext
 
 Obj = dict[str, Any]
 
@@ -123,26 +124,7 @@ _COLUMNS = (
     ),
 )
 
-ROLE_BINDINGS = ResourceType(
-    group=GROUP,
-    kind="RoleBinding",
-    plural="rolebindings",
-    singular="rolebinding",
-    namespaced=True,
-    versions=(Version("v1", RBAC),),
-    strategy=BindingStrategy(),
-    columns=_COLUMNS,
-    create_on_update=True,
-)
-
-CLUSTER_ROLE_BINDINGS = ResourceType(
-    group=GROUP,
-    kind="ClusterRoleBinding",
-    plural="clusterrolebindings",
-    singular="clusterrolebinding",
-    namespaced=False,
-    versions=(Version("v1", RBAC),),
-    strategy=ClusterBindingStrategy(),
-    columns=_COLUMNS,
-    create_on_update=True,
+ROLE_BINDINGS = kind_of("RoleBinding", BindingStrategy(), _COLUMNS, namespaced=True)
+CLUSTER_ROLE_BINDINGS = kind_of(
+    "ClusterRoleBinding", ClusterBindingStrategy(), _COLUMNS, namespaced=False
 )

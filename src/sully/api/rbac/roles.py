@@ -10,10 +10,10 @@ from typing import Any
 
 from sully.api.core.checks import label_selector
 from sully.api.core.columns import NAME
-from sully.api.rbac.names import GROUP, RBAC
+from sully.api.rbac.kinds import kind_of
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import path_segment_problems
-from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
+from sully.machinery.strategy import Column, Strategy, WriteContext
 
 Obj = dict[str, Any]
 
@@ -85,26 +85,5 @@ _COLUMNS = (
     Column("Created At", _created, type="date", description="When the object was created."),
 )
 
-ROLES = ResourceType(
-    group=GROUP,
-    kind="Role",
-    plural="roles",
-    singular="role",
-    namespaced=True,
-    versions=(Version("v1", RBAC),),
-    strategy=RoleStrategy(),
-    columns=_COLUMNS,
-    create_on_update=True,
-)
-
-CLUSTER_ROLES = ResourceType(
-    group=GROUP,
-    kind="ClusterRole",
-    plural="clusterroles",
-    singular="clusterrole",
-    namespaced=False,
-    versions=(Version("v1", RBAC),),
-    strategy=ClusterRoleStrategy(),
-    columns=_COLUMNS,
-    create_on_update=True,
-)
+ROLES = kind_of("Role", RoleStrategy(), _COLUMNS, namespaced=True)
+CLUSTER_ROLES = kind_of("ClusterRole", ClusterRoleStrategy(), _COLUMNS, namespaced=False)

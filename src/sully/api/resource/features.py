@@ -71,14 +71,22 @@ def _partitions(obj: Obj) -> Places:
 def _shares(obj: Obj) -> Places:
     for device in _devices(obj):
         yield from _given(device, "allowMultipleAllocations")
-        for capacity in device.get("capacity", {}).values():
-            yield from _given(capacity, "requestPolicy")
+        yield from _policies_in(device)
+
+
+def _policies_in(holder: Obj) -> Places:
+    for capacity in holder.get("capacity", {}).values():
+        yield from _given(capacity, "requestPolicy")
+
+
+def _lists_in(holder: Obj) -> Places:
+    for attribute in holder.get("attributes", {}).values():
+        yield from _given(attribute, "ints", "bools", "strings", "versions")
 
 
 def _list_attributes(obj: Obj) -> Places:
     for device in _devices(obj):
-        for attribute in device.get("attributes", {}).values():
-            yield from _given(attribute, "ints", "bools", "strings", "versions")
+        yield from _lists_in(device)
 
 
 def _groups(obj: Obj) -> Places:
@@ -188,6 +196,8 @@ def _of_patch_taints(*names: str) -> Callable[[Obj], Places]:
 PATCH_FEATURES = (
     Feature("DRAAdminControlledDeviceAttributes", _of_patch("attributes", "capacity")),
     Feature("DRADeviceTaints", _of_patch("taints")),
+    Feature("DRAListTypeAttributes", lambda obj: _lists_in(obj["spec"]["devices"])),
+    Feature("DRAConsumableCapacity", lambda obj: _policies_in(obj["spec"]["devices"])),
     Feature("SullyTaintDetails", _of_patch_taints("description", "data")),
     Feature("SullyEvictionRate", _of_patch_taints("evictionsPerSecond")),
 )

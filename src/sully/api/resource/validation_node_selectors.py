@@ -4,7 +4,7 @@ from typing import Any
 
 from sully.api.resource.checks import Errors
 from sully.api.resource.types import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
-from sully.api.resource.validation_names import validate_label_key
+from sully.api.resource.validation_names import validate_label_key, validate_label_value
 from sully.machinery.fields import Path
 from sully.machinery.names import dns_subdomain_problems
 
@@ -76,6 +76,8 @@ def _expression(requirement: NodeSelectorRequirement, at: Path) -> Errors:
         case unknown:
             yield at.child("operator").invalid(unknown, "not a valid selector operator")
     yield from validate_label_key(requirement.key, at.child("key"))
+    for position, value in enumerate(requirement.values):
+        yield from validate_label_value(value, values.index(position))
 
 
 def _field(requirement: NodeSelectorRequirement, at: Path) -> Errors:

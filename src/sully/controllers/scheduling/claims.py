@@ -21,6 +21,7 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key, Transport
 from sully.controllers.scheduling.outbox import ClaimWrite, ExtendedWrite
+from sully.controllers.scheduling.turns import Turns
 from sully.domain.allocation.exclusion import IN_USE
 from sully.domain.claims import FINALIZER
 from sully.domain.holding import reserved_for
@@ -44,9 +45,16 @@ class ClaimWriter:
         self._transport = transport
         self._clock = clock
         self._timestamps = timestamps
+        self._turns = Turns()
 
     async def reserve(self, pod: Pod, write: ClaimWrite, known: ResourceClaim) -> ResourceClaim:
         """Reserve a claim for a pod, and allocate it if that was decided; return it then."""
+        async with self._turns.at(known) as newest:
+            claim = await self._try(pod, write, newest)
+            self._turns.wrote(claim)
+            return claim
+
+    async def _try(self, pod: Pod, write: ClaimWrite, known: ResourceClaim) -> ResourceClaim:
         key = key_of(known)
         for _ in range(TRIES):
             try:

@@ -6,7 +6,7 @@ not come about; so no device is given away twice although writes take time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from sully.api.resource.claim_types import AllocationResult, ResourceClaim
@@ -21,12 +21,16 @@ from sully.domain.taints import SourcedTaint
 from sully.views.changes import Change
 from sully.views.inventory import Inventory
 
+Rests = Callable[[EffectiveDevice], bool]
+"""Says of a device that it is not to be handed out for now."""
+
 
 class Shelf:
     """The inventory, in the form in which offers are made from it."""
 
-    def __init__(self, inventory: Inventory) -> None:
+    def __init__(self, inventory: Inventory, rests: Rests | None = None) -> None:
         self._inventory = inventory
+        self._rests = rests
 
     def pools_for(self, node: str) -> list[PoolId]:
         """Return the pools with slices that are, or may be, for a node."""
@@ -52,7 +56,11 @@ class Shelf:
         for device in slice_.spec.devices:
             found = merged.get(device.name)
             # A name that stands in two slices is one device, that of the first.
-            if found and found.published.slice is slice_:
+            if (
+                found
+                and found.published.slice is slice_
+                and not (self._rests and self._rests(found))
+            ):
                 yield found
 
 
@@ -67,9 +75,9 @@ class _InFlight:
 class Devices:
     """Offers and uses of devices."""
 
-    def __init__(self, inventory: Inventory) -> None:
+    def __init__(self, inventory: Inventory, rests: Rests | None = None) -> None:
         self.inventory = inventory
-        self.catalogue = Catalogue(Shelf(inventory))
+        self.catalogue = Catalogue(Shelf(inventory, rests))
         self.ledger = Ledger()
         self._in_flight: dict[str, _InFlight] = {}
         self._versions: dict[str, int] = {}

@@ -6,7 +6,7 @@ something of its own. Nothing here is ever tried again because time has passed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import heappop, heappush
@@ -119,6 +119,11 @@ class Queue:
         """Say whether nothing has happened that may help a pod since it was refused."""
         entry = self._entries.get(key)
         return entry is not None and not entry.active and entry.concern != Concern.NOTHING
+
+    def parked(self) -> Iterator[Key]:
+        """Go through the pods that wait for a change."""
+        for keys in self._parked.values():
+            yield from keys
 
     def park(self, key: Key, concern: Concern) -> None:
         """Let a pod wait until something changes."""

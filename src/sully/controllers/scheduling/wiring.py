@@ -14,6 +14,7 @@ from sully.controllers.scheduling.kinds import COMPONENT, NODES, PODS
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.controllers.scheduling.outbox import Outbox
 from sully.controllers.scheduling.queue import Queue
+from sully.controllers.scheduling.reminding import Reminder
 from sully.controllers.scheduling.telling import Teller
 from sully.controllers.scheduling.wishes import Options
 from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, Terms
@@ -34,6 +35,8 @@ def options(gates: Gates, *, strict: bool, schedulers: frozenset[str] = SCHEDULE
         taints=gates["DRADeviceTaints"],
         prefer_no_schedule=gates["SullyPreferNoSchedule"],
         binding_conditions=gates["DRADeviceBindingConditions"],
+        partitions=gates["DRAPartitionableDevices"],
+        shares=gates["DRAConsumableCapacity"],
         eviction=Terms(effects=EVICTING_WITH_BUDGETS if budgets else EVICTING),
         schedulers=schedulers,
     )
@@ -56,12 +59,12 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     component = COMPONENT if COMPONENT in names else min(names)
     recorder = EventRecorder(transport, component, clock=clock)
     manager.alongside(recorder.run)
-    claims = manager.informer(CLAIMS)
+    claims, pods = manager.informer(CLAIMS), manager.informer(PODS)
     counted = SchedulerMetrics(metrics or Metrics())
-    devices, cluster, outbox = Devices(inventory), Cluster(), Outbox()
+    devices, cluster, outbox = Devices(inventory, settings.rests), Cluster(), Outbox()
     queue = Queue(clock.monotonic) if queue is None else queue
     scheduler = Scheduler(
-        pods=manager.informer(PODS),
+        pods=pods,
         nodes=manager.informer(NODES),
         claims=claims,
         classes=manager.informer(CLASSES),
@@ -93,6 +96,8 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
         clock=clock,
         metrics=counted,
     )
+    reminder = Reminder(queue=queue, pods=pods, recorder=recorder, clock=clock)
+    manager.alongside(reminder.run)
     # One looks, because what it decides must be seen by the next look; many write.
     manager.add(scheduler, workers=1)
     manager.add(binder, workers=WORKERS, backoff=BACKOFF)

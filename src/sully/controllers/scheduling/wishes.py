@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
 from sully.api.resource.types import DeviceClass
 from sully.client.transport import Key
-from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.devices import Devices, Rests
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.lapses import fleeting
 from sully.domain.allocation.rechecks import usable_on
@@ -43,6 +43,8 @@ class Options:
     taints: bool = True
     prefer_no_schedule: bool = False
     binding_conditions: bool = True
+    partitions: bool = True
+    shares: bool = True
     eviction: Terms = USUAL
     """How it is judged whether a pod would have to leave at once."""
     schedulers: frozenset[str] = SCHEDULERS
@@ -58,6 +60,21 @@ class Options:
         """Return what the choice of devices looks at."""
         budgets = NO_EXECUTE_WITH_BUDGET in self.eviction.effects
         return Heed(taints=self.taints, budgets=budgets, advice=self.prefer_no_schedule)
+
+    @property
+    def rests(self) -> Rests | None:
+        """Return what says which devices use something that is off; None if nothing can be."""
+        if self.binding_conditions and self.partitions and self.shares:
+            return None
+        return self._rests
+
+    def _rests(self, device: EffectiveDevice) -> bool:
+        published, spec = device.published.device, device.published.slice.spec
+        if not self.binding_conditions and published.binding_conditions:
+            return True
+        if not self.partitions and (published.consumes_counters or spec.per_device_node_selection):
+            return True
+        return not self.shares and bool(published.allow_multiple_allocations)
 
 
 def claim_keys(pod: Pod) -> list[Key]:

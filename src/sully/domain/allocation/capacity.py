@@ -7,7 +7,8 @@ its own domain in names, and so may a request, so amounts are compared under ful
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sully.api.resource.types import CapacityRequestPolicy, CapacityRequestPolicyRange
@@ -56,6 +57,36 @@ def need_of(requests: Mapping[str, str], content: Content) -> Need | None:
             return None
         amounts[name], totals[name], texts[published] = amount.nanos, total.nanos, str(amount)
     return Need(amounts, totals, texts)
+
+
+def taken_of(shares: Iterable[Mapping[str, str]], driver: str) -> Counter[str]:
+    """Add up what shares of a device take: nano units by full name."""
+    taken: Counter[str] = Counter()
+    for amounts in shares:
+        for name, text in amounts.items():
+            taken[full_name(name, driver)] += parse_quantity(text).nanos
+    return taken
+
+
+def left_of(content: Content, taken: Mapping[str, int]) -> dict[str, Quantity]:
+    """Return what is left of each capacity, under the names that the driver uses."""
+    left: dict[str, Quantity] = {}
+    for name, (published, capacity) in _known(content).items():
+        total = parse_quantity(capacity.value)
+        left[published] = Quantity(total.nanos - taken.get(name, 0), total.style)
+    return left
+
+
+def is_used_up(capacity: Capacity, left: Quantity) -> bool:
+    """Say whether even the smallest share would take more than is left."""
+    policy = capacity.request_policy
+    allowed: tuple[str | None, ...] = ()
+    if policy is not None and policy.valid_range is not None:
+        allowed = (policy.valid_range.minimum,)
+    elif policy is not None:
+        allowed = policy.valid_values
+    least = min((parse_quantity(each) for each in allowed if each is not None), default=None)
+    return left.sign() <= 0 if least is None else left < least
 
 
 def consumption(requested: Quantity | None, capacity: Capacity) -> Quantity:

@@ -26,6 +26,17 @@ class Draw:
     """Users of a counter set must have a group in common; those without keep to themselves."""
 
 
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What of a counter set is missing to give a device away."""
+
+    counter_set: str
+    counter: str = ""
+    """Empty: there is enough, but the users of the set do not go together."""
+    left: int = 0
+    needed: int = 0
+
+
 def draws_of(device: Device) -> tuple[Draw, ...]:
     """Return what a device takes out of counters."""
     return tuple(
@@ -94,6 +105,17 @@ class Balance:
     def allows(self, draws: tuple[Draw, ...]) -> bool:
         """Say whether there is enough for a device."""
         return all(self._suffices(draw) and self._goes_with_others(draw) for draw in draws)
+
+    def lack(self, draws: tuple[Draw, ...]) -> Lack | None:
+        """Say what a device lacks first; None if there is enough."""
+        for draw in draws:
+            left = self._left[draw.counter_set]
+            for name, amount in draw.amounts:
+                if left[name] < amount:
+                    return Lack(draw.counter_set, name, left[name], amount)
+            if not self._goes_with_others(draw):
+                return Lack(draw.counter_set)
+        return None
 
     def _suffices(self, draw: Draw) -> bool:
         left = self._left[draw.counter_set]

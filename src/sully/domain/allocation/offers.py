@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from sully.api.resource.types import ResourceSlice
+from sully.api.resource.types import ResourceSlice, ResourceSliceSpec
 from sully.domain.allocation.counters import Draw, Totals, dangling, draws_of, totals_of
 from sully.domain.allocation.nodes import Node, is_visible, offered_to
 from sully.domain.devices import EffectiveDevice
@@ -78,8 +78,16 @@ def visible_slices(slices: Iterable[ResourceSlice], node: Node) -> tuple[Resourc
 
     Counters concern every node that uses a device of the pool, wherever their slice says they are.
     """
-    seen = [each for each in slices if each.spec.shared_counters or is_visible(each.spec, node)]
-    return tuple(seen) if any(not each.spec.shared_counters for each in seen) else ()
+    seen = [each for each in slices if only_counts(each.spec) or is_visible(each.spec, node)]
+    return tuple(seen) if any(not only_counts(each.spec) for each in seen) else ()
+
+
+def only_counts(spec: ResourceSliceSpec) -> bool:
+    """Say whether a slice has counters for the devices of others.
+
+    Up to Kubernetes 1.34, counters and the devices that draw on them stand in one slice.
+    """
+    return bool(spec.shared_counters) and not spec.devices
 
 
 def offer_pool(
@@ -113,11 +121,10 @@ def _complete(
 ) -> PoolOffer:
     generation = seen[0].spec.pool.generation
     whole = [each for each in slices if each.spec.pool.generation == generation]
-    totals = totals_of(whole)
-    draws = {device.name: draws_of(device) for each in whole for device in each.spec.devices}
-    problem = _duplicate(seen) or (totals if isinstance(totals, str) else _dangling(draws, totals))
-    if problem or isinstance(totals, str):
-        return PoolOffer(id_, problem=problem)
+    counters = counters_of(seen, whole)
+    if isinstance(counters, str):
+        return PoolOffer(id_, problem=counters)
+    totals, draws = counters
     devices = tuple(device for each in seen for device in merged(each))
     return PoolOffer(
         id_,
@@ -126,8 +133,23 @@ def _complete(
             place for place, device in enumerate(devices) if not _is_for(device, node)
         ),
         totals=totals,
-        draws={name: each for name, each in draws.items() if each},
+        draws=draws,
     )
+
+
+def counters_of(
+    seen: Iterable[ResourceSlice], whole: Sequence[ResourceSlice]
+) -> tuple[Totals, Mapping[str, tuple[Draw, ...]]] | str:
+    """Return the counters of a pool and what its devices draw, or why the pool is invalid.
+
+    Names need to be unique only among the slices that are seen together.
+    """
+    totals = totals_of(whole)
+    if isinstance(totals, str):
+        return _duplicate(seen) or totals
+    draws = {device.name: draws_of(device) for each in whole for device in each.spec.devices}
+    problem = _duplicate(seen) or _dangling(draws, totals)
+    return problem or (totals, {name: each for name, each in draws.items() if each})
 
 
 def _duplicate(slices: Iterable[ResourceSlice]) -> str:

@@ -48,7 +48,14 @@ class State:
         mine = self._held.get(slot.device)
         if plan.alternative.admin_access:
             return bool(mine) and plan.claim in (mine or ())
-        return bool(mine) or (held is not None and slot.name in held.devices)
+        return bool(mine) or (held is not None and self._is_taken(slot, held))
+
+    def _is_taken(self, slot: Slot, held: PoolUse) -> bool:
+        if slot.name in held.devices:
+            return True
+        # Its driver no longer lets others share it, and some still do. Upstream looks only at
+        # those who have a device for themselves.
+        return not slot.is_shareable and slot.name in held.shares and not self._strict
 
     def take(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
         """Take a device that is not busy; return why not if it cannot be taken."""

@@ -18,7 +18,7 @@ from sully.domain.scheduling.resources import Amounts, Room, may_be_backed, shor
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"
 NOT_CHOSEN: Final = "node(s) didn't match Pod's node affinity/selector"
-_CORDONED: Final = NodeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+CORDONED: Final = NodeTaint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
 _BLOCKING: Final = frozenset(("NoSchedule", "NoExecute"))
 _PLACED_VOLUMES: Final = (
     "persistentVolumeClaim",
@@ -59,12 +59,10 @@ def rejects(
 
     `backed` are resources that devices may provide where the node has none.
     """
-    spec = state.node.spec
-    if spec.unschedulable and not _tolerated(_CORDONED, pod.spec.tolerations):
+    if is_cordoned(state.node, pod):
         return Rejection((UNSCHEDULABLE,))
-    for taint in spec.taints:
-        if taint.effect in _BLOCKING and not _tolerated(taint, pod.spec.tolerations):
-            return Rejection((UNTOLERATED,))
+    for _ in untolerated(state.node, pod):
+        return Rejection((UNTOLERATED,))
     if not chooses(pod, state.place):
         return Rejection((NOT_CHOSEN,))
     lacking = tuple(shortages(requests, state.room, backed))
@@ -75,6 +73,18 @@ def rejects(
             helped_by_classes=any(may_be_backed(each.resource) for each in lacking),
         )
     return None
+
+
+def is_cordoned(node: Node, pod: Pod) -> bool:
+    """Say whether a node takes no new pods, and so not this one."""
+    return node.spec.unschedulable and not _tolerated(CORDONED, pod.spec.tolerations)
+
+
+def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
+    """Yield the taints of a node that keep a pod off it."""
+    for taint in node.spec.taints:
+        if taint.effect in _BLOCKING and not _tolerated(taint, pod.spec.tolerations):
+            yield taint
 
 
 def chooses(pod: Pod, place: Place) -> bool:

@@ -107,6 +107,8 @@ def _bad_format(what: str) -> MalformedPatch:
 
 def _merge_value(original: Any, value: Any, field: Field | None, kind: Type | None) -> Any:
     if isinstance(value, dict):
+        if isinstance(original, dict) and field is not None and field.replace:
+            return value
         if isinstance(original, dict):
             return _merge_map(original, value, kind)
         return _plain_value(value)

@@ -6,11 +6,17 @@ from contextlib import aclosing
 from typing import Any
 
 from sully.machinery import codec
-from sully.machinery.errors import ApiError, BadRequest, UnsupportedMediaType, method_not_allowed
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    NotAcceptable,
+    UnsupportedMediaType,
+    method_not_allowed,
+)
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
-from sully.server.bodies import Body
+from sully.server.bodies import Body, internal_name
 from sully.server.forms import (
     JSON,
     YAML,
@@ -98,7 +104,9 @@ class ObjectRoutes:
     async def _read(self, exchange: Exchange, request: Request, form: Form) -> None:
         if wants_watch(exchange, request.target):
             await self._watch(exchange, request, form)
-        elif request.target.name:
+            return
+        _check_number(request.target, form)
+        if request.target.name:
             record = await self._api.get(request)
             if form.plain:
                 await exchange.answer(200, self._api.objects.document(record, request.target))
@@ -325,6 +333,18 @@ def _deleted_status(target: Target, obj: Obj) -> Obj:
         "status": "Success",
         "details": details,
     }
+
+
+def _check_number(target: Target, form: Form) -> None:
+    """Refuse the metadata of one object where there is a list, and the other way round."""
+    kind = f"*{internal_name(target)}"
+    if form.shape == "PartialObjectMetadata" and not target.name:
+        text = f"but the requested object is a list ({kind}List)"
+    elif form.shape == "PartialObjectMetadataList" and target.name:
+        text = f"but the requested object is not a list ({kind})"
+    else:
+        return
+    raise NotAcceptable(f"you requested {form.shape}, {text}")
 
 
 __all__ = ["ObjectRoutes", "verb_of", "with_kind"]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.schema import JSON_TYPES, Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 Obj = dict[str, Any]
 
@@ -22,14 +22,6 @@ _NAMED = {
     "object": "io.k8s.apimachinery.pkg.runtime.RawExtension",
 }
 _FIELD_SET = f"{META}.FieldsV1"
-_PLAIN: dict[str, Obj] = {
-    "string": {"type": "string"},
-    "int32": {"type": "integer", "format": "int32"},
-    "int64": {"type": "integer", "format": "int64"},
-    "number": {"type": "number", "format": "double"},
-    "bool": {"type": "boolean"},
-    "bytes": {"type": "string", "format": "byte"},
-}
 _ZERO: dict[str, Any] = {"string": "", "int32": 0, "int64": 0, "number": 0, "bool": False}
 _SHARED: dict[str, Obj] = {
     _NAMED["Time"]: {
@@ -164,8 +156,8 @@ class Definitions:
                 return self.reference(kind)
 
     def _scalar(self, kind: Scalar, name: str) -> Obj:
-        if kind.name in _PLAIN:
-            return _PLAIN[kind.name]
+        if kind.name in JSON_TYPES:
+            return dict(JSON_TYPES[kind.name])
         # Raw objects carry no name of their own; this one field has its own type upstream.
         shared = _FIELD_SET if name == "fieldsV1" else _NAMED[kind.name]
         self.schemas.setdefault(shared, self.dialect.shared[shared])
@@ -207,6 +199,7 @@ def _merging(one: Field) -> Obj:
     if one.merge_key:
         extensions["x-kubernetes-patch-merge-key"] = one.merge_key
     strategy = ["merge"] * one.merge + ["retainKeys"] * one.retain_keys
+    strategy += ["replace"] * one.replace
     if strategy:
         extensions["x-kubernetes-patch-strategy"] = ",".join(strategy)
     return extensions

@@ -32,6 +32,7 @@ _BAD_PREEMPTION = (
 )
 _NODE_TAINTS = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 _STAY_SECONDS = 300
+_DEFAULT_ACCOUNT = "default"
 
 
 def admit_new(pod: Obj, ctx: WriteContext) -> None:
@@ -39,6 +40,13 @@ def admit_new(pod: Obj, ctx: WriteContext) -> None:
     _service_account(pod, ctx)
     _priority(pod, ctx)
     _tolerations(pod["spec"])
+
+
+def expected_account(pod: Obj) -> tuple[str, str] | None:
+    """Return the account that every namespace gets, for pods that use it; others must be there."""
+    named = pod["spec"].get("serviceAccountName") or _DEFAULT_ACCOUNT
+    mirrors = _MIRROR in (pod["metadata"].get("annotations") or {})
+    return ("serviceaccounts", named) if named == _DEFAULT_ACCOUNT and not mirrors else None
 
 
 def admit_change(pod: Obj, old: Obj) -> None:
@@ -58,7 +66,7 @@ def _service_account(pod: Obj, ctx: WriteContext) -> None:
         # A pod that a node runs on its own may not use the API at all.
         return
     spec, namespace = pod["spec"], pod["metadata"].get("namespace", "")
-    spec["serviceAccountName"] = name = spec.get("serviceAccountName") or "default"
+    spec["serviceAccountName"] = name = spec.get("serviceAccountName") or _DEFAULT_ACCOUNT
     mirror_service_account(spec)
     account = ctx.lookup("serviceaccounts", namespace, name)
     if account is None:

@@ -5,7 +5,7 @@ from typing import Any
 
 from sully.api.core import generations
 from sully.api.core.namespaces import unsupported_label
-from sully.api.core.pods.admission import admit_change, admit_new
+from sully.api.core.pods.admission import admit_change, admit_new, expected_account
 from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.columns import COLUMNS
 from sully.api.core.pods.conditions import with_condition
@@ -40,6 +40,10 @@ class PodStrategy(Strategy):
         default_spec(obj["spec"])
         default_pod(obj["spec"])
         align_addresses(obj["status"])
+
+    def expects(self, obj: Obj) -> tuple[str, str] | None:
+        """Name the account that a new namespace is about to get."""
+        return expected_account(obj)
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Add what the cluster decides: account, priority, tolerations."""

@@ -1,0 +1,86 @@
+"""Which versions of the API are served, as `--runtime-config a/v1=true,a/v1beta1=false` sets it.
+
+All are unless somebody says otherwise: Kubernetes itself serves only finished ones by default, and
+who wants to know whether a program gets along with that switches the others off. The version of a
+kind that is stored, and that controllers speak, stays in any case (`api.build_scheme`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    # Flags are read with this, and `--help` need not know what kinds are.
+    from sully.machinery.strategy import ResourceType, Version
+
+_STAGES = ("api/all", "api/ga", "api/beta", "api/alpha")
+_VALUES = {"": True, "true": True, "1": True, "false": False, "0": False}
+
+
+class RuntimeConfigError(ValueError):
+    """A version that does not exist or cannot be switched."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuntimeConfig:
+    """The versions as switched for this process, by `group/version` or by `api/stage`."""
+
+    wanted: Mapping[str, bool] = field(default_factory=dict)
+
+    def applied(self, resource: ResourceType) -> ResourceType:
+        """Return a resource with the versions in which it is to be served."""
+        if not self.wanted:
+            return resource
+        hub, *others = resource.versions
+        switched = (replace(each, enabled=self._serves(resource.group, each)) for each in others)
+        return replace(resource, versions=(hub, *switched))
+
+    def _serves(self, group: str, version: Version) -> bool:
+        found = self.wanted.get(f"{group}/{version.name}")
+        if found is not None or version.structural:
+            # Stages are of what Kubernetes has built in; these kinds are custom resources there.
+            return found is not False
+        stage = next((each for each in ("alpha", "beta") if each in version.name), "ga")
+        return self.wanted.get(f"api/{stage}", self.wanted.get("api/all", True))
+
+    def check(self, resources: Iterable[ResourceType]) -> None:
+        """Refuse names of versions that there are not, and what cannot be switched off."""
+        hubs: set[str] = set()
+        others: set[str] = set()
+        for resource in resources:
+            for place, version in enumerate(resource.versions):
+                known = others if place else hubs
+                known.add(f"{resource.group}/{version.name}")
+        for name, on in self.wanted.items():
+            if name in _STAGES or name in others:
+                continue
+            if name not in hubs:
+                choices = ", ".join(sorted(others))
+                raise RuntimeConfigError(
+                    f"--runtime-config: there is no {shown(name)}; can be switched: {choices},"
+                    f" {', '.join(_STAGES)}"
+                )
+            if not on:
+                raise RuntimeConfigError(
+                    f"--runtime-config: {shown(name)} cannot be switched off: its kinds are stored"
+                    " in it, and controllers use it"
+                )
+
+
+def shown(name: str) -> str:
+    """Write the name of a version as users do, who call that of the core group `api/v1`."""
+    return f"api{name}" if name.startswith("/") else name
+
+
+def parse_runtime_config(text: str) -> RuntimeConfig:
+    """Read `a/v1=true,api/beta=false`; a name alone stands for true."""
+    wanted = {}
+    for part in filter(None, (piece.strip() for piece in text.split(","))):
+        name, _, value = part.partition("=")
+        if value.lower() not in _VALUES:
+            raise RuntimeConfigError(f"--runtime-config: {name} is true or false, not {value!r}")
+        core = name.startswith("api/v")
+        wanted[name.removeprefix("api") if core else name] = _VALUES[value.lower()]
+    return RuntimeConfig(wanted)

@@ -1,0 +1,32 @@
+"""Two nodes with a pool each and one that both see: what memories of refusals are tried on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sully.domain.allocation.catalogue import Catalogue
+from sully.domain.allocation.nodes import Node
+from sully.domain.pools import PoolId
+
+BOTH, ONLY_X, NO_NODE = (PoolId("d", name) for name in ("all", "x", "z"))
+
+
+class Pools:
+    """Every node sees the pool of its name, and one that all see."""
+
+    def pools_for(self, node: str) -> list[PoolId]:
+        return [BOTH, PoolId("d", node)]
+
+    def slices(self, _: PoolId) -> list[Any]:
+        return []
+
+    def devices(self, _: Any) -> list[Any]:
+        return []
+
+
+def catalogue() -> Catalogue:
+    """Return what the nodes `x` and `y` offer."""
+    found = Catalogue(Pools())
+    for name in ("x", "y"):
+        found.offer(Node(name))
+    return found

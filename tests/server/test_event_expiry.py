@@ -1,0 +1,134 @@
+"""Events that nobody writes any more go; those of a former run by the time they carry."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from sully.machinery.timestamps import format_time
+from sully.server.eventexpiry import EventExpiry
+from sully.store.base import Key, Put, Store
+from sully.store.errors import UnavailableError
+from sully.store.memory import MemoryStore
+from sully.testing.clock import FakeClock
+
+HOUR = 3600
+EVENT = b'{"metadata":{"name":"e","creationTimestamp":"2020-01-01T00:00:00Z"}}'
+
+
+async def say(store: Store, *names: str, value: bytes = EVENT, resource: str = "events") -> None:
+    for name in names:
+        await store.commit([Put(Key(resource, "a", name), value)])
+
+
+async def told(store: Store, resource: str = "events") -> list[str]:
+    return [each.key.name for each in (await store.list(resource)).records]
+
+
+async def test_what_was_not_written_for_an_hour_goes() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    expiry = EventExpiry(store, clock)
+    await say(store, "early", "repeated")
+    await say(store, "pod", resource="pods")
+    left = []
+    for minutes in (0, 30, 29, 1, 30):
+        clock.advance(minutes * 60)
+        await expiry.expire()
+        if minutes == 30:
+            await say(store, "late", "repeated")
+        left.append(await told(store))
+
+    both = ["early", "late", "repeated"]
+    assert left == [["early", "repeated"], both, both, ["late", "repeated"], ["late", "repeated"]]
+    assert await told(store, "pods") == ["pod"]
+
+
+async def test_each_goes_by_a_change_of_its_own() -> None:
+    store, clock = MemoryStore(), FakeClock()
+    expiry = EventExpiry(store, clock)
+    await say(store, *map(str, range(100)))
+    await expiry.expire()
+    watch = store.watch("events", after=store.revision)
+    clock.advance(HOUR)
+
+    await expiry.expire()
+
+    gone = watch.take()
+    assert [each.kind for each in gone] == ["DELETED"] * 100
+    assert len({each.revision for each in gone}) == 100
+
+
+def written(clock: FakeClock, created: int | None = None, *managed: int) -> bytes:
+    """Return an event that was created, and then written, so many minutes ago."""
+
+    def ago(minutes: int) -> str:
+        return format_time(clock.now() - timedelta(minutes=minutes))
+
+    metadata: dict[str, Any] = {"name": "e"}
+    if created is not None:
+        metadata["creationTimestamp"] = ago(created)
+    metadata["managedFields"] = [{"manager": "m", "time": ago(each)} for each in managed]
+    # What a client says about the time does not count.
+    return json.dumps({"metadata": metadata, "lastTimestamp": "1999-01-01T00:00:00Z"}).encode()
+
+
+INHERITED = {
+    "an old one goes at once": ((90,), 0),
+    "a young one goes when its hour is over": ((40,), 20),
+    "one that was repeated lives longer": ((90, 80, 10), 50),
+    "one of the future goes an hour after the start": ((-500,), 60),
+    "so does one that says nothing": ((), 60),
+}
+
+
+@pytest.mark.parametrize(("ages", "minutes"), INHERITED.values(), ids=INHERITED.keys())
+async def test_those_of_a_former_run(ages: tuple[int, ...], minutes: int) -> None:
+    store, clock = MemoryStore(), FakeClock()
+    await say(store, "e", value=written(clock, *ages))
+    expiry = EventExpiry(store, clock)
+
+    passed = 0
+    await expiry.expire()
+    while await told(store):
+        clock.advance(60)
+        passed += 1
+        await expiry.expire()
+
+    assert passed == minutes
+
+
+class Troubled(MemoryStore):
+    """A store that cannot be read for a while."""
+
+    trouble = 0
+
+    async def list(self, resource: str, namespace: str | None = None, **how: Any) -> Any:
+        if self.trouble:
+            self.trouble -= 1
+            raise UnavailableError("no disk")
+        return await super().list(resource, namespace, **how)
+
+
+LIFETIMES = {"for an hour": (HOUR, []), "for ever": (0, ["e"])}
+
+
+@pytest.mark.parametrize(("lifetime", "left"), LIFETIMES.values(), ids=LIFETIMES.keys())
+async def test_it_looks_again_and_again(lifetime: int, left: list[str]) -> None:
+    store, clock = Troubled(), FakeClock()
+    expiry = EventExpiry(store, clock, timedelta(seconds=lifetime))
+    await say(store, "e")
+    store.trouble = 30
+    running = asyncio.ensure_future(expiry.run())
+    for _ in range(62):
+        await asyncio.sleep(0)
+        clock.advance(60)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    running.cancel()
+    store.trouble = 0
+
+    assert await told(store) == left
