@@ -100,6 +100,31 @@ async def bind(server: Server, prefix: str, pods: list[Sent]) -> tuple[float, fl
     return began, ended, tally
 
 
+@dataclass(frozen=True, slots=True)
+class Departure:
+    """How pods left, in seconds from when the rule was sent."""
+
+    first: float
+    last: float
+    cpu: float
+    """What the server used for all of them."""
+
+
+async def send_away(server: Server, shape: Shape) -> Departure:
+    """Taint all devices of pods that are bound, and wait until all are marked for deletion."""
+    await quiet(server)
+    tally = Tally("pod-", shape.pods, is_marked)
+    watch = await Watch.open(server, shapes.PODS, tally.take)
+    rule = shapes.rule("evict", {"driver": shapes.DRIVER}, "NoExecute")
+    async with server.connect() as connection:
+        cpu, began = server.cpu(), time.perf_counter()
+        await connection.create(shapes.RULES, rule)
+        ended = await tally.last()
+    used = server.cpu() - cpu
+    watch.close()
+    return Departure(min(tally.seen.values()) - began, ended - began, used)
+
+
 async def set_up(server: Server, shape: Shape) -> None:
     """Create what the pods need, and wait until it is quiet."""
     await spread(server, CONNECTIONS, shapes.world(shape))
@@ -138,19 +163,10 @@ async def evict(name: str, store: str, shape: Shape, reference: float) -> list[F
     try:
         await set_up(server, shape)
         await bind(server, "pod-", list(shapes.load(shape)))
-        await quiet(server)
-        tally = Tally("pod-", shape.pods, is_marked)
-        watch = await Watch.open(server, shapes.PODS, tally.take)
-        rule = shapes.rule("evict", {"driver": shapes.DRIVER}, "NoExecute")
-        async with server.connect() as connection:
-            cpu, began = server.cpu(), time.perf_counter()
-            await connection.create(shapes.RULES, rule)
-            ended = await tally.last()
-        watch.close()
-        used = (server.cpu() - cpu) / shape.pods * 1000
-        first = min(tally.seen.values()) - began
-        note = f"server CPU {used:.2f} ms/pod, first after {first * 1000:.0f} ms"
-        return [Figure(name, ended - began, "s", reference, more=False, note=note)]
+        left = await send_away(server, shape)
+        used = left.cpu / shape.pods * 1000
+        note = f"server CPU {used:.2f} ms/pod, first after {left.first * 1000:.0f} ms"
+        return [Figure(name, left.last, "s", reference, more=False, note=note)]
     finally:
         server.stop()
 

@@ -25,7 +25,7 @@ from typing import Any
 import placing
 import shapes
 import uvloop
-from harness import Server, Watch
+from harness import Server
 from shapes import Shape
 
 import api
@@ -116,21 +116,12 @@ async def pods(server: Server, _: float) -> Figures:
     busy = server.cpu()
     began, ended, _tally = await devices.bind(server, "pod-", list(shapes.load(SHAPE)))
     binding = server.cpu() - busy
-    await devices.quiet(server)
-    tally = devices.Tally("pod-", SHAPE.pods, devices.is_marked)
-    watch = await Watch.open(server, shapes.PODS, tally.take)
-    rule = shapes.rule("evict", {"driver": shapes.DRIVER}, "NoExecute")
-    async with server.connect() as connection:
-        busy, sent = server.cpu(), time.perf_counter()
-        await connection.create(shapes.RULES, rule)
-        gone = await tally.last()
-    evicting = server.cpu() - busy
-    watch.close()
+    left = await devices.send_away(server, SHAPE)
     return {
         f"{SHAPE.pods} pods scheduled, pods/s": SHAPE.pods / (ended - began),
         "one pod scheduled, CPU ms": binding / SHAPE.pods * 1000,
-        f"{SHAPE.pods} pods evicted, s": gone - sent,
-        "one pod evicted, CPU ms": evicting / SHAPE.pods * 1000,
+        f"{SHAPE.pods} pods evicted, s": left.last,
+        "one pod evicted, CPU ms": left.cpu / SHAPE.pods * 1000,
     }
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
-from sully.api import build_scheme
+from embedded import embedded
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, Kind
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.store.base import Store
@@ -19,7 +16,6 @@ from sully.views import kinds
 Obj = dict[str, Any]
 NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
-SCHEME = build_scheme()
 SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}}
 
 
@@ -27,13 +23,7 @@ class Plane:
     """A server on a store that outlives it."""
 
     def __init__(self, store: Store, *, strict: bool = False) -> None:
-        chance = random.Random(1)
-        self.api = Api(
-            scheme=SCHEME,
-            store=store,
-            chance=Chance(FakeClock(), Ids(chance), chance),
-            strict_compat=strict,
-        )
+        self.api = embedded(store, FakeClock(), strict=strict)
         self.access = DirectTransport(InProcess(self.api, User("x", ("system:masters",))))
 
     async def prepare(self, *claims: str) -> None:

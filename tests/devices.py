@@ -30,10 +30,10 @@ from sully.api.resource.types import (
     ResourceSliceSpec,
     SliceTaint,
 )
+from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
-from sully.views.kinds import Pod
 
 DRIVER = "gpu.example.com"
 KEY = "example.com/broken"

@@ -302,6 +302,14 @@ def inputs_of(
     )
 
 
+def fleet_of(objects: Iterable[Any], behaviour: Behaviour = REFERENCE) -> Fleet:
+    """Return a fleet of objects, as they came one after the other."""
+    fleet = Fleet(behaviour)
+    for one in objects:
+        put(fleet, one)
+    return fleet
+
+
 def put(fleet: Fleet, one: Any) -> Touched:
     """Take an object as it is now."""
     match one:

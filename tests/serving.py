@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import io
 import json
-import random
 import ssl
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -23,12 +22,11 @@ from urllib.parse import quote, urlencode
 import aiohttp
 from yarl import URL
 
-from sully.api import build_scheme
+from embedded import embedded
 from sully.app import ADMIN, ControlPlane
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.server.api import Api, Chance
 from sully.server.bootstrap import ensure_namespaces
 from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
@@ -47,7 +45,6 @@ APPLY = "application/apply-patch+yaml"
 LONG = 20.0
 """Seconds after which a test that waits is stuck."""
 
-SCHEME = build_scheme()
 _numbers = count(1)
 
 
@@ -235,10 +232,8 @@ class Asgi(Caller):
     """Calls to the application itself, as a member of system:masters."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids | None = None) -> None:
-        chance = random.Random(1)
         self.store = store
-        ids = ids or Ids(chance)
-        self.api = Api(scheme=SCHEME, store=store, chance=Chance(clock, ids, chance))
+        self.api = embedded(store, clock, ids=ids)
         self.app = HttpApp(self.api, clock, RequestCounter(Metrics()))
 
     async def _exchange(

@@ -61,6 +61,36 @@ async def model(world: World) -> None:
     await world.admin.create(PATCHES, {"metadata": {"name": "p"}, "spec": spec})
 
 
+DRAW: Obj = {"counterSet": "card", "counters": {"memory": {"value": "1"}}}
+SPECIAL: Obj = {
+    "selectors": [{"cel": {"expression": f'has(device.attributes["{DRIVER}"].special)'}}]
+}
+
+
+def special(**content: object) -> Store:
+    """Publish devices of another pool that use a feature."""
+
+    async def made(world: World) -> None:
+        count = 2 if "consumesCounters" in content else 1
+        place: Obj = {"nodeName": "node-1"}
+        spec = {"driver": DRIVER, "pool": {"name": "x", "generation": 1}}
+        spec["pool"]["resourceSliceCount"] = count
+        if count == 2:
+            counters = [{"name": "card", "counters": {"memory": {"value": "9"}}}]
+            more = spec | place | {"sharedCounters": counters}
+            await world.admin.create(SLICES, {"metadata": {"name": "x-counters"}, "spec": more})
+        if "nodeName" in content:
+            place = {"perDeviceNodeSelection": True}
+        devices = [
+            {"name": f"x-{index}", "attributes": {"special": {"bool": True}}, **content}
+            for index in range(4)
+        ]
+        more = spec | place | {"devices": devices}
+        await world.admin.create(SLICES, {"metadata": {"name": "x-devices"}, "spec": more})
+
+    return made
+
+
 async def two_nodes(world: World) -> None:
     """Advise against the devices of one node; the other has as many."""
     await node(world, "node-2")
@@ -103,6 +133,15 @@ CASES = {
         rule("NoExecuteWithPodDisruptionBudget"), (REFUSED, 1), (PLACED, 0)
     ),
     "SullyPreferNoSchedule": Case(two_nodes, (BESIDE, 0), (PLACED, 0), residents=0),
+    "DRAPartitionableDevices, counters": Case(
+        special(consumesCounters=[DRAW]), (PLACED, 0), (REFUSED, 0), request=SPECIAL
+    ),
+    "DRAPartitionableDevices, nodes": Case(
+        special(nodeName="node-1"), (PLACED, 0), (REFUSED, 0), request=SPECIAL
+    ),
+    "DRAConsumableCapacity": Case(
+        special(allowMultipleAllocations=True), (PLACED, 0), (REFUSED, 0), request=SPECIAL
+    ),
     "DRAAdminControlledDeviceAttributes": Case(
         model,
         (PLACED, 0),

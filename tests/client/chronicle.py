@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Any
 
-from client.scripted import Thing, added, bookmark, deleted, modified, thing
+from client.scripted import Thing, added, after, bookmark, deleted, modified, thing
 from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
 from sully.client.transport import Kind, Page, SilentError, UnreachableError, WatchEvent
 from sully.machinery.errors import Expired, TooManyRequests
@@ -80,7 +80,7 @@ class Chronicle:
             version, start = (int(part) for part in options.continue_token.split(":"))
             if version < self.compacted:
                 raise Expired("the continue token is too old")
-        items = list(self._at(version).values())
+        items = list(after(self.history[:version]).values())
         until = start + PAGE if options.limit else len(items)
         more = f"{version}:{until}" if until < len(items) else ""
         return Page(items[start:until], str(version), more)
@@ -113,16 +113,6 @@ class Chronicle:
                 yield bookmark(place)
                 continue
             await self._moved.wait()
-
-    def _at(self, version: int) -> dict[str, Thing]:
-        found: dict[str, Thing] = {}
-        for event in self.history[:version]:
-            assert event.object is not None
-            name = event.object.metadata.name
-            found.pop(name, None)
-            if event.type != "DELETED":
-                found[name] = event.object
-        return found
 
     def _refuse(self) -> None:
         if self.busy:

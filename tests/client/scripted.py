@@ -50,6 +50,18 @@ def bookmark(version: int) -> WatchEvent[Thing]:
     return WatchEvent("BOOKMARK", None, str(version))
 
 
+def after(events: Iterable[WatchEvent[Thing]]) -> dict[str, Thing]:
+    """Return what is there once all this has happened, the last that came last."""
+    found: dict[str, Thing] = {}
+    for event in events:
+        assert event.object is not None
+        name = event.object.metadata.name
+        found.pop(name, None)
+        if event.type != "DELETED":
+            found[name] = event.object
+    return found
+
+
 def page(*items: Thing, version: int, more: str = "") -> Page[Thing]:
     return Page(items, str(version), more)
 
@@ -117,14 +129,7 @@ class LoggedServer:
         return len(self.history)
 
     def state(self, version: int) -> dict[str, Thing]:
-        found: dict[str, Thing] = {}
-        for event in self.history[:version]:
-            assert event.object is not None
-            name = event.object.metadata.name
-            found.pop(name, None)
-            if event.type != "DELETED":
-                found[name] = event.object
-        return found
+        return after(self.history[:version])
 
     async def list(
         self, kind: Kind[Any], namespace: str = "", options: ListOptions = ALL

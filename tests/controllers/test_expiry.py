@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import random
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from controllers.world import SCHEME, Make, Obj, World
+from controllers.world import Make, Obj, World
+from embedded import embedded
 from sully.api.resource.annotations import EXPIRES_AT
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder
@@ -18,8 +18,6 @@ from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_time
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.views import kinds
@@ -133,8 +131,7 @@ async def test_a_time_can_be_moved(
 async def test_a_text_that_is_no_time_ends_nothing(world: World, ending: Ending) -> None:
     # Such a text gets in while the gate is off.
     unguarded = Gates({"SullyEvictionGuards": False})
-    chance = Chance(world.clock, Ids(random.Random(2)), random.Random(2))
-    api = Api(scheme=SCHEME, store=world.store, chance=chance, gates=unguarded)
+    api = embedded(world.store, world.clock, gates=unguarded)
     body = {"metadata": {"name": "x", "annotations": {EXPIRES_AT: "soon"}}, "spec": ending.spec}
     admin = User("admin", ("system:masters",))
     await DirectTransport(InProcess(api, admin)).create(ending.kind, body)

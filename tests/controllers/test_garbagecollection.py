@@ -22,12 +22,6 @@ from sully.client.transport import Key, Kind
 from sully.controllers.garbagecollection.controller import COMPONENT
 
 
-@pytest.fixture
-async def owner(world: World) -> Obj:
-    await world.namespace("a")
-    return await config_map(world, "owner")
-
-
 async def test_a_dependent_goes_after_its_owner(world: World, owner: Obj) -> None:
     child = await config_map(world, "child", owner)
     await config_map(world, "grandchild", child)

@@ -26,12 +26,6 @@ from sully.controllers.manager import Manager
 from sully.machinery.errors import NotFound
 
 
-@pytest.fixture
-async def owner(world: World) -> Obj:
-    await world.namespace("a")
-    return await config_map(world, "owner")
-
-
 async def create_child(world: World) -> None:
     await config_map(world, "child", await _owner(world), block=True)
 

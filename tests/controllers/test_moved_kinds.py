@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from controllers.scheduling import placing
-from controllers.world import SCHEME, Obj, World
+from controllers.world import SCHEME, Obj, World, running
 from sully.client.capabilities import Moved, relocated
 from sully.client.discovery import of_scheme
 from sully.client.transport import Key, Kind
@@ -22,7 +21,6 @@ from sully.machinery.strategy import ResourceType, Strategy
 from sully.parts import Given
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.server.api import Api, Chance
 
 GROUP = "resource.k8s.io"
 MOVES = {
@@ -53,17 +51,11 @@ def elsewhere(resource: ResourceType) -> ResourceType:
 
 @pytest.fixture
 def there(world: World) -> World:
-    scheme, chance = Scheme(), random.Random(1)
+    scheme = Scheme()
     scheme.tables = SCHEME.tables
     for resource in SCHEME.resources():
         scheme.add(elsewhere(resource))
-    world.api = Api(
-        scheme=scheme,
-        store=world.store,
-        chance=Chance(world.clock, Ids(chance), chance),
-        gates=Gates(),
-    )
-    world.admin = world.transport("admin")
+    world.serve(scheme=scheme)
     return world
 
 
@@ -77,13 +69,9 @@ async def working(world: World) -> AsyncIterator[None]:
         chosen=ONLY,
     )
     manager = build_manager(given, world.clock, Metrics())
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
-        try:
-            await world.settle()
-            yield
-        finally:
-            manager.stop()
+    async with running(manager):
+        await world.settle()
+        yield
 
 
 async def pods(world: World) -> dict[str, bool]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -16,7 +15,7 @@ from controllers.scheduling.placing import (
     wanting,
     where,
 )
-from controllers.world import Obj, World
+from controllers.world import Obj, World, running
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.scheduling.wiring import add_scheduler
@@ -46,13 +45,9 @@ async def scheduling(world: World) -> AsyncIterator[None]:
         ids=Ids(),
         settings=Options(),
     )
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
-        try:
-            await world.settle()
-            yield
-        finally:
-            manager.stop()
+    async with running(manager):
+        await world.settle()
+        yield
 
 
 async def patch(world: World, **devices: Any) -> None:

@@ -227,7 +227,8 @@ async def test_what_cannot_be_created_is_told(world: World) -> None:
     made = {"replicas": 2, "selector": {"matchLabels": LABELS}, "template": template()}
     await world.create(REPLICA_SETS, "b", "web", spec=made)
     async with world.controlled(replica_sets):
-        await world.settle()
+        # The server itself waits a moment for it.
+        await world.pass_time(2, step=0.5)
         found = await world.admin.get(REPLICA_SETS, Key("b", "web"))
         (told,) = found["status"]["conditions"]
         assert (told["type"], told["status"], told["reason"]) == (

@@ -24,7 +24,7 @@ from controllers.lifecycles import (
     status,
     template,
 )
-from controllers.world import PODS, World
+from controllers.world import ACCOUNTS, PODS, World
 from sully.client.objects import key_of
 from sully.client.transport import Key
 
@@ -183,9 +183,12 @@ async def test_a_failure_to_make_pods_is_told(world: World) -> None:
     spec = {"replicas": 1, "selector": {"matchLabels": LABELS}, "template": template()}
     await world.create(DEPLOYMENTS, "b", "web", spec=spec)
     async with world.controlled(deployments, replica_sets):
-        await world.settle()
+        # The server waits a moment for the account that is missing.
+        await world.pass_time(2, step=0.5)
+        found = await world.admin.get(DEPLOYMENTS, Key("b", "web"))
+        await world.create(ACCOUNTS, "b", "default")
+        await world.pass_time(2, step=0.5)
 
-    found = await world.admin.get(DEPLOYMENTS, Key("b", "web"))
     told = {each["type"]: each for each in found["status"]["conditions"]}
     assert told["ReplicaFailure"]["reason"] == "FailedCreate"
     assert "serviceaccount" in told["ReplicaFailure"]["message"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from itertools import permutations
@@ -11,16 +10,15 @@ from typing import Any, Protocol
 
 import pytest
 
-from sully.api import build_scheme
+from embedded import SCHEME, embedded
 from sully.client.direct import DirectTransport
 from sully.client.objects import key_of
 from sully.client.transport import Kind
 from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.machinery.gates import Gates
+from sully.machinery.scheme import Scheme
 from sully.runtime.backoff import Backoff
-from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
 from sully.store.memory import MemoryStore
@@ -40,7 +38,6 @@ class Step(Protocol):
         ...
 
 
-SCHEME = build_scheme()
 NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
 ACCOUNTS: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
 CONFIG_MAPS: Kind[Obj] = Kind("", "v1", "configmaps", "ConfigMap", dict)
@@ -50,19 +47,30 @@ QUIET_TURNS = 40
 """After so many turns of the loop without a write nothing is under way; no path is that long."""
 
 
+@asynccontextmanager
+async def running(manager: Manager) -> AsyncIterator[None]:
+    """Run all that a manager has as long as the block lasts."""
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(manager.run())
+        try:
+            yield
+        finally:
+            manager.stop()
+
+
 class World:
     """A server with nothing on it but what the test and the controllers put there."""
 
     def __init__(self, gates: Gates | None = None) -> None:
         self.clock = FakeClock()
         self.store = MemoryStore()
-        chance = random.Random(1)
-        self.api = Api(
-            scheme=SCHEME,
-            store=self.store,
-            chance=Chance(self.clock, Ids(chance), chance),
-            gates=gates or Gates(),
-        )
+        self.serve(gates=gates)
+
+    def serve(
+        self, *, gates: Gates | None = None, scheme: Scheme = SCHEME, strict: bool = False
+    ) -> None:
+        """Start the server, or another one on what is stored."""
+        self.api = embedded(self.store, self.clock, gates=gates, scheme=scheme, strict=strict)
         self.admin = self.transport("admin")
 
     def transport(self, name: str) -> DirectTransport:
@@ -74,12 +82,8 @@ class World:
         manager = Manager(self.transport("informers"), clock=self.clock)
         for make in makers:
             manager.add(make(self, manager), backoff=CALM)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(manager.run())
-            try:
-                yield manager
-            finally:
-                manager.stop()
+        async with running(manager):
+            yield manager
 
     async def settle(self) -> None:
         """Let everyone work until nothing moves, without any time passing."""

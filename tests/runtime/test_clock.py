@@ -64,3 +64,16 @@ async def test_a_cancelled_sleeper_does_not_count() -> None:
 
     assert clock.sleeping == 0
     clock.advance(10)
+
+
+async def test_a_fake_clock_says_when_the_next_sleeper_wakes() -> None:
+    clock = FakeClock()
+    assert clock.next_wake is None
+    async with asyncio.TaskGroup() as tasks:
+        for seconds in (5, 2):
+            tasks.create_task(clock.sleep(seconds))
+        await clock.sleepers(2)
+        assert clock.next_wake == 2
+        clock.advance(3)
+        assert clock.next_wake == 2
+        clock.advance(2)

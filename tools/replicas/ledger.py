@@ -12,28 +12,30 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime
 
+import ledgers
 from kills.fleet import Obj
-from kills.ledger import Device, devices
+from ledgers import Holdings
 from replicas.work import BIG_RULE, LEAVING, model_of, shape_of
 
-MARK = "DisruptionTarget"
-COUNT = "sully.dev/Evicted"
 LEASE = "sully-controllers"
 
 
 @dataclass(slots=True)
-class PodStory:
-    """What is known of one pod."""
+class PodStory(ledgers.PodStory):
+    """What is known of one pod, and whether it runs."""
 
-    name: str
-    node: str = ""
     running: bool = False
-    marked: str = ""
-    """When it was first marked as one that has to leave, as the mark says."""
     mark: str = ""
     """The mark it has now: one that stays without an end is taken away after two minutes."""
-    going: bool = False
-    gone: bool = False
+
+    def saw(self, kind: str, pod: Obj) -> list[str]:
+        """Take one change of the pod; return what must never happen to any."""
+        problems = ledgers.PodStory.saw(self, kind, pod)
+        self.running = (pod.get("status") or {}).get("phase") == "Running"
+        before, self.mark = self.mark, ledgers.mark_of(pod)
+        if before and self.mark not in ("", before):
+            problems.append(f"{self.name} was marked at {before} and at {self.mark}")
+        return problems
 
 
 @dataclass(slots=True)
@@ -50,8 +52,7 @@ class Ledger:
     """Who got the lease when, as the lease says."""
     changes: int = 0
     changed_at: float = field(default_factory=time.monotonic)
-    _held: dict[Device, str] = field(default_factory=dict)
-    _claims: dict[str, frozenset[Device]] = field(default_factory=dict)  # by uid
+    _holdings: Holdings = field(default_factory=Holdings)
     _own: set[str] = field(default_factory=set)
     """Claims that were made for one pod."""
     _pools: dict[str, set[str]] = field(default_factory=dict)  # of the devices a pod got, by uid
@@ -67,43 +68,23 @@ class Ledger:
     def saw_claim(self, kind: str, claim: Obj) -> None:
         """Take one change of a claim."""
         self._note()
+        self.problems += self._holdings.saw(kind, claim)
         uid = claim["metadata"]["uid"]
-        before = self._claims.pop(uid, frozenset())
         self._own.discard(uid)
-        now = frozenset() if kind == "DELETED" else devices(claim)
-        if kind != "DELETED":
-            self._claims[uid] = now
-            if not claim["metadata"]["name"].startswith("shared-"):
-                self._own.add(uid)
-            for user in (claim.get("status") or {}).get("reservedFor") or ():
-                self._pools.setdefault(user["uid"], set()).update(pool for _, pool, _ in now)
-        for device in before - now:
-            if self._held.get(device) == uid:
-                del self._held[device]
-        for device in now - before:
-            other = self._held.setdefault(device, uid)
-            if other != uid:
-                self.problems.append(f"{'/'.join(device)} is held by {uid} and by {other}")
+        if kind == "DELETED":
+            return
+        if not claim["metadata"]["name"].startswith("shared-"):
+            self._own.add(uid)
+        pools = {pool for _, pool, _ in self._holdings.claims[uid]}
+        for user in (claim.get("status") or {}).get("reservedFor") or ():
+            self._pools.setdefault(user["uid"], set()).update(pools)
 
     def saw_pod(self, kind: str, pod: Obj) -> None:
         """Take one change of a pod."""
         self._note()
-        metadata, status = pod["metadata"], pod.get("status") or {}
+        metadata = pod["metadata"]
         story = self.pods.setdefault(metadata["uid"], PodStory(metadata["name"]))
-        node = pod["spec"].get("nodeName", "")
-        if story.node and node != story.node:
-            self.problems.append(f"{story.name} was bound to {story.node} and to {node}")
-        story.node = node
-        story.running = status.get("phase") == "Running"
-        before, story.mark = story.mark, _marked(status)
-        if before and story.mark not in ("", before):
-            self.problems.append(f"{story.name} was marked at {before} and at {story.mark}")
-        story.marked = story.marked or story.mark
-        # Only whether: a kubelet that confirms the end sets another time.
-        story.going = story.going or "deletionTimestamp" in metadata
-        story.gone = kind == "DELETED"
-        if story.gone and not story.marked:
-            self.problems.append(f"{story.name} is lost: it went without having been evicted")
+        self.problems += story.saw(kind, pod)
 
     def _note(self) -> None:
         self.changes += 1
@@ -143,9 +124,9 @@ class Ledger:
                 found.append(f"{story.name} must stay and does not run")
         staying = sum(not self.must_leave(uid) for uid in self.pods)
         # Those that share a claim all leave, and each of the others has one with one device.
-        if not found and not len(self._held) == len(self._own) == staying:
-            held = f"{len(self._held)} devices are held, by {len(self._own)} claims"
-            found.append(f"{held} of {staying} pods")
+        held = len(self._holdings.held)
+        if not found and not held == len(self._own) == staying:
+            found.append(f"{held} devices are held, by {len(self._own)} claims of {staying} pods")
         return found
 
     def check_pods(self, made: set[str]) -> None:
@@ -162,35 +143,9 @@ class Ledger:
 
     def check_records(self, records: list[Obj]) -> None:
         """Compare the lasting records with what was seen."""
-        expected = self.leaving()
-        recorded = Counter(record["spec"]["pod"]["uid"] for record in records)
-        for uid in expected.keys() - recorded.keys():
-            self.problems.append(f"no record tells that {expected[uid].name} was evicted")
-        for uid in recorded.keys() - expected.keys():
-            self.problems.append(f"a record tells of {uid}, which was not evicted")
-        for uid, number in recorded.items():
-            if number > 1:
-                self.problems.append(f"{number} records tell of {uid}")
+        self.problems += ledgers.unlike_records(self.leaving(), records)
 
     def uncounted(self, rules: list[Obj]) -> list[str]:
         """Return what rules say wrongly of how many pods left because of them."""
         by_rule = Counter(reason for uid in self.leaving() for reason in self._reasons(uid))
-        found = []
-        for rule in rules:
-            name = rule["metadata"]["name"]
-            if (said := _counted(rule)) != by_rule[name]:
-                found.append(f"rule {name} counts {said} pods, {by_rule[name]} were evicted")
-        return found
-
-
-def _marked(status: Obj) -> str:
-    for each in status.get("conditions") or ():
-        if each["type"] == MARK and each["status"] == "True":
-            return str(each.get("lastTransitionTime") or "once")
-    return ""
-
-
-def _counted(rule: Obj) -> int:
-    conditions = (rule.get("status") or {}).get("conditions") or ()
-    said = {each["type"]: each.get("message", "") for each in conditions}
-    return int(said.get(COUNT, "0 pods evicted.").split()[0])
+        return list(ledgers.miscounted(rules, by_rule))

@@ -108,6 +108,10 @@ def find_access(
     return replace(found, headers=impersonate.headers())
 
 
+class NotConfiguredError(AccessError):
+    """Nothing says where a server is."""
+
+
 def _find_access(
     kubeconfig: str, context: str, env: Mapping[str, str], clock: Clock | None
 ) -> Access:
@@ -119,7 +123,7 @@ def _find_access(
     if inside is not None and not context:
         return inside
     looked = ", ".join(str(file) for file in files) or "nowhere"
-    raise AccessError(
+    raise NotConfiguredError(
         f"no cluster is configured (looked in {looked}): pass --kubeconfig, set KUBECONFIG,"
         " or start one with `sully up`"
     )

@@ -42,6 +42,11 @@ class Troubles:
         self._what: dict[Hashable, Hashable] = {}
         self._answered = asyncio.Event()
 
+    @property
+    def away(self) -> bool:
+        """Say whether the server is away, at least for some."""
+        return SERVER in self._troubles
+
     def began(self, who: Hashable, error: Exception) -> bool:
         """Note that someone failed; say whether that is news."""
         what: Hashable = SERVER if is_outage(error) else (who, type(error).__name__)
@@ -64,7 +69,7 @@ class Troubles:
             return
         what, trouble = ended
         if what == SERVER:
-            self._tell_of_server(trouble)
+            self._tell_of_server(trouble.since.since(self._clock))
         else:
             seconds = round(trouble.since.since(self._clock), 3)
             log.info("works again", what=name, after=seconds)
@@ -85,7 +90,7 @@ class Troubles:
         trouble = self._troubles.get(SERVER)
         if trouble is not None and not trouble.who:
             del self._troubles[SERVER]
-            self._tell_of_server(trouble)
+            self._tell_of_server(trouble.since.since(self._clock))
 
     async def answered(self) -> None:
         """Wait until the server has answered one who suffered: no other needs to wait longer."""
@@ -95,8 +100,8 @@ class Troubles:
         """Note that someone does not try any more."""
         self._leave(who)
 
-    def _tell_of_server(self, trouble: _Trouble) -> None:
-        log.info("the server answers again", after=round(trouble.since.since(self._clock), 3))
+    def _tell_of_server(self, seconds: float) -> None:
+        log.info("the server answers again", after=round(seconds, 3))
 
     def _leave(self, who: Hashable) -> tuple[Hashable, _Trouble] | None:
         """Return the trouble that nobody has any more, if it is so."""

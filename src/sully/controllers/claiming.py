@@ -11,8 +11,8 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from sully.client.objects import key_of
 from sully.client.options import PatchType
-from sully.client.transport import Kind, Transport
-from sully.controllers.workloads import controller_ref
+from sully.client.transport import Key, Kind, Transport
+from sully.controllers.workloads import Selecting, controller_ref
 from sully.machinery.errors import Invalid, NotFound
 from sully.machinery.labels import Selector
 from sully.machinery.meta import ObjectMeta, OwnerReference
@@ -48,6 +48,22 @@ class Owner(Protocol):
 
 ClaimedT = TypeVar("ClaimedT", bound=Claimed)
 OwnerT = TypeVar("OwnerT", bound=Owner)
+
+
+class Owners:
+    """Owners of a kind, as those whom news of an object concerns."""
+
+    def __init__(self, kind: Kind[Any], selecting: Selecting[Any]) -> None:
+        self._kind = kind
+        self._selecting = selecting
+
+    def of(self, obj: Claimed) -> Iterable[Key]:
+        """Yield who manages an object, or while nobody does all that may take it."""
+        controller = obj.metadata.controller()
+        if controller is None:
+            yield from self._selecting.keys(obj.metadata.namespace, obj.metadata.labels)
+        elif controller.kind == self._kind.kind:
+            yield Key(obj.metadata.namespace, controller.name)
 
 
 class Claims(Generic[OwnerT, ClaimedT]):

@@ -57,7 +57,7 @@ async def say(  # noqa: PLR0913 - who says what about whom, and when
     wanted = merge_conditions(obj.status.conditions, findings, now)
     if wanted == obj.status.conditions and not besides:
         return False
-    status = {**(besides or {}), "conditions": [_written(each) for each in wanted]}
+    status = {**(besides or {}), "conditions": [written(each) for each in wanted]}
     patch, options = same(obj.metadata) | {"status": status}, WriteOptions(field_manager=by)
     await transport.patch(kind, key_of(obj), patch, subresource="status", options=options)
     return True
@@ -68,15 +68,16 @@ def same(metadata: ObjectMeta) -> Obj:
     return {"metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version}}
 
 
-def _written(condition: Condition) -> Obj:
-    written: Obj = {
+def written(condition: Condition) -> Obj:
+    """Return a condition as it goes over the wire."""
+    body: Obj = {
         "type": condition.type,
         "status": condition.status,
         "reason": condition.reason,
         "message": condition.message,
     }
     if condition.last_transition_time is not None:
-        written["lastTransitionTime"] = format_time(condition.last_transition_time)
+        body["lastTransitionTime"] = format_time(condition.last_transition_time)
     if condition.observed_generation:
-        written["observedGeneration"] = condition.observed_generation
-    return written
+        body["observedGeneration"] = condition.observed_generation
+    return body

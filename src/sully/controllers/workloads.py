@@ -6,13 +6,14 @@ types are is domain/workloads.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Literal, Protocol
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from sully.client.events import Reference
 from sully.client.informer import Informer
-from sully.client.transport import Kind
-from sully.domain.workloads import Budget, Deployment, Pod, ReplicaSet
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind
+from sully.domain.workloads import Budget, Deployment, Pod, ReplicaSet, selector_of
 from sully.machinery.errors import ApiError
 from sully.machinery.meta import ObjectMeta
 
@@ -37,7 +38,7 @@ class Pods:
 
     def __init__(self, informer: Informer[Pod]) -> None:
         self.informer = informer
-        informer.add_index("controller", _controller)
+        informer.add_index("controller", by_controller)
         informer.add_index("namespace", lambda pod: (pod.metadata.namespace,))
 
     def controlled_by(self, uid: str) -> list[Pod]:
@@ -46,20 +47,40 @@ class Pods:
 
     def uncontrolled(self, namespace: str) -> list[Pod]:
         """Return the pods of a namespace that nobody manages."""
-        return self.informer.by_index("controller", _nobody(namespace))
+        return self.informer.by_index("controller", nobody(namespace))
 
     def in_namespace(self, namespace: str) -> list[Pod]:
         """Return all pods of a namespace."""
         return self.informer.by_index("namespace", namespace)
 
 
-def _controller(pod: Pod) -> Iterable[str]:
-    controller = pod.metadata.controller()
-    return (_nobody(pod.metadata.namespace) if controller is None else controller.uid,)
+def by_controller(owned: Pod | ReplicaSet) -> Iterable[str]:
+    """Index objects by the uid of who manages them; those that nobody does by `nobody`."""
+    controller = owned.metadata.controller()
+    return (nobody(owned.metadata.namespace) if controller is None else controller.uid,)
 
 
-def _nobody(namespace: str) -> str:
+def nobody(namespace: str) -> str:
+    """Return under what `by_controller` has the objects of a namespace that nobody manages."""
     return f"nobody in {namespace}"
+
+
+SelectingT = TypeVar("SelectingT", bound=ReplicaSet | Deployment | Budget)
+
+
+class Selecting(Generic[SelectingT]):
+    """Objects that choose others of their namespace by labels, looked up from what they choose."""
+
+    def __init__(self, informer: Informer[SelectingT], index: str) -> None:
+        self._informer = informer
+        self._index = index
+        informer.add_index(index, lambda each: (each.metadata.namespace,))
+
+    def keys(self, namespace: str, labels: dict[str, str]) -> Iterator[Key]:
+        """Yield which of them choose something with these labels."""
+        for each in self._informer.by_index(self._index, namespace):
+            if selector_of(each).matches(labels):
+                yield key_of(each)
 
 
 def controller_ref(kind: Kind[Any], metadata: ObjectMeta) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from sully.install.limits import LIMITS
-from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
+from sully.machinery.schema import JSON_TYPES, Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 Obj = dict[str, Any]
 
@@ -24,12 +24,7 @@ _ANY_AMOUNT: Obj = {
     "x-kubernetes-int-or-string": True,
 }
 _SCALARS: dict[str, Obj] = {
-    "string": {"type": "string"},
-    "int32": {"type": "integer", "format": "int32"},
-    "int64": {"type": "integer", "format": "int64"},
-    "number": {"type": "number", "format": "double"},
-    "bool": {"type": "boolean"},
-    "bytes": {"type": "string", "format": "byte"},
+    **JSON_TYPES,
     "Time": {"type": "string", "format": "date-time"},
     "MicroTime": {"type": "string", "format": "date-time"},
     "Quantity": {**_ANY_AMOUNT, "pattern": AMOUNT},

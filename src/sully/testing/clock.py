@@ -58,6 +58,13 @@ class FakeClock:
         """Return how many tasks sleep now."""
         return sum(not future.done() for _, _, future in self._sleeping)
 
+    @property
+    def next_wake(self) -> float | None:
+        """Return in how many seconds the next sleeper wakes; None if nobody sleeps."""
+        wakes = (at for at, _, future in self._sleeping if not future.done())
+        first = min(wakes, default=None)
+        return None if first is None else first - self._elapsed
+
     async def sleepers(self, least: int = 1) -> None:
         """Wait until at least this many tasks sleep."""
         if self.sleeping < least:

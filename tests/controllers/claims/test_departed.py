@@ -6,8 +6,9 @@ from sully.client.informer import Informer
 from sully.client.transport import WatchEvent
 from sully.controllers.claims import departed
 from sully.controllers.claims.departed import Departed
+from sully.domain.pods import Pod, PodMetadata
 from sully.testing.clock import FakeClock
-from sully.views.kinds import PODS, Pod, PodMetadata
+from sully.views.kinds import PODS
 
 
 class Feed:

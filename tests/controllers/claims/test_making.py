@@ -12,25 +12,25 @@ from controllers.claims.using import (
     TEMPLATES,
     Claiming,
     allocate,
-    broken,
     claim,
     claims,
     controller,
     delete,
     pod,
     prepare,
+    prepare_template,
     recorded,
     said,
     set_status,
     template,
 )
 from controllers.lifecycles import Late
+from controllers.noted import broken
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions, WatchOptions, WriteOptions
 from sully.client.transport import Key, UnreachableError
 from sully.controllers.claims.names import names_for
 from sully.domain.claims import EXTENDED, POD_CLAIM, Wanted
-from sully.machinery.errors import InternalError
 
 
 def names_of(pod: Obj, claim: str = "g") -> list[str]:
@@ -67,8 +67,7 @@ async def test_a_claim_is_made_and_recorded(world: World) -> None:
 
 
 async def test_who_recorded_it(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, g="t")
     async with world.controlled(controller()):
         await world.settle()
@@ -87,8 +86,7 @@ async def test_a_pod_with_several_claims_costs_one_write_each_and_one_to_record(
     world: World,
 ) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await claim(world, "mine")
     async with world.controlled(claiming.make):
         await world.settle()
@@ -101,8 +99,7 @@ async def test_a_pod_with_several_claims_costs_one_write_each_and_one_to_record(
 
 
 async def test_an_entry_without_a_name_says_that_none_is_needed(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, g="t", h="t")
     await set_status(world, resourceClaimStatuses=[{"name": "g"}])
     async with world.controlled(controller()):
@@ -114,8 +111,7 @@ async def test_an_entry_without_a_name_says_that_none_is_needed(world: World) ->
 
 async def test_a_restart_changes_nothing(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, g="t")
     async with world.controlled(claiming.make):
         await world.settle()
@@ -129,10 +125,9 @@ async def test_a_restart_changes_nothing(world: World) -> None:
 
 async def test_what_was_made_but_not_recorded_is_found(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     async with world.controlled(claiming.make):
-        claiming.asked.failures["apply pods/status"] = broken(InternalError)
+        claiming.asked.failures["apply pods/status"] = broken()
         await pod(world, g="t")
         await world.pass_time(1)
 
@@ -144,10 +139,9 @@ async def test_what_was_made_but_not_recorded_is_found(world: World) -> None:
 
 async def test_a_restart_between_making_and_recording(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     async with world.controlled(claiming.make):
-        claiming.asked.failures["apply pods/status"] = broken(InternalError)
+        claiming.asked.failures["apply pods/status"] = broken()
         await pod(world, g="t")
         await world.settle()
     async with world.controlled(controller()):
@@ -159,8 +153,7 @@ async def test_a_restart_between_making_and_recording(world: World) -> None:
 
 async def test_an_answer_that_got_lost(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     late = Late(world, "resourceclaims")
     async with world.controlled(claiming.make):
         await world.settle()
@@ -175,13 +168,12 @@ async def test_an_answer_that_got_lost(world: World) -> None:
 
 async def test_a_cache_of_claims_that_lags_behind_makes_no_second_one(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     late = Late(world, "resourceclaims")
     async with world.controlled(claiming.make):
         await world.settle()
         with late:
-            claiming.asked.failures["apply pods/status"] = broken(InternalError)
+            claiming.asked.failures["apply pods/status"] = broken()
             await pod(world, g="t")
             await world.pass_time(1)
             await set_status(world, phase="Running")
@@ -193,8 +185,7 @@ async def test_a_cache_of_claims_that_lags_behind_makes_no_second_one(world: Wor
 
 
 async def test_two_controllers_at_once_make_one_claim(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     async with AsyncExitStack() as stack:
         for _ in range(2):
             await stack.enter_async_context(world.controlled(controller()))
@@ -209,8 +200,7 @@ async def test_two_controllers_at_once_make_one_claim(world: World) -> None:
 
 
 async def test_a_name_that_someone_else_has(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     wants = await pod(world, g="t")
     first, second, *_ = names_of(wants)
     await claim(world, first)
@@ -222,8 +212,7 @@ async def test_a_name_that_someone_else_has(world: World) -> None:
 
 
 async def test_all_names_taken(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     wants = await pod(world, g="t")
     for each in names_of(wants):
         await claim(world, each)
@@ -237,8 +226,7 @@ async def test_all_names_taken(world: World) -> None:
 
 
 async def test_a_claim_that_vanished_is_made_again(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, g="t")
     async with world.controlled(controller()):
         await world.settle()
@@ -252,8 +240,7 @@ async def test_a_claim_that_vanished_is_made_again(world: World) -> None:
 
 
 async def test_a_claim_that_lost_its_owner_is_not_used(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, g="t")
     async with world.controlled(controller()):
         await world.settle()
@@ -269,12 +256,11 @@ async def test_a_claim_that_lost_its_owner_is_not_used(world: World) -> None:
 @pytest.mark.parametrize("lagging", [False, True])
 async def test_a_claim_that_another_controller_made_is_kept(world: World, lagging: bool) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     late = Late(world, "resourceclaims")
     async with world.controlled(claiming.make):
         await world.settle()
-        claiming.asked.failures["create resourceclaims"] = broken(InternalError)
+        claiming.asked.failures["create resourceclaims"] = broken()
         wants = await pod(world, g="t")
         await world.settle()
         with late:
@@ -327,10 +313,9 @@ async def test_a_template_whose_news_are_slower_than_the_pods(world: World) -> N
 
 async def test_a_failure_is_told_counted_and_tried_again(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     async with world.controlled(claiming.make):
-        claiming.asked.failures["create resourceclaims"] = broken(InternalError, "no room")
+        claiming.asked.failures["create resourceclaims"] = broken(text="no room")
         await pod(world, g="t")
         await world.pass_time(1)
 
@@ -349,8 +334,7 @@ async def test_a_failure_is_told_counted_and_tried_again(world: World) -> None:
 
 async def test_nobody_complains_while_a_namespace_goes(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, g="t")
     await world.admin.delete(NAMESPACES, Key("", "a"))
     async with world.controlled(claiming.make):
@@ -362,8 +346,7 @@ async def test_nobody_complains_while_a_namespace_goes(world: World) -> None:
 
 @pytest.mark.parametrize("phase", ["Succeeded", "Failed"])
 async def test_a_finished_pod_gets_no_claims(world: World, phase: str) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, g="t")
     await set_status(world, phase=phase)
     async with world.controlled(controller()):
@@ -373,8 +356,7 @@ async def test_a_finished_pod_gets_no_claims(world: World, phase: str) -> None:
 
 
 async def test_a_pod_on_its_way_out_gets_no_claims(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, node="node-1", g="t")
     await delete(world, PODS, "p", DeleteOptions(grace_period_seconds=30))
     async with world.controlled(controller()):
@@ -385,8 +367,7 @@ async def test_a_pod_on_its_way_out_gets_no_claims(world: World) -> None:
 
 async def test_a_pod_of_the_same_name_does_not_inherit(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
 
     async def replace() -> None:
         await delete(world, PODS, "p")
@@ -434,8 +415,7 @@ async def test_the_spec_is_taken_as_it_stands(world: World) -> None:
 
 async def test_how_many_claims_there_are_can_be_read(world: World) -> None:
     claiming = Claiming()
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
 
     def count(allocated: str, source: str) -> float | None:
         labels = {"allocated": allocated, "admin_access": "false", "source": source}

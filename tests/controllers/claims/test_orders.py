@@ -14,6 +14,7 @@ from controllers.claims.using import (
     delete,
     pod,
     prepare,
+    prepare_template,
     recorded,
     set_status,
     state,
@@ -148,8 +149,7 @@ async def delete_made(world: World) -> None:
 async def test_a_made_claim_ends_with_its_pod(
     world: World, steps: tuple[Step, ...], start: int, pauses: bool
 ) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     user = await pod(world, node="node-1", g="t")
     async with world.controlled(controller()):
         await world.settle()

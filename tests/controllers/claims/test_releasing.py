@@ -11,7 +11,6 @@ from controllers.claims.using import (
     RESULT,
     Claiming,
     allocate,
-    broken,
     claim,
     controller,
     delete,
@@ -24,11 +23,11 @@ from controllers.claims.using import (
     used_by,
 )
 from controllers.lifecycles import Late
+from controllers.noted import broken
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.domain.claims import EXTENDED
-from sully.machinery.errors import InternalError
 
 SLOWLY = DeleteOptions(grace_period_seconds=30)
 FAST = ["patch resourceclaims/status", "patch resourceclaims"]
@@ -250,7 +249,7 @@ async def test_a_failure_between_the_two_writes(world: World) -> None:
     async with world.controlled(claiming.make):
         await world.settle()
         # One for the first attempt, one for that which the first write itself causes.
-        claiming.asked.failures["patch resourceclaims"] = broken(InternalError) * 2
+        claiming.asked.failures["patch resourceclaims"] = broken(2)
         await delete(world, PODS, "p")
         await world.settle()
         assert await state(world) == "protected"

@@ -9,18 +9,18 @@ from controllers.claims.using import (
     Claiming,
     allocate,
     bind,
-    broken,
     claim,
     claims,
     controller,
     delete,
     pod,
     prepare,
+    prepare_template,
     set_status,
     state,
-    template,
     used_by,
 )
+from controllers.noted import broken
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
@@ -71,8 +71,7 @@ async def test_a_claim_that_is_allocated_later(world: World) -> None:
 
 
 async def test_a_made_claim_is_reserved(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     await pod(world, node="node-1", g="t")
     async with world.controlled(controller()):
         await world.settle()
@@ -121,7 +120,7 @@ async def test_a_refusal_is_tried_again(world: World) -> None:
     await claim(world)
     await allocate(world)
     async with world.controlled(claiming.make):
-        claiming.asked.failures["patch resourceclaims/status"] = broken(Conflict)
+        claiming.asked.failures["patch resourceclaims/status"] = broken(error=Conflict)
         await pod(world, node="node-1", named="c")
         await world.pass_time(1)
 
@@ -175,8 +174,7 @@ async def test_a_claim_on_its_way_out_takes_nobody(world: World) -> None:
 
 
 async def test_a_claim_that_was_made_for_another_pod_is_left_alone(world: World) -> None:
-    await prepare(world)
-    await template(world)
+    await prepare_template(world)
     other = await pod(world, "other", h="t")
     await claim(world, "c", other)
     await allocate(world)

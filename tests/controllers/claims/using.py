@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
-from sully.client.calls import Call
-from sully.client.direct import DirectTransport, Reply
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
@@ -20,10 +18,8 @@ from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.manager import Manager
 from sully.domain.claims import FINALIZER
-from sully.machinery.errors import ApiError, NotFound
+from sully.machinery.errors import NotFound
 from sully.runtime.metrics import Metrics
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
 from sully.views import kinds
 
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
@@ -31,35 +27,6 @@ TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)
 NOW = DeleteOptions(grace_period_seconds=0)
 SPEC: Obj = {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "gpu"}}]}}
 RESULT = {"request": "r", "driver": "gpu.example.com", "pool": "node-1", "device": "gpu-0"}
-
-
-class Noted(DirectTransport):
-    """A transport that keeps a list of what was asked, and fails where a test wants it to."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
-        self.calls: list[str] = []
-        self.events = 0
-        self.failures: dict[str, list[Exception]] = {}
-        self.losses: dict[str, list[Exception]] = {}
-        """As failures, but what was asked happens nevertheless."""
-        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
-
-    async def _call(self, call: Call) -> Reply:
-        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
-        what = f"{call.verb} {call.ref.plural}{part}"
-        if call.ref.plural == "events":
-            self.events += 1
-        else:
-            self.calls.append(what)
-        if what in self.before:
-            await self.before.pop(what)()
-        if self.failures.get(what):
-            raise self.failures[what].pop()
-        reply = await super()._call(call)
-        if self.losses.get(what):
-            raise self.losses[what].pop()
-        return reply
 
 
 @dataclass
@@ -77,7 +44,7 @@ class Claiming:
             claims=manager.informer(kinds.CLAIMS),
             templates=manager.informer(lookups.TEMPLATES),
         )
-        self.transport = self.transport or Noted(world)
+        self.transport = self.transport or Noted(world, NAME)
         self._counted = self._counted or ClaimMetrics(self.metrics)
         self._counted.follow(found.claims)
         recorder = EventRecorder(self.transport, COMPONENT, clock=world.clock)
@@ -114,6 +81,12 @@ async def template(world: World, name: str = "t", **metadata: Any) -> Obj:
     if metadata:
         spec["metadata"] = metadata
     return await world.create(TEMPLATES, "a", name, spec=spec)
+
+
+async def prepare_template(world: World) -> None:
+    """Make a namespace with a template `t` for claims of one device."""
+    await prepare(world)
+    await template(world)
 
 
 async def pod(
@@ -208,7 +181,3 @@ async def recorded(world: World, name: str = "p") -> dict[str, str]:
 async def said(world: World) -> list[tuple[str, str, str]]:
     found = (await world.admin.list(EVENTS, "a")).items
     return [(e["involvedObject"]["name"], e["reason"], e["message"]) for e in found]
-
-
-def broken(error: type[ApiError], text: str = "it broke") -> list[Exception]:
-    return [error(text)]

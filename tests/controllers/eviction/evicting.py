@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
 from sully.client.calls import Call
-from sully.client.direct import DirectTransport, Reply
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.eviction.controller import EvictionController
@@ -16,12 +17,10 @@ from sully.controllers.eviction.settings import EvictionSettings, eviction_optio
 from sully.controllers.eviction.wiring import Access, make_eviction
 from sully.controllers.kinds import EVICTION_RECORDS
 from sully.controllers.manager import Manager
-from sully.machinery.errors import ApiError, InternalError, NotFound
+from sully.machinery.errors import NotFound
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.timestamps import format_time
 from sully.runtime.metrics import Metrics
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
 from sully.views import kinds
 from sully.views.changes import Features
 from sully.views.inventory import Inventory
@@ -35,30 +34,15 @@ DRIVER, KEY = "gpu.example.com", "example.com/broken"
 NAME = EvictionController.name
 
 
-class Noted(DirectTransport):
-    """A transport that keeps a list of what was asked, and fails where a test wants it to."""
+class Asked(Noted):
+    """The way of the controller; what it asks goes by the kind, whatever part it is about."""
 
     def __init__(self, world: World) -> None:
-        super().__init__(InProcess(world.api, User(NAME, ("system:masters",)), agent=NAME))
-        self.calls: list[str] = []
-        self.failures: dict[str, int] = {}
-        self.refusals: dict[str, ApiError] = {}
-        self.before: dict[str, Callable[[], Awaitable[None]]] = {}
+        super().__init__(world, NAME)
 
-    async def _call(self, call: Call) -> Reply:
-        what = f"{call.verb} {call.ref.plural}"
-        if call.ref.subresource == "eviction":
-            what = "evict pods"
-        if call.ref.plural in ("pods", "devicetaintrules", "evictionrecords"):
-            self.calls.append(what)
-        if what in self.before:
-            await self.before.pop(what)()
-        if what in self.refusals:
-            raise self.refusals[what]
-        if self.failures.get(what, 0):
-            self.failures[what] -= 1
-            raise InternalError("it broke")
-        return await super()._call(call)
+    def name_of(self, call: Call) -> str:
+        verb = "evict" if call.ref.subresource == "eviction" else call.verb
+        return f"{verb} {call.ref.plural}"
 
 
 @dataclass
@@ -69,7 +53,7 @@ class Evicting:
     features: Features = field(default_factory=Features)
     settings: EvictionSettings = field(default_factory=EvictionSettings)
     gates: dict[str, bool] = field(default_factory=dict)
-    transport: Noted | None = None
+    transport: Asked | None = None
     metrics: Metrics = field(default_factory=Metrics)
     inventory: Inventory | None = None
 
@@ -87,7 +71,7 @@ class Evicting:
             patches=manager.informer(kinds.PATCHES),
             features=self.features,
         )
-        self.transport = self.transport or Noted(world)
+        self.transport = self.transport or Asked(world)
         recorder = EventRecorder(self.transport, NAME, clock=world.clock)
         manager.alongside(recorder.run)
         gates = parse_gates("", reference=self.strict).overrides
@@ -104,6 +88,19 @@ class Evicting:
         )
         manager.add(statuses, backoff=CALM)
         return controller
+
+    @asynccontextmanager
+    async def beside_a_holder(self, world: World) -> AsyncIterator[Asked]:
+        """Run the controller beside a pod `p` that holds a device, at rest until a test acts.
+
+        What it sends goes through the transport that comes back, which can be made to fail.
+        """
+        await prepare(world)
+        await holder(world, "p")
+        async with world.controlled(self.make()):
+            await world.settle()
+            assert self.transport is not None
+            yield self.transport
 
     def calls(self, of: str = "pods") -> list[str]:
         """Return the verbs that were sent for a kind."""

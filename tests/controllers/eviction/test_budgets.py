@@ -60,6 +60,14 @@ async def allow(world: World, allowed: int) -> None:
     await world.admin.update(BUDGETS, found, "status")
 
 
+async def guarded_pod(world: World) -> None:
+    """Make a pod `p` that holds a device, and a budget that does not let it go."""
+    await prepare(world)
+    await holder(world, "p")
+    await running(world, "p")
+    await budget(world, 0)
+
+
 async def test_without_budgets_pods_leave_through_the_eviction_endpoint(world: World) -> None:
     evicting = Evicting(gates=ON)
     await prepare(world)
@@ -104,10 +112,7 @@ async def test_a_budget_lets_go_as_many_as_it_allows(world: World) -> None:
 
 
 async def test_a_pod_that_must_stay_is_not_marked_and_nobody_is_told(world: World) -> None:
-    await prepare(world)
-    await holder(world, "p")
-    await running(world, "p")
-    await budget(world, 0)
+    await guarded_pod(world)
     async with world.controlled(Evicting(gates=ON).make()):
         await rule(world, EFFECT)
         await world.pass_time(60)
@@ -120,10 +125,7 @@ async def test_a_pod_that_must_stay_is_not_marked_and_nobody_is_told(world: Worl
 
 async def test_asking_again_becomes_rarer_but_never_stops(world: World) -> None:
     evicting = Evicting(gates=ON)
-    await prepare(world)
-    await holder(world, "p")
-    await running(world, "p")
-    await budget(world, 0)
+    await guarded_pod(world)
     async with world.controlled(evicting.make()):
         await rule(world, EFFECT)
         await world.pass_time(61, step=0.5)
@@ -135,10 +137,7 @@ async def test_asking_again_becomes_rarer_but_never_stops(world: World) -> None:
 
 
 async def test_a_plain_taint_beside_it_needs_no_budget(world: World) -> None:
-    await prepare(world)
-    await holder(world, "p")
-    await running(world, "p")
-    await budget(world, 0)
+    await guarded_pod(world)
     async with world.controlled(Evicting(gates=ON).make()):
         await rule(world, EFFECT)
         await world.pass_time(3)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from controllers.eviction.evicting import (
     Evicting,
     fate,
-    holder,
-    prepare,
     rule,
     said,
     set_effect,
 )
+from controllers.noted import broken
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
@@ -22,12 +21,8 @@ NOW = DeleteOptions(grace_period_seconds=0)
 
 async def test_a_pod_that_vanishes_before_it_is_looked_at(world: World) -> None:
     evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["get pods"] = 1
+    async with evicting.beside_a_holder(world) as transport:
+        transport.failures["get pods"] = broken()
         await rule(world)
         await world.settle()
         await world.admin.delete(PODS, POD, NOW)
@@ -40,12 +35,8 @@ async def test_a_pod_that_vanishes_before_it_is_looked_at(world: World) -> None:
 
 async def test_a_failure_is_tried_again(world: World) -> None:
     evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["get pods"] = 1
+    async with evicting.beside_a_holder(world) as transport:
+        transport.failures["get pods"] = broken()
         await rule(world)
         await world.settle()
         assert await fate(world, "p") == "stays"
@@ -61,12 +52,8 @@ def test_the_first_retry_comes_after_five_milliseconds() -> None:
 
 async def test_what_is_marked_already_is_not_marked_again(world: World) -> None:
     evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["delete pods"] = 1
+    async with evicting.beside_a_holder(world) as transport:
+        transport.failures["delete pods"] = broken()
         await rule(world)
         await world.pass_time(1)
 
@@ -79,12 +66,8 @@ async def test_a_late_delete_shows_in_the_latency(world: World) -> None:
         world.clock.advance(3)
 
     evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.before["delete pods"] = take_long
+    async with evicting.beside_a_holder(world) as transport:
+        transport.before["delete pods"] = take_long
         await rule(world)
         await world.settle()
 
@@ -97,13 +80,9 @@ async def test_a_taint_that_goes_while_we_look_spares_the_pod(world: World) -> N
         await world.settle()
 
     evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
     await rule(world, "None")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.before["get pods"] = weaken
+    async with evicting.beside_a_holder(world) as transport:
+        transport.before["get pods"] = weaken
         await set_effect(world, "NoExecute")
         await world.pass_time(10)
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 import pytest
 
 from controllers.eviction.evicting import (
     RECORDS,
+    Asked,
     Evicting,
-    Noted,
     fate,
     for_seconds,
     holder,
@@ -22,73 +20,11 @@ from controllers.eviction.evicting import (
     rule,
     unrule,
 )
-from controllers.world import CALM, World
-from sully.client.direct import DirectTransport
-from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
-from sully.client.transport import Kind, Page, UnreachableError, WatchEvent
+from controllers.lines import Line
+from controllers.world import CALM, World, running
 from sully.controllers.manager import Manager
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
 
-T = TypeVar("T")
 BOUND = 90.0
-
-
-class Line(DirectTransport):
-    """The way on which caches are kept up to date; only this one fails.
-
-    `cut` ends watches and refuses lists. `hush` is a line that is dead and does not say so: what
-    is open stays open and brings nothing more.
-    """
-
-    def __init__(self, world: World) -> None:
-        super().__init__(InProcess(world.api, User("informers", ("system:masters",))))
-        self.away = False
-        self._silent: asyncio.Event = asyncio.Event()
-        self._broken: asyncio.Event = asyncio.Event()
-        self.lists = 0
-
-    def cut(self) -> None:
-        self.away = True
-        self._broken.set()
-
-    def mend(self) -> None:
-        self.away = False
-        self._broken = asyncio.Event()
-
-    def hush(self) -> None:
-        """Silence what is open; what is opened later is not concerned."""
-        self._silent.set()
-        self._silent = asyncio.Event()
-
-    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
-        self.lists += 1
-        if self.away:
-            raise UnreachableError("the line is cut")
-        return await super().list(kind, namespace, options)
-
-    async def watch(
-        self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
-    ) -> AsyncGenerator[WatchEvent[T], None]:
-        broken, silent = self._broken, self._silent
-        if broken.is_set():
-            raise UnreachableError("the line is cut")
-        async with aclosing(super().watch(kind, namespace, options)) as events:
-            coming = asyncio.ensure_future(anext(events))
-            endings = [asyncio.ensure_future(each.wait()) for each in (broken, silent)]
-            try:
-                while True:
-                    await asyncio.wait([coming, *endings], return_when=asyncio.FIRST_COMPLETED)
-                    if broken.is_set():
-                        raise UnreachableError("the line was cut")
-                    if silent.is_set():
-                        await asyncio.Event().wait()
-                    yield coming.result()
-                    coming = asyncio.ensure_future(anext(events))
-            finally:
-                for task in (coming, *endings):
-                    task.cancel()
-                await asyncio.gather(coming, *endings, return_exceptions=True)
 
 
 @asynccontextmanager
@@ -97,11 +33,9 @@ async def evicting(world: World, made: Evicting) -> AsyncIterator[Line]:
     line = Line(world)
     manager = Manager(line, clock=world.clock)
     manager.add(made.make()(world, manager), backoff=CALM)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
+    async with running(manager):
         await world.settle()
         yield line
-        manager.stop()
 
 
 @dataclass(frozen=True)
@@ -152,7 +86,7 @@ async def test_what_is_not_confirmed_evicts_nobody(world: World, case: Case) -> 
 
 
 async def test_a_mark_that_took_long_does_not_delete_on_what_was_true_before(world: World) -> None:
-    transport = Noted(world)
+    transport = Asked(world)
     made = Evicting(transport=transport)
     await prepare(world)
     await publish(world)

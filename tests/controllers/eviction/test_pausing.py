@@ -30,10 +30,7 @@ VALUES = {"true": True, "firmware not ready": True, "false": False, "False": Fal
 
 @pytest.mark.parametrize(("value", "holds"), VALUES.items())
 async def test_what_the_annotation_means(world: World, value: str, holds: bool) -> None:
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(Evicting().make()):
-        await world.settle()
+    async with Evicting().beside_a_holder(world):
         await rule(world, paused=value)
         await world.pass_time(30)
 
@@ -42,10 +39,7 @@ async def test_what_the_annotation_means(world: World, value: str, holds: bool) 
 
 
 async def test_who_would_leave_is_still_counted_and_told_why_not(world: World) -> None:
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(Evicting().make()):
-        await world.settle()
+    async with Evicting().beside_a_holder(world):
         await rule(world, paused="firmware not ready")
         await world.pass_time(2)
 

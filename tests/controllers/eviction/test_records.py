@@ -8,8 +8,8 @@ from controllers.eviction.evicting import (
     DRIVER,
     KEY,
     RECORDS,
+    Asked,
     Evicting,
-    Noted,
     conditions,
     fate,
     for_seconds,
@@ -24,6 +24,7 @@ from controllers.eviction.evicting import (
     set_effect,
     status,
 )
+from controllers.noted import broken
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, UnreachableError
@@ -83,16 +84,11 @@ async def test_a_record_says_who_left_where_and_why(world: World) -> None:
 
 
 async def test_the_record_comes_before_the_deletion(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
+    async with Evicting().beside_a_holder(world) as transport:
         await rule(world)
         await world.settle()
 
-    assert evicting.transport is not None
-    assert [each for each in evicting.transport.calls if "rules" not in each] == [
+    assert [each for each in transport.calls if "rules" not in each] == [
         "get pods",
         "create evictionrecords",
         "patch pods",
@@ -114,12 +110,8 @@ async def test_the_reference_writes_none(world: World) -> None:
 
 async def test_a_retry_writes_the_record_once(world: World) -> None:
     evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["delete pods"] = 3
+    async with evicting.beside_a_holder(world) as transport:
+        transport.failures["delete pods"] = broken(3)
         await rule(world)
         await world.pass_time(5, step=0.5)
 
@@ -129,13 +121,8 @@ async def test_a_retry_writes_the_record_once(world: World) -> None:
 
 
 async def test_a_record_that_cannot_be_written_now_delays_the_eviction(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.failures["create evictionrecords"] = 1
+    async with Evicting().beside_a_holder(world) as transport:
+        transport.failures["create evictionrecords"] = broken()
         await rule(world)
         await world.settle()
         assert await fate(world, "p") == "stays"
@@ -148,17 +135,12 @@ async def test_a_record_that_cannot_be_written_now_delays_the_eviction(world: Wo
 async def test_a_record_of_which_nobody_knows_whether_it_is_there_delays_it_too(
     world: World,
 ) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.refusals["create evictionrecords"] = Timeout("look before you repeat it")
+    async with Evicting().beside_a_holder(world) as transport:
+        transport.refusals["create evictionrecords"] = Timeout("look before you repeat it")
         await rule(world)
         await world.settle()
         assert await fate(world, "p") == "stays"
-        del evicting.transport.refusals["create evictionrecords"]
+        del transport.refusals["create evictionrecords"]
         await world.pass_time(1)
 
     assert await fate(world, "p") == "leaves"
@@ -179,13 +161,8 @@ async def test_a_namespace_that_goes_does_not_keep_its_pods(world: World) -> Non
 
 
 async def test_a_record_that_is_refused_does_not_keep_the_pod(world: World) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.refusals["create evictionrecords"] = Invalid("no")
+    async with Evicting().beside_a_holder(world) as transport:
+        transport.refusals["create evictionrecords"] = Invalid("no")
         await rule(world)
         await world.settle()
 
@@ -198,13 +175,9 @@ async def test_a_pod_that_is_spared_leaves_no_record(world: World) -> None:
         await world.settle()
 
     evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
     await rule(world, "None")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.before["create evictionrecords"] = weaken
+    async with evicting.beside_a_holder(world) as transport:
+        transport.before["create evictionrecords"] = weaken
         await set_effect(world, "NoExecute")
         await world.pass_time(10)
 
@@ -218,13 +191,8 @@ async def test_a_pod_that_someone_else_removes_meanwhile_leaves_no_record(world:
     async def remove() -> None:
         await world.admin.delete(PODS, POD, NOW)
 
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
-        evicting.transport.before["patch pods"] = remove
+    async with Evicting().beside_a_holder(world) as transport:
+        transport.before["patch pods"] = remove
         await rule(world)
         await world.pass_time(3)
 
@@ -235,14 +203,9 @@ async def test_a_pod_that_someone_else_removes_meanwhile_leaves_no_record(world:
 async def test_a_rule_that_goes_after_a_failed_deletion_takes_the_record_back(
     world: World,
 ) -> None:
-    evicting = Evicting()
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
-        assert evicting.transport is not None
+    async with Evicting().beside_a_holder(world) as transport:
         # Twice, because the mark that it made on the pod wakes it at once.
-        evicting.transport.failures["delete pods"] = 2
+        transport.failures["delete pods"] = broken(2)
         await rule(world)
         await world.settle()
         assert len(await records(world)) == 1
@@ -253,7 +216,7 @@ async def test_a_rule_that_goes_after_a_failed_deletion_takes_the_record_back(
     assert await records(world) == []
 
 
-class Deaf(Noted):
+class Deaf(Asked):
     """A transport that does not hear the answer to its first deletion."""
 
     deaf = True
@@ -266,11 +229,7 @@ class Deaf(Noted):
 
 
 async def test_a_deletion_whose_answer_is_lost_counts_once(world: World) -> None:
-    evicting = Evicting(transport=Deaf(world))
-    await prepare(world)
-    await holder(world, "p")
-    async with world.controlled(evicting.make()):
-        await world.settle()
+    async with Evicting(transport=Deaf(world)).beside_a_holder(world):
         await rule(world)
         await world.pass_time(3)
 
@@ -365,7 +324,7 @@ async def test_a_new_process_in_mid_eviction_counts_every_pod_once(
     assert len(await records(world)) == 30
 
 
-class Dying(Noted):
+class Dying(Asked):
     """A transport that ends after so many calls, as that of a process that is killed."""
 
     def __init__(self, world: World, calls: int) -> None:

@@ -27,6 +27,7 @@ from controllers.eviction.evicting import (
     status,
     unrule,
 )
+from controllers.noted import broken
 from controllers.world import PODS, World
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
@@ -269,7 +270,7 @@ async def test_a_failed_write_is_tried_again(world: World) -> None:
     async with world.controlled(evicting.make()):
         await world.settle()
         assert evicting.transport is not None
-        evicting.transport.failures["apply devicetaintrules"] = 2
+        evicting.transport.failures["apply devicetaintrules"] = broken(2)
         await rule(world)
         await world.pass_time(1, step=0.1)
 

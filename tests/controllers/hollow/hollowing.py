@@ -2,47 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World
-from sully.client.calls import Call
-from sully.client.direct import DirectTransport, Reply
+from controllers.noted import Noted, broken
+from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.hollow.kinds import AGENT, LEASES
 from sully.controllers.hollow.wiring import HollowSettings, add_hollow
 from sully.controllers.manager import Manager
 from sully.domain.hollow.fleet import Fleet, Pace
-from sully.machinery.errors import InternalError, NotFound
-from sully.server.inprocess import InProcess
-from sully.server.requests import User
+from sully.machinery.errors import NotFound
 from sully.views import kinds
 
 NODES: Kind[Obj] = Kind("", "v1", "nodes", "Node", dict, namespaced=False)
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 CLAIMS: Kind[Obj] = kinds.CLAIMS.read_as(dict)
 QUICK = Pace(start=2, stop=3)
-
-
-class Noted(DirectTransport):
-    """A transport that keeps a list of writes, and fails where a test wants it to."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(InProcess(world.api, User(AGENT, ("system:masters",)), agent=AGENT))
-        self.calls: list[str] = []
-        self.failures: dict[str, int] = {}
-
-    async def _call(self, call: Call) -> Reply:
-        part = f"/{call.ref.subresource}" if call.ref.subresource else ""
-        what = f"{call.verb} {call.ref.plural}{part}"
-        self.calls.append(what)
-        if self.failures.get(what, 0):
-            self.failures[what] -= 1
-            raise InternalError("it broke")
-        return await super()._call(call)
 
 
 @asynccontextmanager
@@ -52,13 +30,13 @@ async def hollow(
     devices: int = 1,
     *,
     pace: Pace = QUICK,
-    failures: dict[str, int] | None = None,
+    failing: tuple[str, ...] = (),
     **more: Any,
 ) -> AsyncIterator[Noted]:
-    """Run hollow nodes as long as the block lasts."""
+    """Run hollow nodes as long as the block lasts; what is `failing` does so once."""
     manager = Manager(world.transport("informers"), clock=world.clock)
-    transport = Noted(world)
-    transport.failures = failures or {}
+    transport = Noted(world, AGENT)
+    transport.failures = {what: broken() for what in failing}
     recorder = EventRecorder(transport, AGENT, clock=world.clock)
     manager.alongside(recorder.run)
     add_hollow(
@@ -68,13 +46,9 @@ async def hollow(
         clock=world.clock,
         settings=HollowSettings(Fleet(nodes, devices, **more), pace),
     )
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
-        try:
-            await world.settle()
-            yield transport
-        finally:
-            manager.stop()
+    async with running(manager):
+        await world.settle()
+        yield transport
 
 
 async def prepare(world: World) -> None:

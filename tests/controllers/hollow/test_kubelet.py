@@ -362,7 +362,7 @@ async def test_an_annotation_that_is_not_understood_is_told(world: World) -> Non
 
 
 async def test_a_failed_write_is_tried_again(world: World) -> None:
-    async with hollow(world, pace=AT_ONCE, failures={"patch pods/status": 1, "delete pods": 1}):
+    async with hollow(world, pace=AT_ONCE, failing=("patch pods/status", "delete pods")):
         await bound(world, "p")
         await world.pass_time(1)
         assert (await pod(world, "p"))["status"]["podIP"] == "10.128.0.1"

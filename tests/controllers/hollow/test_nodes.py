@@ -189,7 +189,7 @@ async def test_what_is_deleted_stays_away_until_the_next_start(world: World) -> 
 
 @pytest.mark.parametrize("what", ["nodes", "leases", "resourceslices", "deviceclasses"])
 async def test_a_failure_is_made_up_for(world: World, what: str) -> None:
-    async with hollow(world, 2, failures={f"create {what}": 1}):
+    async with hollow(world, 2, failing=(f"create {what}",)):
         await world.pass_time(10)
 
     assert len(await slices(world)) == 2

@@ -27,8 +27,9 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.workloads import Recorder, is_terminating
 from sully.domain.claims import claim_statuses, may_reserve
 from sully.domain.holding import made_for
+from sully.domain.pods import Pod
 from sully.runtime.backoff import Backoff
-from sully.views.kinds import CLAIMS, PODS, Pod
+from sully.views.kinds import CLAIMS, PODS
 
 NAME = "resource-claim-controller"
 COMPONENT = "resource_claim"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from sully.client.informer import Informer
-from sully.views.kinds import Pod
+from sully.domain.pods import Pod
 
 REMEMBERED = 4096
 """Beyond this the longest gone are forgotten; about those the server is asked."""

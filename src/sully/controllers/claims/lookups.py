@@ -14,8 +14,8 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.kinds import Metadata
 from sully.domain.claims import Consumers, is_pod, needs_claims, owning_pod
+from sully.domain.pods import Pod
 from sully.machinery.meta import Wire
-from sully.views.kinds import Pod
 
 WRITTEN = WriteOptions(field_manager="kube-controller-manager")
 """In whose name managedFields tell what was written: the program that this is a part of."""

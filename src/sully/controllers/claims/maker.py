@@ -13,8 +13,9 @@ from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.names import names_for
 from sully.domain.claims import Wanted, claim_of, is_made_for, made_claim
 from sully.domain.holding import made_for
+from sully.domain.pods import Pod, PodClaim
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
-from sully.views.kinds import CLAIMS, Pod, PodResourceClaim
+from sully.views.kinds import CLAIMS
 
 
 class NotMadeError(Exception):
@@ -36,7 +37,7 @@ class ClaimMaker:
         self._transport = transport
         self._metrics = metrics
 
-    async def ensure(self, pod: Pod, each: PodResourceClaim, recorded: str | None) -> str:
+    async def ensure(self, pod: Pod, each: PodClaim, recorded: str | None) -> str:
         """Return the name of the claim that is made for a pod, whether new or not.
 
         What is recorded may have vanished, or may be someone else's by now.
@@ -56,7 +57,7 @@ class ClaimMaker:
                 return recorded
         return await self._make(pod, each)
 
-    async def _make(self, pod: Pod, each: PodResourceClaim) -> str:
+    async def _make(self, pod: Pod, each: PodClaim) -> str:
         where, name = pod.metadata.namespace, pod.metadata.name
         template = await self._template(Key(where, each.resource_claim_template_name or ""))
         wanted = Wanted(namespace=where, pod=name, uid=pod.metadata.uid, claim=each.name)

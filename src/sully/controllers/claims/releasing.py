@@ -28,8 +28,9 @@ from sully.domain.claims import (
     owning_pod,
     release,
 )
+from sully.domain.pods import Pod
 from sully.machinery.errors import NotFound
-from sully.views.kinds import CLAIMS, PODS, Pod
+from sully.views.kinds import CLAIMS, PODS
 
 
 class ReleaseController:

@@ -16,9 +16,8 @@ from msgspec.structs import replace
 
 from sully.client.events import reference
 from sully.client.informer import Informer, own_key
-from sully.client.objects import key_of
 from sully.client.transport import Key, Transport
-from sully.controllers.claiming import Claims
+from sully.controllers.claiming import Claims, Owners
 from sully.controllers.deployments.sets import CollisionError, SetKeeper, set_of
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.workloads import (
@@ -26,7 +25,10 @@ from sully.controllers.workloads import (
     REPLICA_SETS,
     Pods,
     Recorder,
+    Selecting,
+    by_controller,
     is_terminating,
+    nobody,
 )
 from sully.domain import progress
 from sully.domain.revisions import REVISION, annotations_for, next_revision, present
@@ -90,13 +92,13 @@ class DeploymentController:
         self._clock = clock
         self._keeper = SetKeeper(transport, recorder)
         self._claims = Claims(transport, DEPLOYMENTS, REPLICA_SETS)
-        sets.add_index(_BY_CONTROLLER, _controller)
-        deployments.add_index(_BY_NAMESPACE, lambda each: (each.metadata.namespace,))
+        self._owners = Owners(DEPLOYMENTS, Selecting(deployments, _BY_NAMESPACE))
+        sets.add_index(_BY_CONTROLLER, by_controller)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for Deployments, for ReplicaSets as part of theirs, and for pods that hold it up."""
         yield Watch(self._deployments, own_key)
-        yield Watch(self._sets, self._owners_of)
+        yield Watch(self._sets, self._owners.of)
         yield Watch(self._pods.informer, self._waiting_for)
 
     async def reconcile(self, key: Key) -> Result:
@@ -135,7 +137,7 @@ class DeploymentController:
         """Find the ReplicaSets of a Deployment; take and let go as its selector says."""
         namespace = deployment.metadata.namespace
         mine = self._sets.by_index(_BY_CONTROLLER, deployment.metadata.uid)
-        free = self._sets.by_index(_BY_CONTROLLER, _nobody(namespace))
+        free = self._sets.by_index(_BY_CONTROLLER, nobody(namespace))
         found = await self._claims.settle(deployment, selector_of(deployment), [*mine, *free])
         new = present(deployment, found)
         return Rollout(deployment, new, [each for each in found if each is not new])
@@ -279,32 +281,13 @@ class DeploymentController:
 
     # -- news -------------------------------------------------------------------------------------
 
-    def _owners_of(self, owned: ReplicaSet) -> Iterable[Key]:
-        controller = owned.metadata.controller()
-        if controller is not None:
-            if controller.kind == DEPLOYMENTS.kind:
-                yield Key(owned.metadata.namespace, controller.name)
-            return
-        for each in self._deployments.by_index(_BY_NAMESPACE, owned.metadata.namespace):
-            if selector_of(each).matches(owned.metadata.labels):
-                yield key_of(each)
-
     def _waiting_for(self, pod: Pod) -> Iterable[Key]:
         """Yield the Deployment that creates nothing before its old pods are gone."""
         controller = pod.metadata.controller()
         if controller is None or controller.kind != REPLICA_SETS.kind:
             return
         owner = self._sets.get(Key(pod.metadata.namespace, controller.name))
-        for key in self._owners_of(owner) if owner is not None else ():
+        for key in self._owners.of(owner) if owner is not None else ():
             deployment = self._deployments.get(key)
             if deployment is not None and not is_rolling(deployment):
                 yield key
-
-
-def _controller(owned: ReplicaSet) -> Iterable[str]:
-    controller = owned.metadata.controller()
-    return (_nobody(owned.metadata.namespace) if controller is None else controller.uid,)
-
-
-def _nobody(namespace: str) -> str:
-    return f"nobody in {namespace}"

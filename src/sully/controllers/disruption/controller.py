@@ -26,6 +26,7 @@ from sully.controllers.workloads import (
     REPLICA_SETS,
     Pods,
     Recorder,
+    Selecting,
 )
 from sully.domain.budgets import (
     Need,
@@ -101,14 +102,14 @@ class DisruptionController:
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
-        budgets.add_index(_BY_NAMESPACE, lambda each: (each.metadata.namespace,))
+        self._choosing = Selecting(budgets, _BY_NAMESPACE)
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for budgets, and for what they count: pods and those who say how many."""
         yield Watch(self._budgets, own_key)
         yield Watch(
             self._pods.informer,
-            lambda pod: self._counting(pod.metadata.namespace, pod.metadata.labels),
+            lambda pod: self._choosing.keys(pod.metadata.namespace, pod.metadata.labels),
         )
         yield Watch(self._workloads.sets, self._counting_template)
         yield Watch(self._workloads.deployments, self._counting_template)
@@ -164,13 +165,8 @@ class DisruptionController:
 
     # -- news -------------------------------------------------------------------------------------
 
-    def _counting(self, namespace: str, labels: dict[str, str]) -> Iterable[Key]:
-        for budget in self._budgets.by_index(_BY_NAMESPACE, namespace):
-            if selector_of(budget).matches(labels):
-                yield key_of(budget)
-
     def _counting_template(self, owner: ReplicaSet | Deployment) -> Iterable[Key]:
-        return self._counting(owner.metadata.namespace, template_labels(owner.spec.template))
+        return self._choosing.keys(owner.metadata.namespace, template_labels(owner.spec.template))
 
 
 def _names(ref: OwnerReference, group: str, kind: str) -> bool:

@@ -20,7 +20,7 @@ from sully.domain.evictionstatus import (
     Report,
     evicted_before,
 )
-from sully.machinery.meta import Condition
+from sully.machinery.meta import Condition, find_condition
 from sully.machinery.timestamps import format_time
 from sully.views.exposures import Problem
 
@@ -52,7 +52,7 @@ def stands(rule: DeviceTaintRule) -> Said | None:
 
 def find(rule: DeviceTaintRule, type_: str) -> Condition | None:
     """Return a condition of a rule, or None."""
-    return next((each for each in rule.status.conditions if each.type == type_), None)
+    return find_condition(rule.status.conditions, type_)
 
 
 def evicted_so_far(rule: DeviceTaintRule) -> int:

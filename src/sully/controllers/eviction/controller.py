@@ -34,8 +34,8 @@ from sully.domain.eviction import (
     needs_budget,
 )
 from sully.domain.pacing import Limit, limits
+from sully.domain.pods import Pod
 from sully.runtime.backoff import Backoff
-from sully.views.kinds import Pod
 
 NAME = "device-taint-eviction-controller"
 WORKERS = 32

@@ -21,11 +21,11 @@ from sully.client.options import DeleteOptions, PatchType, WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.eviction.records import Records
 from sully.domain.eviction import Evict
+from sully.domain.pods import Pod, PodMetadata
 from sully.machinery.errors import NotFound, TooManyRequests
 from sully.machinery.meta import Wire
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
-from sully.views.kinds import Pod, PodMetadata
 
 REASON = "DeviceTaintManagerEviction"
 CONDITION = {

@@ -20,6 +20,7 @@ from sully.controllers.kinds import EVICTION_RECORDS, Cause, PastEviction
 from sully.domain.eviction import Evict, Reason
 from sully.domain.history import record
 from sully.domain.pacing import MINUTE, Source
+from sully.domain.pods import Pod
 from sully.domain.rules import group_of
 from sully.machinery.errors import (
     AlreadyExists,
@@ -33,7 +34,6 @@ from sully.machinery.errors import (
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views.exposures import Exposures
-from sully.views.kinds import Pod
 
 log = get_logger("eviction")
 

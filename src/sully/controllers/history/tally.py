@@ -13,7 +13,7 @@ from sully.client.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.kinds import PastEviction
 from sully.domain.history import taint_record_name
-from sully.views.kinds import Pod
+from sully.domain.pods import Pod
 
 
 @dataclass(slots=True)

@@ -102,21 +102,17 @@ def _problems(left: Remainder) -> Iterator[Condition]:
         text = f"Failed to delete all resource types, {number} remaining: {listed}"
         yield _problem("NamespaceDeletionContentFailure", "ContentDeletionFailed", text)
     if left.resources:
-        listed = ", ".join(
-            sorted(
-                f"{name} has {number} resource instances" for name, number in left.resources.items()
-            )
-        )
-        text = f"Some resources are remaining: {listed}"
+        text = f"Some resources are remaining: {_counted(left.resources, 'has')}"
         yield _problem("NamespaceContentRemaining", "SomeResourcesRemain", text)
     if left.finalizers:
-        listed = ", ".join(
-            sorted(
-                f"{name} in {number} resource instances" for name, number in left.finalizers.items()
-            )
-        )
+        listed = _counted(left.finalizers, "in")
         text = f"Some content in the namespace has finalizers remaining: {listed}"
         yield _problem("NamespaceFinalizersRemaining", "SomeFinalizersRemain", text)
+
+
+def _counted(found: Counter[str], word: str) -> str:
+    texts = (f"{name} {word} {number} resource instances" for name, number in found.items())
+    return ", ".join(sorted(texts))
 
 
 def _problem(type_: str, reason: str, message: str) -> Condition:

@@ -21,7 +21,7 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.domain.evictionstatus import Report
 from sully.domain.patchstatus import APPLIED, SELECTOR_PROBLEM, PatchReport, report, report_all
 from sully.domain.rules import needs_content
-from sully.machinery.meta import Condition
+from sully.machinery.meta import Condition, find_condition
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.views.changes import Change
@@ -140,13 +140,10 @@ class PatchStatusController:
         await self._transport.apply(PATCHES, body, self._options, "status")
 
 
-def _condition(patch: ResourceSlicePatch, type_: str) -> Condition | None:
-    return next((each for each in patch.status.conditions if each.type == type_), None)
-
-
 def _stands(patch: ResourceSlicePatch) -> _Said | None:
     """Return what the status said before we started, in the form of what we would say."""
-    applied, trouble = _condition(patch, APPLIED), _condition(patch, SELECTOR_PROBLEM)
+    applied = find_condition(patch.status.conditions, APPLIED)
+    trouble = find_condition(patch.status.conditions, SELECTOR_PROBLEM)
     if applied is None:
         return None
     said = _read(trouble) if trouble is not None else None
@@ -158,7 +155,7 @@ def _read(condition: Condition) -> Report:
 
 
 def _written(type_: str, said: Report, patch: ResourceSlicePatch, now: datetime) -> dict[str, Any]:
-    before = _condition(patch, type_)
+    before = find_condition(patch.status.conditions, type_)
     same = before is not None and before.status == said.status
     since = before.last_transition_time if before is not None and same else None
     return {

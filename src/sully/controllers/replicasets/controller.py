@@ -14,13 +14,19 @@ from typing import Any
 from msgspec.structs import replace
 
 from sully.client.informer import Informer, own_key
-from sully.client.objects import key_of
 from sully.client.transport import Key, Transport
-from sully.controllers.claiming import Claims
+from sully.controllers.claiming import Claims, Owners
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.replicasets.expectations import Expectations
 from sully.controllers.replicasets.pods import PodKeeper
-from sully.controllers.workloads import PODS, REPLICA_SETS, Pods, Recorder
+from sully.controllers.workloads import (
+    PODS,
+    REPLICA_SETS,
+    Pods,
+    Recorder,
+    Selecting,
+    by_controller,
+)
 from sully.domain.replicas import FAILURE, given_up, next_available, replica_status
 from sully.domain.workloads import Pod, ReplicaSet, WorkloadCondition, selector_of
 from sully.machinery.errors import ApiError
@@ -51,8 +57,8 @@ class ReplicaSetController:
         self._expectations = Expectations(clock)
         self._keeper = PodKeeper(transport, recorder, self._expectations)
         self._claims = Claims(transport, REPLICA_SETS, PODS)
-        sets.add_index(_BY_NAMESPACE, lambda owner: (owner.metadata.namespace,))
-        sets.add_index(_BY_CONTROLLER, _controller)
+        self._owners = Owners(REPLICA_SETS, Selecting(sets, _BY_NAMESPACE))
+        sets.add_index(_BY_CONTROLLER, by_controller)
         # Before any key is queued for the same news, so that the look it causes may count.
         pods.informer.on_change(self._observe)
         sets.on_change(self._forget)
@@ -60,7 +66,7 @@ class ReplicaSetController:
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for ReplicaSets, and for pods as part of theirs or of those that may adopt them."""
         yield Watch(self._sets, own_key)
-        yield Watch(self._pods.informer, self._owners_of)
+        yield Watch(self._pods.informer, self._owners.of)
 
     async def reconcile(self, key: Key) -> Result:
         """Bring pods to the number asked for, and say how many there are."""
@@ -125,16 +131,6 @@ class ReplicaSetController:
 
     # -- news -------------------------------------------------------------------------------------
 
-    def _owners_of(self, pod: Pod) -> Iterable[Key]:
-        controller = pod.metadata.controller()
-        if controller is not None:
-            if controller.kind == REPLICA_SETS.kind:
-                yield Key(pod.metadata.namespace, controller.name)
-            return
-        for owner in self._sets.by_index(_BY_NAMESPACE, pod.metadata.namespace):
-            if selector_of(owner).matches(pod.metadata.labels):
-                yield key_of(owner)
-
     def _observe(self, old: Pod | None, new: Pod | None) -> None:
         pod = new or old
         controller = pod.metadata.controller() if pod is not None else None
@@ -148,11 +144,6 @@ class ReplicaSetController:
     def _forget(self, old: ReplicaSet | None, new: ReplicaSet | None) -> None:
         if new is None and old is not None:
             self._expectations.forget(old.metadata.uid)
-
-
-def _controller(owner: ReplicaSet) -> Iterable[str]:
-    controller = owner.metadata.controller()
-    return () if controller is None else (controller.uid,)
 
 
 def _failure(

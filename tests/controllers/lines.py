@@ -1,0 +1,74 @@
+"""A way to the server that can be cut: what happens to caches then is what tests are about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import TypeVar
+
+from controllers.world import World
+from sully.client.direct import DirectTransport
+from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
+from sully.client.transport import Kind, Page, UnreachableError, WatchEvent
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+
+T = TypeVar("T")
+
+
+class Line(DirectTransport):
+    """The way on which caches are kept up to date; only this one fails.
+
+    `cut` ends watches and refuses lists. `hush` is a line that is dead and does not say so: what
+    is open stays open and brings nothing more.
+    """
+
+    def __init__(self, world: World) -> None:
+        super().__init__(InProcess(world.api, User("informers", ("system:masters",))))
+        self.away = False
+        self._silent: asyncio.Event = asyncio.Event()
+        self._broken: asyncio.Event = asyncio.Event()
+        self.lists = 0
+
+    def cut(self) -> None:
+        self.away = True
+        self._broken.set()
+
+    def mend(self) -> None:
+        self.away = False
+        self._broken = asyncio.Event()
+
+    def hush(self) -> None:
+        """Silence what is open; what is opened later is not concerned."""
+        self._silent.set()
+        self._silent = asyncio.Event()
+
+    async def list(self, kind: Kind[T], namespace: str = "", options: ListOptions = ALL) -> Page[T]:
+        self.lists += 1
+        if self.away:
+            raise UnreachableError("the line is cut")
+        return await super().list(kind, namespace, options)
+
+    async def watch(
+        self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
+    ) -> AsyncGenerator[WatchEvent[T], None]:
+        broken, silent = self._broken, self._silent
+        if broken.is_set():
+            raise UnreachableError("the line is cut")
+        async with aclosing(super().watch(kind, namespace, options)) as events:
+            coming = asyncio.ensure_future(anext(events))
+            endings = [asyncio.ensure_future(each.wait()) for each in (broken, silent)]
+            try:
+                while True:
+                    await asyncio.wait([coming, *endings], return_when=asyncio.FIRST_COMPLETED)
+                    if broken.is_set():
+                        raise UnreachableError("the line was cut")
+                    if silent.is_set():
+                        await asyncio.Event().wait()
+                    yield coming.result()
+                    coming = asyncio.ensure_future(anext(events))
+            finally:
+                for task in (coming, *endings):
+                    task.cancel()
+                await asyncio.gather(coming, *endings, return_exceptions=True)
