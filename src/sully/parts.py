@@ -8,7 +8,7 @@ embedded control plane and remote.py for controllers in a process of their own.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
@@ -54,9 +54,9 @@ class Given:
     """Of the authority, to be published in every namespace; empty publishes none."""
     strict: bool = False
     """As the reference does, nothing of ours."""
-    eviction: EvictionSettings = EvictionSettings()  # noqa: RUF009 - frozen, so all may share it
+    eviction: EvictionSettings = field(default_factory=EvictionSettings)
     """What flags say about the pace of evictions."""
-    placement: PlacementSettings = PlacementSettings()  # noqa: RUF009 - frozen, so all may share it
+    placement: PlacementSettings = field(default_factory=PlacementSettings)
     """What flags say about clusters that leave placements."""
     history: timedelta = HISTORY_KEPT
     """How long records of evictions and lifted rules are kept."""

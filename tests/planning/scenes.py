@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -10,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
-from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World
+from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.api.resource.annotations import EXPIRES_AT, PAUSED
 from sully.client.discovery import of_scheme
 from sully.client.objects import from_body
@@ -136,13 +135,9 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
         ),
     )
     manager = build_manager(given, world.clock, Metrics())
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
-        try:
-            await world.settle()
-            yield world
-        finally:
-            manager.stop()
+    async with running(manager):
+        await world.settle()
+        yield world
 
 
 # -- filling --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World
+from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.client.discovery import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
@@ -83,13 +83,9 @@ async def controlled(scene: Scene) -> AsyncIterator[World]:
         chosen=CHOSEN,
     )
     manager = build_manager(given_, world.clock, Metrics())
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
-        try:
-            await world.settle()
-            yield world
-        finally:
-            manager.stop()
+    async with running(manager):
+        await world.settle()
+        yield world
 
 
 async def fill(world: World, scene: Scene) -> None:

@@ -21,7 +21,7 @@ from controllers.placement.placing import (
     SCORES,
     SETS,
 )
-from controllers.world import NAMESPACES, SCHEME, Obj, World
+from controllers.world import NAMESPACES, SCHEME, Obj, World, running
 from sully.api.cluster.types import HEALTH_KEYS, PLACEMENT_LABEL, SET_LABEL, UNREACHABLE
 from sully.client.discovery import of_scheme
 from sully.client.objects import from_body
@@ -106,13 +106,9 @@ async def controlled() -> AsyncIterator[World]:
         chosen=frozenset(("clusters", "garbagecollection", "placement")),
     )
     manager = build_manager(given_, world.clock, Metrics())
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(manager.run())
-        try:
-            await world.settle()
-            yield world
-        finally:
-            manager.stop()
+    async with running(manager):
+        await world.settle()
+        yield world
 
 
 # -- filling --------------------------------------------------------------------------------------
@@ -360,7 +356,10 @@ WISHES = st.builds(
     # None below nothing: who would rather have others moves with every look, at whatever it is.
     weights=st.lists(
         st.tuples(
-            st.sampled_from(["Balance", "Steady", "ResourceAllocatableCPU"]), st.integers(0, 3)
+            # With a weight of 0 nothing keeps a placement where it is, and who is looked at first
+            # decides between equal clusters.
+            st.sampled_from(["Balance", "Steady", "ResourceAllocatableCPU"]),
+            st.integers(1, 3),
         ),
         max_size=2,
         unique_by=lambda each: each[0],
@@ -389,7 +388,7 @@ SCENES = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(derandomize=True, max_examples=30, deadline=None)
 @given(SCENES)
 def test_what_was_planned_for_a_fleet_is_what_happens(scene: Scene) -> None:
     asyncio.run(check(scene))

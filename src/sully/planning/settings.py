@@ -9,6 +9,7 @@ from sully.controllers.scheduling.wishes import Options
 from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
 
 _TERMS = Terms(effects=EVICTING_WITH_BUDGETS)
+_SCHEDULING = Options(eviction=_TERMS)
 """With budgets: a server on which that gate is off takes no such taint."""
 
 
@@ -17,7 +18,7 @@ class Settings:
     """How the control plane is set up; its own defaults, unless somebody knows better."""
 
     terms: Terms = _TERMS
-    scheduling: Options = Options(eviction=_TERMS)  # noqa: RUF009 - frozen, so all may share it
+    scheduling: Options = _SCHEDULING
     default_per_second: int | None = None
     max_per_minute: int | None = None
     stop_seconds: float | None = None

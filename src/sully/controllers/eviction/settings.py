@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, Terms
+from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, USUAL, Terms
 from sully.machinery.gates import Gates
 
 MAX_STALENESS = 90.0
@@ -27,7 +27,7 @@ class EvictionSettings:
 class EvictionOptions:
     """How one controller works."""
 
-    terms: Terms = Terms()  # noqa: RUF009 - frozen, so all may share it
+    terms: Terms = USUAL
     rates: bool = True
     """Whether taints say how fast their pods may leave."""
     pauses: bool = True

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from sully.machinery.cel import temporal
-from sully.machinery.cel.declarations import Implementation, Library, library
+from sully.machinery.cel.declarations import Library, library
 from sully.machinery.cel.library.standard import Row
 from sully.machinery.cel.temporal import checked_duration, checked_timestamp
 from sully.machinery.cel.values import NANOS, Duration, Timestamp
@@ -39,10 +39,13 @@ def _making() -> Iterator[Row]:
     yield "int64_to_duration", "duration(int) -> duration", checked_duration
 
 
+def _later(a: Any, b: Any) -> Timestamp:
+    return checked_timestamp(a.nanos + b.nanos)
+
+
 def _arithmetic() -> Iterator[Row]:
-    later: Implementation = lambda a, b: checked_timestamp(a.nanos + b.nanos)  # noqa: E731 - a name for one expression, used twice below
-    yield "add_timestamp_duration", "_+_(timestamp, duration) -> timestamp", later
-    yield "add_duration_timestamp", "_+_(duration, timestamp) -> timestamp", later
+    yield "add_timestamp_duration", "_+_(timestamp, duration) -> timestamp", _later
+    yield "add_duration_timestamp", "_+_(duration, timestamp) -> timestamp", _later
     yield (
         "add_duration_duration",
         "_+_(duration, duration) -> duration",
