@@ -8,7 +8,18 @@ from typing import Any
 
 import pytest
 
-from fleets import binding, cluster, cluster_set, decision, exists, later, placement, taint
+from fleets import (
+    binding,
+    cluster,
+    cluster_set,
+    decision,
+    exists,
+    later,
+    placement,
+    scored,
+    taint,
+)
+from fleets import policy as prioritizing
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
 from sully.api.sully.policy_types import (
     ClusterTaintPolicy,
@@ -28,6 +39,7 @@ from sully.views.snapshot import Gap, Objects, Snapshot
 
 LOST = taint(UNREACHABLE, "", added=-60)
 SICK = "Sick"
+NEVER_CONTENT = prioritizing(scored("Steady", -1), mode="Exact")
 
 
 def healthy(name: str, *taints: Any, **more: Any) -> ManagedCluster:
@@ -151,6 +163,14 @@ CASES = {
     ),
     "a placement goes": Case(
         [healthy("a")], ["a"], [Remove(PLACEMENTS, Key("apps", "web"))], ["0 a + "], []
+    ),
+    "what comes and goes within an instant is no move, and one without rest is told of": Case(
+        [healthy("a"), healthy("b")],
+        ["a"],
+        [Put(PLACEMENTS, placement("web", want=1, prioritizer_policy=NEVER_CONTENT))],
+        [f"{second} {'a + b' if second % 2 else 'b + a'}" for second in range(1, 10)],
+        ["b"],
+        notes=1,
     ),
     "ours likes clusters that nothing speaks against": Case(
         [healthy("a", taint("k", effect="PreferNoSelect")), healthy("b")],

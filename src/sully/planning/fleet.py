@@ -16,6 +16,7 @@ from sully.domain.placement.changes import (
     DropPlacement,
     PutPlacement,
 )
+from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.whatif import Forecast, whatif
@@ -42,7 +43,7 @@ def plan_fleet(
         changes=tuple(_told(fleet, each) for each in changes),
         moves=tuple(_moves(found, anyway, now)),
         placements=tuple(_placements(fleet, changes, found, anyway)),
-        notes=(*notes, *_remarks(snapshot, changes)),
+        notes=(*notes, *_remarks(snapshot, changes), *map(_never_rests, found.restless)),
     )
 
 
@@ -91,6 +92,13 @@ def _remarks(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Iterator[st
             yield f"{name} counts as unreachable until its agent says otherwise"
 
 
+def _never_rests(key: PlacementKey) -> str:
+    return (
+        f"{Key(*key)} does not come to rest: whatever it has, it would rather have other clusters;"
+        " see the weights of its prioritizers"
+    )
+
+
 def _hub(snapshot: Snapshot) -> Hub:
     known = {each.metadata.name: each for each in snapshot.of(CLUSTERS).values()}
     return Hub(snapshot.of(POLICIES).values(), known)
@@ -127,9 +135,10 @@ def _placements(
     for key in sorted(touched | {Key(*each) for each in found.outcomes}):
         before = tuple(sorted(fleet.counting.own(key)))
         outcome, other = found.outcomes.get(key), anyway.outcomes.get(key)
+        expected = other.clusters if other is not None else before
         if outcome is None:
             told += [PlacementTold(placement=str(key), before=before, after=())]
-        elif key in touched or other is None or outcome.clusters != other.clusters:
+        elif key in touched or outcome.clusters != expected:
             told.append(_ended(key, before, outcome))
     return told
 

@@ -19,6 +19,7 @@ from controllers.placement.placing import (
 from controllers.world import Step, World, orders, play
 from sully.api.cluster.types import UNREACHABLE
 from sully.controllers.placement.settings import PlacementSettings
+from sully.domain.pacing import BURST
 
 HELD = "sully.dev/LeavesHeld"
 
@@ -209,3 +210,17 @@ async def test_every_order_ends_alike(steps: tuple[Step, ...], start: int, pause
     assert await decided(world) == [["b", "c"]]
     assert len((await decided(world, "strict"))[0]) == 1
     assert "a" not in (await decided(world, "strict"))[0]
+
+
+async def test_a_placement_that_would_rather_have_others_changes_once_a_second() -> None:
+    world, placing = World(), Placing()
+    await prepare(world, "a", "b")
+    steady = {"type": "BuiltIn", "builtIn": "Steady"}
+    policy = {"mode": "Exact", "configurations": [{"scoreCoordinate": steady, "weight": -1}]}
+    changed = "patch placementdecisions/status"
+    async with placing.placed(world, numberOfClusters=1, prioritizerPolicy=policy):
+        assert placing.writes().count(changed) == BURST
+        for has in ("a", "b", "a"):
+            await world.pass_time(1)
+            assert placing.writes().count(changed) == 1
+            assert await decided(world) == [[has]]

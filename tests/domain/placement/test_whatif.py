@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from fleets import (
     binding,
@@ -15,9 +16,12 @@ from fleets import (
     labelled,
     later,
     placement,
+    policy,
     predicate,
+    scored,
     taint,
 )
+from sully.api.cluster.placement_types import Placement, PlacementStatus
 from sully.api.cluster.types import UNREACHABLE, Taint
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.changes import (
@@ -34,6 +38,7 @@ from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.machinery.labels import from_labels
+from sully.machinery.meta import Condition
 
 MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
 
@@ -131,6 +136,47 @@ def test_moves(
     changes: tuple[Change, ...], seconds: float, want: list[tuple[float, str, str, str]]
 ) -> None:
     assert moves(whatif(fleet(), changes, later(0), later(seconds))) == want
+
+
+def balanced(*wishes: Placement, **has: str) -> Fleet:
+    """Two clusters, and placements that have been looked at and have one each."""
+    found = Fleet()
+    found.put_set(cluster_set())
+    found.put_binding(binding())
+    for name in ("a", "b"):
+        found.put_cluster(cluster(name))
+    told = PlacementStatus(conditions=(Condition(type="T", status="True", reason="", message=""),))
+    for wish in wishes:
+        found.put_placement(replace(wish, status=told))
+        found.put_decision(decision(wish.metadata.name, has[wish.metadata.name]))
+    return found
+
+
+def test_only_who_is_woken_looks_again() -> None:
+    """Both would rather be alone on a cluster, and neither moves until something happens."""
+    fleet = balanced(placement("x", want=1), placement("y", want=1), x="a", y="a")
+
+    assert moves(whatif(fleet, (), later(0), later(60))) == []
+    changes = [LabelCluster("b", "k", "v", timedelta(seconds=5))]
+    assert moves(whatif(fleet, changes, later(0), later(60))) == [(5, "x", "a", "b")]
+
+
+def test_who_moved_looks_again_after_the_others() -> None:
+    """The first one makes room and comes back, because the second went the same way."""
+    careful = placement("y", predicates=(predicate(labels=labelled(gpu="y")),), want=1)
+    fleet = balanced(placement("x", want=1), careful, x="a", y="a")
+
+    forecast = whatif(fleet, [LabelCluster("b", "gpu", "y")], later(0))
+    assert moves(forecast) == [(0, "y", "a", "b")]
+
+
+def test_a_placement_that_does_not_come_to_rest() -> None:
+    never = policy(scored("Steady", -1), mode="Exact")
+    fleet = balanced(placement("x", want=1, prioritizer_policy=never), x="a")
+
+    forecast = whatif(fleet, [LabelCluster("b", "k", "v")], later(0), later(10**6))
+    assert forecast.restless == (("apps", "x"),)
+    assert len(forecast.moves) < 20
 
 
 def test_differences_and_what_comes_next() -> None:

@@ -18,11 +18,12 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.plans import Plan, by_name, make_plan
-from sully.controllers.placement.statuses import LONGEST_NAME, failed, status_patch, unnameable
+from sully.controllers.placement.statuses import failed, status_patch
 from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.notes import score_note
 from sully.domain.placement.outcome import Outcome, is_disabled
+from sully.domain.placement.restraint import Restraint
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views.fleet import FleetView
@@ -78,6 +79,7 @@ class PlacementController:
         self._binder = binder
         self._metrics = metrics
         self._clock = clock
+        self._restraint = Restraint()
         self._strict = view.fleet.behaviour == REFERENCE
 
     def watches(self) -> Iterable[Watch[Any]]:
@@ -87,21 +89,23 @@ class PlacementController:
     async def reconcile(self, key: Key) -> Result:
         """Write what a placement should have, where something else stands."""
         placement = self._placements.get(key)
-        if placement is None or is_disabled(placement):
+        if placement is None:
+            self._restraint.forget(key)
             return DONE
-        if len(key.name) > LONGEST_NAME:
-            return await self._refuse(key, placement)
+        if is_disabled(placement):
+            return DONE
         now = self._clock.now()
         outcome = self._decide(key, now)
         if outcome is None:
             return DONE
         # All of this before the first write: while one is under way the fleet goes on changing.
         plan = make_plan(key.name, outcome, self._existing(key, outcome))
+        held = self._restraint.hold(key, now) if plan.changes_clusters else None
+        if held is not None:
+            return _look_again(held, now)
         scores = self._scores(key) if plan.changes_clusters else ""
         await self._write(key, placement, outcome, plan, scores)
-        if outcome.requeue_at is None:
-            return DONE
-        return Result(requeue_after=max(outcome.requeue_at - now, MOMENT))
+        return _look_again(outcome.requeue_at, now)
 
     def _decide(self, key: Key, now: datetime) -> Outcome | None:
         began = self._clock.monotonic()
@@ -145,11 +149,9 @@ class PlacementController:
         if patch is not None:
             await self._binder.tell(key, patch)
 
-    async def _refuse(self, key: Key, placement: Placement) -> Result:
-        # The reference says nothing; a label cannot carry such a name.
-        if not self._strict:
-            await self._tell(key, placement, unnameable())
-        return DONE
+
+def _look_again(at: datetime | None, now: datetime) -> Result:
+    return DONE if at is None else Result(requeue_after=max(at - now, MOMENT))
 
 
 def owners(decision: PlacementDecision) -> Iterable[str]:

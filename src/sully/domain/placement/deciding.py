@@ -12,6 +12,7 @@ from functools import partial
 from itertools import islice
 
 from sully.api.cluster.placement_types import Placement
+from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet, key_of
 from sully.domain.placement.outcome import (
@@ -20,7 +21,9 @@ from sully.domain.placement.outcome import (
     Selection,
     conclude,
     is_disabled,
+    is_unnameable,
     keep,
+    unnameable,
 )
 from sully.domain.placement.ranking import Rank
 from sully.domain.placement.schedule import Inputs, schedule, trace
@@ -37,6 +40,9 @@ def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
     placement = fleet.placements.get(key)
     if placement is None or is_disabled(placement):
         return None
+    if is_unnameable(placement):
+        # The reference says nothing.
+        return unnameable() if fleet.behaviour != REFERENCE else None
     shape = fleet.shape(key)
     shape.settle(fleet, now)
     status = shape.status()

@@ -12,7 +12,14 @@ from datetime import datetime
 
 from sully.api.cluster.placement_types import DecisionGroupStatus, Placement
 from sully.domain.placement.behaviour import Behaviour
-from sully.domain.placement.conditions import Finding, Tally, misconfigured, satisfied
+from sully.domain.placement.conditions import (
+    MISCONFIGURED,
+    SATISFIED,
+    Finding,
+    Tally,
+    misconfigured,
+    satisfied,
+)
 from sully.domain.placement.groups import (
     DecisionSlice,
     Group,
@@ -25,6 +32,8 @@ from sully.domain.placement.status import SUCCESS, MisconfiguredError, Status
 
 DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
 """With the annotation at `true` a placement and its decisions are left alone."""
+_LONGEST_NAME = 63
+"""Of a placement that can have decisions: they carry its name in a label."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,21 @@ def is_disabled(placement: Placement) -> bool:
     """Say whether a placement is to be left alone: it is going, or someone asked for it."""
     metadata = placement.metadata
     return metadata.deletion_timestamp is not None or metadata.annotations.get(DISABLED) == "true"
+
+
+def is_unnameable(placement: Placement) -> bool:
+    """Say whether no decision can carry the name of a placement."""
+    return len(placement.metadata.name) > _LONGEST_NAME
+
+
+def unnameable() -> Outcome:
+    """Return what is told of a placement whose name fits into no label."""
+    text = f":the name must have at most {_LONGEST_NAME} characters, for the label of decisions"
+    found = (
+        Finding(MISCONFIGURED, "True", "Misconfigured", text),
+        Finding(SATISFIED, "False", "NotAllDecisionsScheduled", text[1:]),
+    )
+    return Outcome(0, 0, Status("Misconfigured", "", text[1:]), (), (), found)
 
 
 def keep(

@@ -1,27 +1,36 @@
 """What would become of all decisions: taint a cluster, lose a region, drop one, let time pass.
 
-The fleet is copied, the changes (changes.py) happen to the copy, and placements decide as they
-would: all of them at first, and later each one when it would look again. What comes back is who
-would leave and join, when, and how every placement ends up.
+The fleet is copied, the changes (changes.py) happen to the copy one after the other, and placements
+are looked at as a controller does: those that a change or a write of their own matters to, in the
+order of a queue, and later each one when it would look again. The order counts, because where
+clusters are told apart by how many have them, who comes first takes the better one. What comes
+back is who would leave and join, when, and how those end up that were looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heappush
 
+from msgspec.structs import replace
+
 from sully.domain.placement.changes import Change
 from sully.domain.placement.counting import Entry, PlacementKey
 from sully.domain.placement.deciding import decide
-from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.fleet import Fleet, Touched
 from sully.domain.placement.groups import DecisionSlice
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.reporting import status_after
+from sully.domain.placement.restraint import Restraint
 
 _MOST_LOOKS = 100_000
 """An end for timelines in which someone always looks again."""
+_PATIENCE = 10
+"""So often a placement may be held because it changes all the time; then it is left alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +70,12 @@ class Forecast:
     moves: tuple[Move, ...]
     differences: tuple[Difference, ...]
     outcomes: Mapping[PlacementKey, Outcome]
-    """How every placement ends up, also those that end up the same."""
+    """How those end up that were looked at, also those that end up the same."""
     until: datetime
     next_at: datetime | None
     """When something would happen after that, as far as is known."""
+    restless: tuple[PlacementKey, ...] = ()
+    """Placements that change with every look; they were followed for a while only."""
 
 
 def whatif(
@@ -82,55 +93,98 @@ class _Rehearsal:
         self._until = until
         self._before = {key: tuple(sorted(fleet.counting.own(key))) for key in fleet.placements}
         self._last: dict[PlacementKey, Outcome] = {}
-        self._moves: list[Move] = []
+        self._moved: dict[tuple[datetime, PlacementKey], tuple[set[str], set[str]]] = {}
+        """What someone had at the beginning of an instant and has at its end."""
+        self._queue: dict[PlacementKey, None] = {}
+        self._alarms = _Alarms()
+        self._restraint = Restraint()
+        self._held: Counter[PlacementKey] = Counter()
 
     def run(self, changes: Iterable[Change], now: datetime) -> Forecast:
-        due = [(now + change.after, at, change) for at, change in enumerate(changes)]
+        due = [(now + change.after, number, change) for number, change in enumerate(changes)]
         heapify(due)
-        looks = [(now, key) for key in sorted(self._fleet.placements)]
+        self._begin(now)
+        at = now
         for _ in range(_MOST_LOOKS):
-            while due and (not looks or due[0][0] <= looks[0][0]):
+            if self._queue:
+                self._look(next(iter(self._queue)), at)
+                continue
+            ring = self._alarms.next_at
+            if due and (ring is None or due[0][0] <= ring):
                 at, _, change = heappop(due)
                 if at > self._until:
                     break
-                for key in change.apply(self._fleet, at):
-                    heappush(looks, (at, key))
-            if not looks or looks[0][0] > self._until:
+                self._touch(change.apply(self._fleet, at))
+            elif ring is not None and ring <= self._until:
+                at = ring
+                self._queue.update(dict.fromkeys(self._alarms.ringing(at)))
+            else:
                 break
-            self._look(looks)
-        return self._forecast(looks[0][0] if looks else None)
+        return self._forecast(self._alarms.next_at)
 
-    def _look(self, looks: list[tuple[datetime, PlacementKey]]) -> None:
-        at, key = heappop(looks)
-        while looks and looks[0] == (at, key):
-            heappop(looks)
+    def _begin(self, now: datetime) -> None:
+        """Find out who waits for what.
+
+        Whoever has been looked at stays as it is until something wakes it, though another look
+        might end otherwise: since the last one others may have come and gone.
+        """
+        for key, placement in sorted(self._fleet.placements.items()):
+            if not placement.status.conditions:
+                self._queue[key] = None
+            elif (outcome := self._decide(key, now)) is not None:
+                self._alarms.put(key, outcome.requeue_at)
+
+    def _touch(self, touched: Touched) -> None:
+        self._queue.update(dict.fromkeys(sorted(touched)))
+
+    def _decide(self, key: PlacementKey, at: datetime) -> Outcome | None:
         try:
-            outcome = decide(self._fleet, key, at)
+            return decide(self._fleet, key, at)
         except BrokenSetError:
-            # A controller would try again and again, and write nothing.
-            return
-        if outcome is not None:
-            self._last[key] = outcome
-            self._write(key, outcome.slices, at)
-            if outcome.requeue_at is not None:
-                heappush(looks, (outcome.requeue_at, key))
-        elif key not in self._fleet.placements:
+            # A controller would wait until the set is mended, and write nothing.
+            return None
+
+    def _look(self, key: PlacementKey, at: datetime) -> None:
+        del self._queue[key]
+        placement = self._fleet.placements.get(key)
+        if placement is None:
             # The decisions of a placement that is gone are deleted, and count no more for others.
             self._write(key, (), at)
+            self._last.pop(key, None)
+            return
+        outcome = self._decide(key, at)
+        if outcome is None or self._is_held(key, outcome, at):
+            return
+        self._last[key] = outcome
+        self._write(key, outcome.slices, at)
+        status = status_after(placement, outcome, at)
+        if status is not None:
+            self._touch(self._fleet.put_placement(replace(placement, status=status)))
+        self._alarms.put(key, outcome.requeue_at)
+
+    def _is_held(self, key: PlacementKey, outcome: Outcome, at: datetime) -> bool:
+        if set(outcome.clusters) == set(self._fleet.counting.own(key)):
+            return False
+        held = self._restraint.hold(key, at)
+        if held is None:
+            return False
+        self._held[key] += 1
+        if self._held[key] < _PATIENCE:
+            self._alarms.put(key, held)
+        return True
 
     def _write(self, key: PlacementKey, slices: Sequence[DecisionSlice], at: datetime) -> None:
         before = set(self._fleet.counting.own(key))
         after = {name for part in slices for name in part.clusters}
         if before == after:
             return
-        self._moves.append(
-            Move(at, key, tuple(sorted(before - after)), tuple(sorted(after - before)))
-        )
+        had, _ = self._moved.get((at, key), (before, after))
+        self._moved[at, key] = had, after
         wanted = {(key[0], part.name): Entry(key, part.clusters) for part in slices}
         for old in self._fleet.counting.entries(key):
             wanted.setdefault(old, Entry(None, ()))
         for where, entry in wanted.items():
-            self._fleet.decide(where, entry if entry.owner is not None else None)
+            self._touch(self._fleet.decide(where, entry if entry.owner is not None else None))
 
     def _forecast(self, next_at: datetime | None) -> Forecast:
         found = []
@@ -138,4 +192,38 @@ class _Rehearsal:
             before, after = self._before.get(key, ()), outcome.clusters
             if before != after:
                 found.append(Difference(key, before, after, outcome))
-        return Forecast(tuple(self._moves), tuple(found), self._last, self._until, next_at)
+        moves = tuple(
+            Move(at, key, tuple(sorted(had - has)), tuple(sorted(has - had)))
+            for (at, key), (had, has) in self._moved.items()
+            if had != has
+        )
+        restless = tuple(sorted(key for key, held in self._held.items() if held >= _PATIENCE))
+        return Forecast(moves, tuple(found), self._last, self._until, next_at, restless)
+
+
+class _Alarms:
+    """When placements are looked at again; of several times for one the earliest counts."""
+
+    def __init__(self) -> None:
+        self._due: dict[PlacementKey, datetime] = {}
+        self._heap: list[tuple[datetime, PlacementKey]] = []
+
+    @property
+    def next_at(self) -> datetime | None:
+        """Return when the next one rings."""
+        while self._heap and self._due.get(self._heap[0][1]) != self._heap[0][0]:
+            heappop(self._heap)
+        return self._heap[0][0] if self._heap else None
+
+    def put(self, key: PlacementKey, at: datetime | None) -> None:
+        """Ring for a placement at some time."""
+        if at is not None and (key not in self._due or at < self._due[key]):
+            self._due[key] = at
+            heappush(self._heap, (at, key))
+
+    def ringing(self, at: datetime) -> Iterator[PlacementKey]:
+        """Yield whose time has come."""
+        while self.next_at is not None and self.next_at <= at:
+            _, key = heappop(self._heap)
+            del self._due[key]
+            yield key

@@ -1,0 +1,42 @@
+"""What the status of a placement says after a look at it, and whether that is news.
+
+The placement controller writes it, and a rehearsal (whatif.py) keeps it, because a placement whose
+status changed is looked at once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from sully.api.cluster.placement_types import Placement, PlacementStatus
+from sully.domain.placement.conditions import LEAVES_HELD, Finding, merge_conditions
+from sully.domain.placement.outcome import Outcome
+
+_TOLD = 10
+"""How many clusters a message names at most."""
+
+
+def status_after(placement: Placement, outcome: Outcome, now: datetime) -> PlacementStatus | None:
+    """Return the status that tells of an outcome; None if the one there does."""
+    findings = [*outcome.conditions, *_held(placement, outcome)]
+    told = replace(
+        placement.status,
+        number_of_selected_clusters=outcome.selected,
+        decision_groups=outcome.groups,
+        conditions=merge_conditions(placement.status.conditions, findings, now),
+    )
+    return told if told != placement.status else None
+
+
+def _held(placement: Placement, outcome: Outcome) -> Sequence[Finding]:
+    if outcome.held:
+        names = ", ".join(outcome.held[:_TOLD])
+        more = len(outcome.held) - _TOLD
+        text = f"Waiting for the leave budget: {names}" + (f" and {more} more" if more > 0 else "")
+        return (Finding(LEAVES_HELD, "True", "LeaveBudget", text),)
+    if any(each.type == LEAVES_HELD for each in placement.status.conditions):
+        return (Finding(LEAVES_HELD, "False", "NoneHeld", "No cluster waits for the leave budget"),)
+    return ()
