@@ -28,6 +28,7 @@ from sully.client.objects import from_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.clusters.kinds import POLICIES
+from sully.controllers.placement.settings import PlacementSettings
 from sully.controlling import build_manager
 from sully.domain.clusterhealth import AVAILABLE
 from sully.domain.planning.report import ClusterMove
@@ -93,10 +94,11 @@ class Scene:
     acts: tuple[Act, ...]
     policy: str = ""
     """The region whose clusters a policy taints when they are not available, if any."""
+    flags: PlacementSettings = field(default_factory=PlacementSettings)
 
 
 @asynccontextmanager
-async def controlled() -> AsyncIterator[World]:
+async def controlled(flags: PlacementSettings) -> AsyncIterator[World]:
     world = World()
     given_ = Given(
         transport=world.transport,
@@ -104,6 +106,7 @@ async def controlled() -> AsyncIterator[World]:
         gates=Gates(),
         ids=Ids(random.Random(2)),
         chosen=frozenset(("clusters", "garbagecollection", "placement")),
+        placement=flags,
     )
     manager = build_manager(given_, world.clock, Metrics())
     async with running(manager):
@@ -311,11 +314,12 @@ def told(moves: Iterable[ClusterMove]) -> set[Move]:
 
 
 async def check(scene: Scene) -> None:
-    async with controlled() as world:
+    async with controlled(scene.flags) as world:
         await fill(world, scene)
         snapshot = await load(world.admin, FLEET, now=world.clock.now())
         changes = await Acting(world, scene, dry=True).run()
-        plan, anyway = plan_fleet(snapshot, changes), forecast(snapshot)
+        plan = plan_fleet(snapshot, changes, scene.flags)
+        anyway = forecast(snapshot, flags=scene.flags)
         before = await decisions(world)
         moves, after = await watch(world, scene)
     begun = snapshot.taken
@@ -383,6 +387,8 @@ SCENES = st.builds(
         ACTS, min_size=1, max_size=2, unique_by=lambda each: (each.number, each.verb)
     ).map(tuple),
     policy=st.sampled_from(["", "", "eu"]),
+    # No limit to leaving: a plan begins with a full minute of it.
+    flags=st.builds(PlacementSettings, toleration_seconds=st.sampled_from([None, None, 3])),
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -29,6 +29,7 @@ from sully.api.sully.policy_types import (
     PolicyTaint,
 )
 from sully.client.transport import Key
+from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.clusterhealth import AVAILABLE
 from sully.domain.planning.report import Plan
 from sully.machinery.meta import ObjectMeta
@@ -82,6 +83,7 @@ class Case:
     tolerations: Sequence[Any] = ()
     foreign: bool = False
     """The hub does not know our kinds."""
+    flags: PlacementSettings = field(default_factory=PlacementSettings)
 
 
 SICKLY = {AVAILABLE: "True", SICK: "True"}
@@ -179,6 +181,24 @@ CASES = {
         ["0 a + b"],
         ["b"],
     ),
+    "flags of the hub say how long silence is tolerated": Case(
+        [healthy("a"), healthy("b")],
+        ["a", "b"],
+        [put(healthy("b", taint(UNREACHABLE, "")))],
+        ["300 b + "],
+        ["a"],
+        notes=1,
+        flags=PlacementSettings(toleration_seconds=300),
+    ),
+    "and how many clusters leave in a minute": Case(
+        [healthy("a"), healthy("b"), healthy("c")],
+        ["a", "b", "c"],
+        [put(healthy("b", taint(UNREACHABLE, ""))), put(healthy("c", taint(UNREACHABLE, "")))],
+        ["0 b + ", "60 c + "],
+        ["a"],
+        notes=2,
+        flags=PlacementSettings(leaves_per_minute=1),
+    ),
     "the reference does not know about that": Case(
         [healthy("a", taint("k", effect="PreferNoSelect")), healthy("b")],
         ["a"],
@@ -212,7 +232,7 @@ def told(plan: Plan) -> list[str]:
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_plans_of_a_fleet(case: Case) -> None:
-    plan = plan_fleet(snapshot(case), case.changes)
+    plan = plan_fleet(snapshot(case), case.changes, case.flags)
 
     assert told(plan) == list(case.moves)
     ends = [list(each.after) for each in plan.placements]

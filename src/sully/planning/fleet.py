@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
 from sully.client.transport import Key
+from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.placement.changes import (
     Change,
     DropCluster,
@@ -19,7 +20,7 @@ from sully.domain.placement.changes import (
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
-from sully.domain.placement.whatif import Forecast, whatif
+from sully.domain.placement.whatif import Forecast
 from sully.domain.planning.report import ClusterMove, PlacementTold, Plan
 from sully.planning.changes import Put, Remove
 from sully.planning.hub import Hub
@@ -28,29 +29,40 @@ from sully.views.snapshot import Snapshot
 
 HORIZON = timedelta(days=7)
 """What happens later is not looked at: some score always runs out."""
+_NO_FLAGS = PlacementSettings()
 _SATISFIED = "PlacementSatisfied"
 
 
 def plan_fleet(
-    snapshot: Snapshot, changes: Sequence[Put | Remove], *, notes: Sequence[str] = ()
+    snapshot: Snapshot,
+    changes: Sequence[Put | Remove],
+    flags: PlacementSettings = _NO_FLAGS,
 ) -> Plan:
     """Say what changes would do to the decisions of a fleet."""
     fleet, now = snapshot.fleet.fleet, snapshot.taken
-    found, anyway = forecast(snapshot, changes), forecast(snapshot)
+    found, anyway = forecast(snapshot, changes, flags), forecast(snapshot, (), flags)
     return Plan(
         at=now,
         about="clusters",
         changes=tuple(_told(fleet, each) for each in changes),
         moves=tuple(_moves(found, anyway, now)),
         placements=tuple(_placements(fleet, changes, found, anyway)),
-        notes=(*notes, *_remarks(snapshot, changes), *map(_never_rests, found.restless)),
+        notes=(*_remarks(snapshot, changes), *map(_never_rests, found.restless)),
     )
 
 
-def forecast(snapshot: Snapshot, changes: Sequence[Put | Remove] = ()) -> Forecast:
+def forecast(
+    snapshot: Snapshot,
+    changes: Sequence[Put | Remove] = (),
+    flags: PlacementSettings = _NO_FLAGS,
+) -> Forecast:
     """Return what happens to a fleet, with changes or without any."""
-    now = snapshot.taken
-    return whatif(snapshot.fleet.fleet, _steps(snapshot, changes), now, now + HORIZON)
+    view = snapshot.fleet
+    if flags != _NO_FLAGS:
+        view = snapshot.fleet_with(
+            toleration_seconds=flags.toleration_seconds, leaves_per_minute=flags.leaves_per_minute
+        )
+    return view.whatif(_steps(snapshot, changes), snapshot.taken + HORIZON)
 
 
 def _steps(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> list[Change]:

@@ -135,7 +135,13 @@ class Snapshot:
 
     @cached_property
     def fleet(self) -> FleetView:
-        """Return the clusters and placements, as this hub places.
+        """Return the clusters and placements, as this hub places where no flag says otherwise."""
+        return self.fleet_with()
+
+    def fleet_with(
+        self, *, toleration_seconds: int | None = None, leaves_per_minute: int | None = None
+    ) -> FleetView:
+        """Return the clusters and placements, as a hub with such flags places.
 
         One that does not have our kinds places as the reference does.
         """
@@ -162,7 +168,13 @@ class Snapshot:
         )
         gap = self.gap(POLICIES)
         ours = gap is None or gap.why == "not allowed"
-        behaviour = improved() if ours else REFERENCE
+        behaviour = (
+            improved(
+                health_toleration_seconds=toleration_seconds, leaves_per_minute=leaves_per_minute
+            )
+            if ours
+            else REFERENCE
+        )
         return FleetView(caches, clock=StoppedClock(self.taken), behaviour=behaviour)
 
     # Trying
