@@ -59,6 +59,8 @@ class Line(DirectTransport):
         async with aclosing(super().watch(kind, namespace, options)) as events:
             coming = asyncio.ensure_future(anext(events))
             endings = [asyncio.ensure_future(each.wait()) for each in (broken, silent)]
+            if options.opened is not None:
+                options.opened()
             try:
                 while True:
                     await asyncio.wait([coming, *endings], return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from sully.api import build_scheme
 from sully.machinery.codec import copy
-from sully.machinery.decode import DecodeError, decode, describe_unknown, empty_object, walk
+from sully.machinery.decode import DecodeError, decode, empty_object, walk
 from sully.machinery.schema import Tables
 
 TABLE = """
@@ -221,10 +221,6 @@ def test_refusals(given_: Any, text: str) -> None:
 
 def test_empty_object() -> None:
     assert empty_object(THING) == BARE
-
-
-def test_unknown_fields_in_words() -> None:
-    assert describe_unknown(["a", 'b"']) == ['unknown field "a"', 'unknown field "b\\""']
 
 
 VALUES = st.recursive(

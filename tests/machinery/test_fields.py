@@ -76,7 +76,6 @@ ERRORS = {
         "spec: Too many: 2: must have at most 1 item",
     ),
     "not found": (SPEC.not_found("x"), "FieldValueNotFound", 'spec: Not found: "x"'),
-    "internal": (SPEC.internal("x"), "InternalError", "spec: Internal error: x"),
 }
 
 

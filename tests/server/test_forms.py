@@ -1,5 +1,6 @@
 """The forms of an answer: tables, metadata only, YAML, pretty; and what nobody can give."""
 
+import gzip
 import json
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 import yaml
 
 from manifests import secret
-from serving import YAML, Http, Obj, local
+from serving import YAML, Asgi, Http, Obj, local
 from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -192,6 +193,20 @@ async def test_metadata_of_the_wrong_number(http: Http, room: str) -> None:
     )
 
 
+INSIDE = {
+    "/apis/cluster.open-cluster-management.io/v1/managedclusters": "*unstructured.UnstructuredList",
+    "/apis/events.k8s.io/v1/events": "*core.EventList",
+    "/apis/resource.k8s.io/v1/deviceclasses": "*resource.DeviceClassList",
+}
+
+
+@pytest.mark.parametrize(("path", "want"), INSIDE.items())
+async def test_the_name_that_a_list_has_inside(http: Http, path: str, want: str) -> None:
+    answer = await http.get(path, shaped("PartialObjectMetadata"))
+
+    assert answer.message.endswith(f"is a list ({want})")
+
+
 async def test_rows_with_something_else(http: Http, room: str) -> None:
     for path in (f"{room}/secrets", f"{room}/secrets?watch=1"):
         answer = await http.get(path, shaped("Table"), includeObject="Maybe")
@@ -237,3 +252,30 @@ async def test_watches_in_other_forms(http: Http, room: str, shape: str) -> None
         assert [obj["rows"][0]["cells"][0] for obj in objects] == ["a", "a"]
     else:
         assert [obj["metadata"].get("labels") for obj in objects] == [None, {"a": "b"}]
+
+
+ENCODINGS = {
+    "none asked for": ("", 200_000, ""),
+    "gzip, and much to send": ("gzip", 200_000, "gzip"),
+    "gzip among others": ("br, gzip", 200_000, "gzip"),
+    "gzip, and little to send": ("gzip", 100, ""),
+    "only others": ("br, deflate", 200_000, ""),
+}
+
+
+@pytest.mark.parametrize(("accept", "size", "want"), ENCODINGS.values(), ids=ENCODINGS.keys())
+async def test_large_answers_are_compressed_for_who_wants_it(
+    calm: Asgi, accept: str, size: int, want: str
+) -> None:
+    path = "/api/v1/namespaces/default/configmaps"
+    (await calm.post(path, {"metadata": {"name": "a"}, "data": {"k": "x" * size}})).ok(201)
+    plain = await calm.get(path)
+
+    answer = await calm.call("GET", path, headers={"accept-encoding": accept})
+
+    assert (answer.header("content-encoding"), answer.header("content-length")) == (
+        want,
+        str(len(answer.body)),
+    )
+    assert bool(answer.header("vary")) == bool(want)
+    assert (gzip.decompress(answer.body) if want else answer.body) == plain.body

@@ -1,12 +1,15 @@
 """Parts of objects with verbs of their own: scale, binding, eviction, finalize."""
 
 import asyncio
+from collections.abc import Awaitable, Sequence
 from typing import Any
 
 import pytest
 
 from manifests import budget, pod, replica_set
 from serving import APPLY, JSON_PATCH, MERGE, Asgi, Obj, local
+from sully.store.base import Commit, Op
+from sully.store.memory import MemoryStore
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PODS = "/api/v1/namespaces/default/pods"
@@ -102,12 +105,13 @@ def binding(name: str = "a", node: str = "n1", **metadata: Any) -> Obj:
     }
 
 
-async def test_binding_a_pod(calm: Asgi) -> None:
+@pytest.mark.parametrize("path", [f"{PODS}/a/binding", "/api/v1/namespaces/default/bindings"])
+async def test_binding_a_pod(calm: Asgi, path: str) -> None:
     (await calm.post(PODS, pod("a"))).ok(201)
 
-    dry = await calm.post(f"{PODS}/a/binding", binding(), dryRun="All")
+    dry = await calm.post(path, binding(), dryRun="All")
     unbound = (await calm.get(f"{PODS}/a")).ok()
-    answer = await calm.post(f"{PODS}/a/binding", binding(annotations={"x": "y"}))
+    answer = await calm.post(path, binding(annotations={"x": "y"}))
     after = (await calm.get(f"{PODS}/a")).ok()
 
     assert (dry.code, answer.code) == (201, 201)
@@ -118,6 +122,14 @@ async def test_binding_a_pod(calm: Asgi) -> None:
     assert [c["status"] for c in after["status"]["conditions"] if c["type"] == "PodScheduled"] == [
         "True"
     ]
+
+
+async def test_bindings_are_only_created(calm: Asgi) -> None:
+    path = "/api/v1/namespaces/default/bindings"
+
+    listed, nobodys = await calm.get(path), await calm.post(path, {"target": {"name": "n1"}})
+
+    assert (listed.code, nobodys.code) == (405, 404)
 
 
 async def test_only_one_binding_wins(calm: Asgi) -> None:
@@ -252,6 +264,64 @@ async def test_an_evicted_pod_says_why() -> None:
         assert left["metadata"]["deletionGracePeriodSeconds"] == 9
         (mark,) = [c for c in left["status"]["conditions"] if c["type"] == "DisruptionTarget"]
         assert mark["reason"] == "EvictionByEvictionAPI"
+
+
+class BusyStore(MemoryStore):
+    """A store to which somebody else writes between two steps of a request."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.meanwhile: list[Awaitable[Any]] = []
+
+    async def commit(self, ops: Sequence[Op]) -> Commit:
+        done = await super().commit(ops)
+        if self.meanwhile:
+            await self.meanwhile.pop()
+        return done
+
+
+async def test_what_changes_during_an_eviction_stays() -> None:
+    async with local(store := BusyStore(), pods=True) as server:
+        await running(server, "a")
+        (await server.post(BUDGETS, budget("pdb", 1, app="x"))).ok(201)
+        await allow(server, "pdb", 1)
+        news = {"status": {"message": "still warm"}}
+        store.meanwhile = [server.patch(f"{PODS}/a/status", news)]
+
+        (await server.post(f"{PODS}/a/eviction", eviction("a", gracePeriodSeconds=9))).ok(201)
+
+        assert (await server.get(f"{PODS}/a")).ok()["status"]["message"] == "still warm"
+
+
+STARTED = {"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}}
+
+
+async def test_a_pod_that_starts_during_its_eviction_needs_the_budget() -> None:
+    async with local(store := BusyStore(), pods=True) as server:
+        (await server.post(PODS, pod("a", labels={"app": "x"}))).ok(201)
+        (await server.post(BUDGETS, budget("pdb", 1, app="x"))).ok(201)
+        await allow(server, "pdb", 0)
+        store.meanwhile = [server.patch(f"{PODS}/a/status", STARTED)]
+
+        answer = await server.post(f"{PODS}/a/eviction", eviction("a"))
+
+        assert answer.code == 429
+        assert await names(server) == {"a"}
+
+
+async def test_an_eviction_of_one_version_of_a_pod(calm: Asgi) -> None:
+    made = (await calm.post(PODS, pod("a"))).ok(201)
+    version = made["metadata"]["resourceVersion"]
+
+    other = await calm.post(
+        f"{PODS}/a/eviction", eviction("a", preconditions={"resourceVersion": "1"})
+    )
+    this = await calm.post(
+        f"{PODS}/a/eviction", eviction("a", preconditions={"resourceVersion": version})
+    )
+
+    assert (other.code, this.code) == (409, 201)
+    assert f"(1) does not match the ResourceVersion in record ({version})" in other.message
 
 
 EVICTIONS: dict[str, tuple[str, Any, int, str]] = {

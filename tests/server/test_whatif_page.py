@@ -100,6 +100,7 @@ async def test_what_if_time_passes(admin: Http) -> None:
 
 
 async def test_what_if_a_placement_were_there(admin: Http) -> None:
+    await rest(admin)
     placement = {"metadata": {"name": "extra", "namespace": "one"}, "spec": {"numberOfClusters": 1}}
     body = {"placement": placement, "changes": []}
     answer = (await admin.post(f"{PAGE}/", body)).ok(200)

@@ -9,6 +9,7 @@ missed come first. Who must not act on what is outdated asks `fresh`, not if the
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 
 from sully.runtime.clock import Clock, Moment
 
@@ -26,6 +27,8 @@ class Contact:
         self._tell: list[Callable[[], None]] = []
         self.problem: Exception | None = None
         """What keeps the copy from being up to date, or None if nothing does."""
+        self.broken: datetime | None = None
+        """When the server was last found to be out of reach, or None if it never was."""
 
     @property
     def age(self) -> float:
@@ -65,5 +68,5 @@ class Contact:
 
     def broke(self, error: Exception) -> None:
         """Note that the server cannot be followed now."""
-        self.problem = error
+        self.problem, self.broken = error, self._clock.now()
         self.ended(rightly=False)

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from typing import Any
 
 from sully.machinery.codec import copy
-from sully.machinery.gotext import quote
 from sully.machinery.quantity import QuantityError, canonical
 from sully.machinery.readers import ZERO, OddError, object_reader
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
@@ -303,8 +302,3 @@ def _go(kind: Type, place: _Place) -> str:
     if kind.name == "string" and place.field is not None and place.field.go_type:
         return place.field.go_type
     return _GO_SCALAR.get(kind.name, "string")
-
-
-def describe_unknown(names: list[str]) -> list[str]:
-    """Word unknown fields as warnings and strict errors do."""
-    return [f"unknown field {quote(name)}" for name in names]

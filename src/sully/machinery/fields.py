@@ -102,7 +102,3 @@ class Path(msgspec.Struct, frozen=True, gc=False):
     def not_found(self, value: Any) -> FieldError:
         """Say that what the value refers to does not exist."""
         return FieldError("FieldValueNotFound", str(self), _text("Not found", show(value), ""))
-
-    def internal(self, detail: str) -> FieldError:
-        """Say that the check itself failed."""
-        return FieldError("InternalError", str(self), _text("Internal error", None, detail))

@@ -33,6 +33,9 @@ _PIECES = tuple(
 )
 
 
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+
+
 class TimeError(ValueError):
     """A text that is no time; the message is the one clients know."""
 
@@ -101,6 +104,14 @@ def _complaint(text: str, layout: str, *, fraction: bool) -> str:
 def _cannot_parse(text: str, layout: str, rest: str, name: str) -> str:
     where = f"parsing time {quote(text)} as {quote(layout)}"
     return f"{where}: cannot parse {quote(rest)} as {quote(name)}"
+
+
+def later(moment: datetime, seconds: int) -> datetime:
+    """Return a time so much later; people and broken clocks ask for more than there is."""
+    try:
+        return moment + timedelta(seconds=seconds)
+    except OverflowError:
+        return END_OF_TIME
 
 
 def format_time(moment: datetime) -> str:

@@ -6,6 +6,7 @@ take the process down before anyone could say that it is too deep.
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -20,16 +21,39 @@ _MERGE = "tag:yaml.org,2002:merge"
 _EXPONENT = re.compile(r"[-+]?(\.\d+|\d+(\.\d*)?)[eE][-+]?\d+", re.ASCII)
 _resolver = Resolver()
 _OPEN = object()
+_SHORT = 64
+"""Texts up to this length are remembered."""
 
 
 def read(text: str) -> tuple[Any, list[str]]:
     """Return the value of the only document, and the paths of repeated keys."""
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    documents = _documents(text)
     try:
-        document = _Document(yaml.parse(text, Loader=loader))
-        return document.read(), document.repeated
+        first = next(documents, None)
+        found = (None, []) if first is None else (first.read(), first.repeated)
+        if next(documents, None) is not None:
+            raise BodyError("yaml: expected a single document in the stream")
     except yaml.YAMLError as error:
         raise BodyError(_complaint(error)) from None
+    return found
+
+
+def read_all(text: str) -> Iterator[tuple[Any, list[str]]]:
+    """Yield the value of each document, and the paths of repeated keys in it."""
+    try:
+        for document in _documents(text):
+            yield document.read(), document.repeated
+    except yaml.YAMLError as error:
+        raise BodyError(_complaint(error)) from None
+
+
+def _documents(text: str) -> Iterator["_Document"]:
+    """Yield the documents in a text; each is read before the next one is asked for."""
+    events = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    next(events)  # the stream
+    while not isinstance(next(events), yaml.StreamEndEvent):
+        yield _Document(events)
+        next(events)  # the end of the document
 
 
 def _complaint(error: Exception) -> str:
@@ -51,15 +75,8 @@ class _Document:
         self._aliased = 0
 
     def read(self) -> Any:
-        """Return the value of the document; an empty stream is null."""
-        next(self._events)  # the stream
-        if isinstance(next(self._events), yaml.StreamEndEvent):
-            return None
-        value = self._value(next(self._events), "", 0)
-        next(self._events)  # the end of the document
-        if not isinstance(next(self._events), yaml.StreamEndEvent):
-            raise BodyError("yaml: expected a single document in the stream")
-        return value
+        """Return the value of the document."""
+        return self._value(next(self._events), "", 0)
 
     def _value(self, event: Any, path: str, depth: int) -> Any:
         if isinstance(event, yaml.AliasEvent):
@@ -69,7 +86,7 @@ class _Document:
         if event.anchor is not None:
             self._anchors[event.anchor] = _OPEN
         if isinstance(event, yaml.ScalarEvent):
-            found = _scalar(event.value, _tag(event))
+            found = _read_scalar(event)
         elif isinstance(event, yaml.SequenceStartEvent):
             found = self._sequence(path, depth)
         else:
@@ -109,7 +126,8 @@ class _Document:
             key = str(event.value)
             here = f"{path}.{key}" if path else key
             value = self._value(next(self._events), here, depth + 1)
-            if _tag(event) == _MERGE:
+            # Only of this text is it asked: that takes longer than all the rest.
+            if key == "<<" and _tag(event) == _MERGE:
                 merged |= _merged(value)
                 continue
             if key in found:
@@ -117,6 +135,19 @@ class _Document:
             found[key] = value
         # What a mapping says itself wins over what it merges in.
         return {**merged, **found} if merged else found
+
+
+def _read_scalar(event: Any) -> Any:
+    plain, quoted = event.implicit
+    if event.tag is None and plain and len(event.value) <= _SHORT:
+        return _read_plain(event.value)
+    return event.value if event.tag is None and quoted else _scalar(event.value, _tag(event))
+
+
+@lru_cache(maxsize=10_000)
+def _read_plain(text: str) -> Any:
+    """Return what a text without quotes and tag means; objects say the same things many times."""
+    return _scalar(text, _tag(yaml.ScalarEvent(None, None, (True, False), text)))
 
 
 def _tag(event: Any) -> str:

@@ -7,6 +7,7 @@ check and every error.
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 
+from sully.api.core.pods.binding import BINDING
 from sully.api.tables import META
 from sully.machinery.errors import method_not_allowed
 from sully.machinery.gates import Gates
@@ -157,8 +158,9 @@ class Api:
             )
 
     def connects(self, request: Request) -> bool:
-        """Say whether a request is for a subresource with verbs of its own."""
-        return request.target.subresource not in ("", "status")
+        """Say whether a request is for a subresource with verbs of its own, or stands for one."""
+        target = request.target
+        return target.subresource not in ("", "status") or target.resource.kind == BINDING
 
     @property
     def connector(self) -> Connector:

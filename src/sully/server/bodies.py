@@ -154,5 +154,9 @@ def check_kind(objects: Objects, target: Target, value: Obj) -> None:
 
 def internal_name(target: Target) -> str:
     """Return what the reference calls the kind inside, which some of its texts show."""
-    package = target.resource.group.split(".")[0] or "core"
+    version = target.resource.version(target.version)
+    if version is not None and version.structural:
+        return "unstructured.Unstructured"
+    # By what is stored: the newer events are the older ones in another shape.
+    package = target.resource.storage_key.rpartition("/")[0].split(".")[0] or "core"
     return f"{package}.{target.resource.kind}"

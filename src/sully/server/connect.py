@@ -10,8 +10,14 @@ from typing import Any
 
 from sully.api.apps.scale import apply_scale, scale_of
 from sully.api.core.namespaces import finalized, validate_finalizers
-from sully.api.core.pods.binding import bind_pod, check_binding
-from sully.api.policy.eviction import Eviction, check_eviction, decide_eviction, still_processed
+from sully.api.core.pods.binding import BINDING, bind_pod, check_binding
+from sully.api.policy.eviction import (
+    Eviction,
+    check_eviction,
+    decide_eviction,
+    marked,
+    still_processed,
+)
 from sully.machinery.codec import copy
 from sully.machinery.decode import DecodeError, decode
 from sully.machinery.errors import BadRequest, Conflict, conflict, invalid, method_not_allowed
@@ -70,6 +76,8 @@ class Connector:
     ) -> ConnectReply:
         """Run one request on a subresource."""
         await self._writer.catch_up()
+        if request.target.resource.kind == BINDING:
+            request = self._to_pod(request, body)
         # Scaling is an update of the whole object and is looked at as one.
         if method == "POST" and body is not None:
             posted = body.value if isinstance(body.value, dict) else None
@@ -137,6 +145,14 @@ class Connector:
 
     # -- pods -------------------------------------------------------------------------------------
 
+    def _to_pod(self, request: Request, body: Body | None) -> Request:
+        """Return a request for the binding endpoint of the pod that a posted binding names."""
+        pods = self._writer.objects.scheme.find("", "v1", "pods")
+        if body is None or pods is None:
+            raise method_not_allowed()
+        target = Target(pods, "v1", request.target.namespace, body.name, "binding")
+        return Request(request.user, target, request.options, request.user_agent)
+
     async def _bind(self, request: Request, binding: Obj) -> ConnectReply:
         check_write_options(request, "CreateOptions")
         ctx = self._writer.context(request)
@@ -150,29 +166,37 @@ class Connector:
     async def _evict(self, request: Request, eviction: Obj) -> ConnectReply:
         check_write_options(request, "CreateOptions")
         check_eviction(request.target.name, eviction)
-        record = await self._reader.get(_whole(request))
-        pod = self._writer.objects.live(record)
         options = eviction.get("deleteOptions") or {}
-        _check_uid(request.target, pod, options)
-        page = await self._writer.store.list(_BUDGETS, request.target.namespace)
-        budgets = [self._writer.objects.live(budget) for budget in page.records]
-        decision = decide_eviction(pod, budgets, self._writer.context(request))
-        if not is_dry_run(request) and "All" not in (options.get("dryRun") or ()):
-            await self._carry_out(request, decision, pod, options)
-        return ConnectReply(SUCCESS, 201)
+        dry_run = is_dry_run(request) or "All" in (options.get("dryRun") or ())
+        while True:
+            page = await self._writer.store.list(_BUDGETS, request.target.namespace)
+            budgets = [self._writer.objects.live(budget) for budget in page.records]
+            pod = self._writer.objects.live(self._writer.newest(request.target))
+            _check(request.target, pod, options.get("preconditions") or {})
+            decision = decide_eviction(pod, budgets, self._writer.context(request))
+            if dry_run or await self._carry_out(request, decision, pod, options):
+                return ConnectReply(SUCCESS, 201)
 
     async def _carry_out(
         self, request: Request, decision: Eviction, pod: Obj, options: Obj
-    ) -> None:
+    ) -> bool:
+        """Do what was decided; return whether it was, for the pod may have changed meanwhile."""
+        given, looked_at = options.get("preconditions") or {}, pod["metadata"]
+        names = ("uid", "resourceVersion") if decision.exact else ("uid",)
+        wanted = {name: looked_at[name] for name in names} | given
         if decision.budget is not None:
             await self._spend(decision)
-        whole = _whole(request)
-        if "deletionTimestamp" not in pod["metadata"]:
-            await self._mark(whole, decision, pod)
         try:
-            await self._deleter.delete(whole, options)
-        except Conflict as error:
-            raise (still_processed(decision.budget_name) if decision.exact else error) from None
+            if "deletionTimestamp" not in looked_at:
+                wanted = await self._mark(request, wanted)
+            await self._deleter.delete(_whole(request), {**options, "preconditions": wanted})
+        except Conflict:
+            if not decision.exact or "resourceVersion" in given:
+                raise
+            if decision.budget_name:
+                raise still_processed(decision.budget_name) from None
+            return False
+        return True
 
     async def _spend(self, decision: Eviction) -> None:
         """Write the budget first: a pod that goes without being counted would be one too many."""
@@ -184,15 +208,16 @@ class Connector:
         except ConflictError:
             raise still_processed(metadata["name"]) from None
 
-    async def _mark(self, request: Request, decision: Eviction, pod: Obj) -> None:
-        uid = pod["metadata"]["uid"]
+    async def _mark(self, request: Request, wanted: Obj) -> Obj:
+        """Say of a pod why it goes, if it is the one; return what the marked one must be."""
+        now = self._writer.context(request).now
 
         def mark(live: Obj) -> Obj:
-            if live["metadata"]["uid"] != uid:
-                raise conflict("pods", "", request.target.name, "the pod was replaced")
-            return {**live, "status": copy(decision.pod["status"])}
+            _check(request.target, live, wanted)
+            return marked(live, now)
 
-        await self._updater.change_directly(request, mark)
+        result = await self._updater.change_directly(_whole(request), mark)
+        return {name: result.obj["metadata"][name] for name in wanted}
 
     # -- namespaces -------------------------------------------------------------------------------
 
@@ -224,14 +249,13 @@ def _whole(request: Request) -> Request:
     return Request(request.user, plain, request.options, request.user_agent)
 
 
-def _check_uid(target: Target, pod: Obj, options: Obj) -> None:
-    wanted = (options.get("preconditions") or {}).get("uid")
-    actual = pod["metadata"]["uid"]
-    if wanted is not None and wanted != actual:
-        raise conflict(
-            "Pod",
-            "",
-            target.name,
-            f"the UID in the precondition ({wanted}) does not match the UID in record ({actual})."
-            " The object might have been deleted and then recreated",
-        )
+def _check(target: Target, pod: Obj, wanted: Obj) -> None:
+    for name, word, what in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
+        given, actual = wanted.get(name), pod["metadata"][name]
+        if given is not None and given != actual:
+            why = f"the {word} in the precondition ({given}) does not match the {word} in record"
+            text = f"{why} ({actual}). The object might have been {what}"
+            raise conflict("Pod", "", target.name, text)

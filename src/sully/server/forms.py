@@ -7,7 +7,6 @@ from typing import Any
 from sully.machinery.errors import BadRequest, NotAcceptable
 from sully.machinery.fields import Path
 from sully.machinery.strategy import Column, Obj
-from sully.machinery.timestamps import age, parse_time
 from sully.server.objects import typed
 from sully.server.requests import Request, Target
 
@@ -104,16 +103,6 @@ def metadata_list(metadata: Obj, objects: list[Obj], form: Form) -> Obj:
 def name_column() -> Column:
     """Return the column every table begins with."""
     return Column("Name", lambda obj, _: obj["metadata"]["name"], format="name")
-
-
-def age_column() -> Column:
-    """Return the column most tables end with."""
-    return Column("Age", _age)
-
-
-def _age(obj: Obj, now: datetime) -> str:
-    created = obj["metadata"].get("creationTimestamp")
-    return age(parse_time(created), now) if created else "<unknown>"
 
 
 def created_column() -> Column:

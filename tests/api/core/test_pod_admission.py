@@ -125,6 +125,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
         " in pod spec; priority admission controller computed PreemptLowerPriority from the given"
         " PriorityClass name",
     ),
+    "overhead of no RuntimeClass": (
+        {"overhead": {"cpu": "100m"}},
+        'pods "p" is forbidden: pod rejected: Pod Overhead set without corresponding RuntimeClass'
+        " defined Overhead",
+    ),
 }
 
 
@@ -135,6 +140,17 @@ def test_refused(spec: dict[str, Any], want: str) -> None:
 
     assert refusal.value.message == want
     assert refusal.value.details == {"name": "p", "kind": "pods"}
+
+
+def test_what_a_runtime_class_says_is_taken_on_trust() -> None:
+    spec = {"runtimeClassName": "nvidia", "overhead": {"cpu": "100m"}}
+
+    assert create("pods", pod(**spec)).problems == []
+    with pytest.raises(Forbidden) as refusal:
+        create("pods", pod(**spec), World(strict=True))
+    assert refusal.value.message == (
+        'pods "p" is forbidden: pod rejected: RuntimeClass "nvidia" not found'
+    )
 
 
 def test_namespace_without_its_account_takes_no_pods() -> None:

@@ -1,4 +1,5 @@
-"""A write as the server runs it, without a server: decode, default, admit, prepare, validate."""
+"""A write as the server runs it, without a server: decode, default, admit, prepare, validate,
+review."""
 
 import copy
 from dataclasses import dataclass, field
@@ -101,7 +102,10 @@ def create(plural: str, body: Any, world: World = HERE, group: str = "") -> Writ
     resource.strategy.default(obj, ctx)
     resource.strategy.admit(obj, None, ctx)
     resource.strategy.prepare_create(obj, ctx)
-    return Written(obj, list(resource.strategy.validate_create(obj, ctx)))
+    problems = list(resource.strategy.validate_create(obj, ctx))
+    if not problems:
+        resource.strategy.review(obj, None, ctx)
+    return Written(obj, problems)
 
 
 def update(
@@ -115,7 +119,10 @@ def update(
     strategy.default(obj, ctx)
     strategy.admit(obj, old, ctx)
     strategy.prepare_update(obj, old, ctx)
-    return Written(obj, list(strategy.validate_update(obj, old, ctx)))
+    problems = list(strategy.validate_update(obj, old, ctx))
+    if not problems:
+        strategy.review(obj, old, ctx)
+    return Written(obj, problems)
 
 
 def cells(plural: str, obj: Obj, world: World = HERE, group: str = "") -> dict[str, Any]:

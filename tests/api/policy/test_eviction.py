@@ -8,6 +8,7 @@ import pytest
 from api.core.bodies import pod
 from api.core.writing import HERE, World, create
 from sully.api.policy import Eviction, check_eviction, decide_eviction
+from sully.api.policy.eviction import marked
 from sully.machinery.errors import ApiError, BadRequest, Forbidden, TooManyRequests
 
 Obj = dict[str, Any]
@@ -64,7 +65,12 @@ def test_granted(case: Granted) -> None:
     got = decide_eviction(case.pod, case.budgets, HERE.context())
 
     assert (got.budget is not None, got.exact) == (case.spent, case.exact)
-    assert got.pod["status"]["conditions"][-1] == {
+
+
+def test_mark() -> None:
+    got = marked(_pod(), HERE.now)
+
+    assert got["status"]["conditions"][-1] == {
         "type": "DisruptionTarget",
         "status": "True",
         "lastProbeTime": None,

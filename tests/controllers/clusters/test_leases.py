@@ -142,6 +142,25 @@ async def test_while_the_line_is_cut_silence_does_not_count(hub: HubWorld) -> No
         assert await hub.status("c2") == "True"
 
 
+async def test_a_cut_that_was_mended_before_the_look_counts_as_well(hub: HubWorld) -> None:
+    line = Line(hub)
+    async with hub.hub(line=line):
+        await joined(hub)
+        renewed = await hub.renew("c1")
+        line.cut()
+        await hub.until(renewed + GRACE - timedelta(seconds=60))
+        line.mend()
+        await hub.pass_time(50, step=5)
+        mended = hub.clock.now()
+        await hub.until(renewed + GRACE + MOMENT)
+        assert await hub.status("c1") == ("Unknown" if hub.strict else "True")
+
+        await hub.until(mended + GRACE)
+        await hub.calm()
+
+        assert await hub.condition("c1", AVAILABLE) == STOPPED
+
+
 async def test_a_renewal_that_is_seen_is_taken_at_its_word(hub: HubWorld) -> None:
     async with hub.hub(serving=True):
         await joined(hub)

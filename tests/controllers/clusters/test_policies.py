@@ -9,8 +9,8 @@ import pytest
 
 from controllers.clusters.hubbing import POLICY, HubWorld, joined
 from controllers.world import Obj
+from sully.api.cluster.marks import OWNED
 from sully.client.transport import Key
-from sully.domain.policymarks import OWNED
 
 SLOW = "example.com/Slow"
 TAINT = "example.com/slow:PreferNoSelect"

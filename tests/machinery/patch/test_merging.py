@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from machinery.patch.widgets import WIDGET
-from sully.machinery.patch.merging import extract, merge, remove
+from sully.machinery.patch.merging import merge, remove
 
 Spec = dict[str, Any]
 
@@ -135,29 +135,3 @@ REMOVALS: dict[str, tuple[Spec, dict[str, Any], Spec | None]] = {
 @pytest.mark.parametrize(("spec", "fields", "want"), REMOVALS.values(), ids=REMOVALS.keys())
 def test_remove(spec: Spec, fields: dict[str, Any], want: Spec) -> None:
     assert remove({"spec": spec}, {"f:spec": fields}, WIDGET) == {"spec": want}
-
-
-EXTRACTS: dict[str, tuple[dict[str, Any], Spec]] = {
-    "a scalar": ({"f:replicas": {}}, {"replicas": 1}),
-    "an item keeps its keys": (
-        {"f:containers": {KEY_A: {"f:image": {}}}},
-        {"containers": [{"name": "a", "image": "x"}]},
-    ),
-    "a bare item": ({"f:containers": {KEY_A: {}}}, {"containers": named("a")}),
-    "a member of a set": ({"f:tags": {'v:"a"': {}}}, {"tags": ["a"]}),
-    "a bare struct": ({"f:mode": {}}, {"mode": {}}),
-    "an atomic list": ({"f:args": {}}, {"args": ["x", "y"]}),
-}
-
-
-@pytest.mark.parametrize(("fields", "want"), EXTRACTS.values(), ids=EXTRACTS.keys())
-def test_extract(fields: dict[str, Any], want: Spec) -> None:
-    spec = {
-        "replicas": 1,
-        "mode": {"speed": 1},
-        "args": ["x", "y"],
-        "tags": ["a", "b"],
-        "containers": [{"name": "a", "image": "x", "env": named("E")}, {"name": "b"}],
-    }
-
-    assert extract({"spec": spec}, {"f:spec": fields}, WIDGET) == {"spec": want}

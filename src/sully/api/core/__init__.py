@@ -12,6 +12,7 @@ from sully.api.core.namespaces import NAMESPACES
 from sully.api.core.nodes import NODES
 from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
 from sully.api.core.pods import PODS
+from sully.api.core.pods.binding import BINDINGS
 from sully.api.tables import load
 from sully.machinery.schema import Tables
 from sully.machinery.strategy import ResourceType
@@ -27,4 +28,4 @@ def load_tables(tables: Tables) -> None:
 
 def resources() -> Iterable[ResourceType]:
     """Return the resources of the group."""
-    return (CONFIG_MAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS)
+    return (BINDINGS, CONFIG_MAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS)

@@ -42,13 +42,11 @@ _MAX_PENDING = 2000
 class Eviction:
     """A granted eviction.
 
-    pod: as it is to be written before its deletion, with the mark why it goes.
     budget: the budget with one disruption less, to be written first; None if none is spent.
     exact: the pod may only be deleted in the version that was looked at; if it changed meanwhile,
-    answer `still_processed(budget name)`, so that clients ask again.
+    decide again or, where a budget is named, answer `still_processed`, so that clients ask again.
     """
 
-    pod: Obj
     budget: Obj | None = None
     exact: bool = False
     budget_name: str = ""
@@ -62,23 +60,27 @@ def check_eviction(name: str, eviction: Obj) -> None:
 
 def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Eviction:
     """Decide about a pod, given all budgets of its namespace."""
-    marked = with_condition(pod, _MARK, ctx.now)
     phase = pod["status"].get("phase")
     if "deletionTimestamp" in pod["metadata"]:
-        return Eviction(marked)
+        return Eviction()
     if phase in _UNPROTECTED:
-        return Eviction(marked, exact=phase == "Pending")
+        return Eviction(exact=phase == "Pending")
     protecting = [budget for budget in budgets if protects(budget, pod)]
     if not protecting:
-        return Eviction(marked)
+        return Eviction()
     if len(protecting) > 1:
         # The reference server answers 500, as if it had failed.
         raise (ApiError if ctx.strict_compat else BadRequest)(_TWO_BUDGETS)
     budget = protecting[0]
     name = budget["metadata"]["name"]
     if not is_ready(pod) and _may_lose_unready(budget):
-        return Eviction(marked, exact=True, budget_name=name)
-    return Eviction(marked, spend(budget, pod["metadata"]["name"], ctx.now), budget_name=name)
+        return Eviction(exact=True, budget_name=name)
+    return Eviction(spend(budget, pod["metadata"]["name"], ctx.now), budget_name=name)
+
+
+def marked(pod: Obj, now: datetime) -> Obj:
+    """Return a pod as it is to be written before its deletion, with the mark why it goes."""
+    return with_condition(pod, _MARK, now)
 
 
 def protects(budget: Obj, pod: Obj) -> bool:

@@ -26,21 +26,25 @@ class Hearing:
         self._clock = clock
         self._since = since
         """When the server began; None: so long ago that it does not matter."""
-        self._heard: set[Key] = set()
+        self._heard: dict[Key, datetime] = {}
+        """When a renewal was last heard."""
         leases.on_change(self._changed)
 
     def since(self, lease: Key) -> datetime | None:
         """Return since when a renewal of a lease would have been heard; None: ever since it is."""
-        if self._leases.contact.problem is not None:
-            self._since = self._clock.now()
-            self._heard.clear()
-        return None if lease in self._heard else self._since
+        contact = self._leases.contact
+        if contact.problem is not None:
+            return self._clock.now()
+        heard = self._heard.get(lease)
+        if heard is not None and (contact.broken is None or contact.broken <= heard):
+            return None
+        return max(filter(None, (self._since, contact.broken)), default=None)
 
     def _changed(self, old: ClusterLease | None, new: ClusterLease | None) -> None:
         if new is None:
-            self._heard.discard(key_of(old))
+            self._heard.pop(key_of(old), None)
         elif self._is_news(old, new):
-            self._heard.add(key_of(new))
+            self._heard[key_of(new)] = self._clock.now()
 
     def _is_news(self, old: ClusterLease | None, new: ClusterLease) -> bool:
         """Say whether a lease tells of something that happened while we listened."""

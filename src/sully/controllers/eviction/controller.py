@@ -14,7 +14,8 @@ from typing import Any
 
 from sully.client.informer import Informer
 from sully.client.transport import Key
-from sully.controllers.eviction.evictor import Departure, Evictor, Outcome
+from sully.controllers.eviction.evictor import Departure, Evictor, Outcome, Refusal
+from sully.controllers.eviction.kept import Kept
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.outlook import Outlook
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
@@ -35,6 +36,7 @@ from sully.domain.eviction import (
 )
 from sully.domain.pacing import Limit, limits
 from sully.domain.pods import Pod
+from sully.domain.workloads import Budget
 from sully.runtime.backoff import Backoff
 
 NAME = "device-taint-eviction-controller"
@@ -43,8 +45,8 @@ WORKERS = 32
 BACKOFF = Backoff(base=0.005, cap=1000.0, jitter=0.0)
 TURNS = 20
 """How many turns of the loop an eviction leaves to the status of a new rule."""
-REFUSED = Backoff(base=1.0, cap=30.0, jitter=0.0)
-"""How long to wait after a budget refused an eviction."""
+REFUSED = Backoff(base=1.0, cap=300.0, jitter=0.0)
+"""How long to wait after a budget refused an eviction; it is noticed before when it has room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,7 @@ class EvictionController:
         statuses: RuleStatuses,
         metrics: EvictionMetrics,
         caches: Iterable[Informer[Any]],
+        budgets: Informer[Budget] | None,
     ) -> None:
         self._exposures = outlook.exposures
         self._records = outlook.records
@@ -81,6 +84,7 @@ class EvictionController:
         most = outlook.options.max_per_minute
         self._pacer = Pacer(self._requests.add, past=outlook.records, max_per_minute=most)
         self._sight = Sight(caches, outlook.options.max_staleness, self._requests.add)
+        self._kept = Kept(self._has_room, budgets)
         metrics.unconfirmed(lambda: self._sight.waiting)
         self._plans: dict[Key, _Plan] = {}
         self._refusals: dict[Key, int] = {}
@@ -106,11 +110,11 @@ class EvictionController:
                 return await self._keep(key, pod)
             case Hold(because):
                 self._plan(key, pod, None, because)
-                self._pacer.stays(key)
+                self._stays(key)
                 return DONE
             case Wait(until, because, paused):
                 self._plan(key, pod, until, because + paused)
-                self._pacer.stays(key)
+                self._stays(key)
                 return Result(requeue_after=until - self._clock.now())
             case Evict(since, because, paused):
                 self._plan(key, pod, since, because + paused)
@@ -144,9 +148,8 @@ class EvictionController:
 
     def _drop(self, key: Key) -> _Plan | None:
         plan = self._plans.pop(key, None)
-        self._pacer.stays(key)
+        self._stays(key)
         self._sight.forget(key)
-        self._refusals.pop(key, None)
         if plan is not None:
             self._statuses.concern(plan.because)
         return plan
@@ -189,8 +192,9 @@ class EvictionController:
                 # What changed has woken us again, or will.
                 self._pacer.stays(key)
                 return DONE
-            case Outcome.REFUSED:
-                return self._refused(key)
+            case Refusal(labels, ready):
+                self._kept.refused(key, labels, ready=ready)
+                return self._refused(key, verdict)
             case _:
                 self._departed(key, pod, verdict, outcome)
                 return DONE
@@ -207,22 +211,35 @@ class EvictionController:
 
     def _departed(self, key: Key, pod: Pod, verdict: Evict, outcome: Outcome) -> None:
         plan = self._plans.pop(key)
-        self._refusals.pop(key, None)
         self._exposures.departed(pod.metadata.uid)
         # Kubernetes also counts pods that someone else had deleted.
         if outcome is Outcome.EVICTED or (outcome is Outcome.LEAVING and self._options.strict):
+            self._refusals.pop(key, None)
             self._pacer.left(key)
+            self._kept.left(key)
             self._statuses.evicted(rules_in(verdict.because))
             self._metrics.deleted((self._clock.now() - verdict.since).total_seconds())
         else:
-            self._pacer.stays(key)
+            self._stays(key)
         self._statuses.concern(plan.because)
 
-    def _refused(self, key: Key) -> Result:
-        """Let others go first; budgets say nothing when they allow more."""
+    def _refused(self, key: Key, verdict: Evict) -> Result:
+        """Let others go first, until there may be room or no budget has a say any more."""
         self._pacer.stays(key)
         tries = self._refusals[key] = self._refusals.get(key, 0) + 1
-        return Result(requeue_after=timedelta(seconds=REFUSED.delay(tries)))
+        now, wait = self._clock.now(), timedelta(seconds=REFUSED.delay(tries))
+        later = (each.due - now for each in verdict.because if each.due is not None)
+        return Result(requeue_after=min([wait, *(each for each in later if each > timedelta(0))]))
+
+    def _has_room(self, key: Key) -> None:
+        self._refusals.pop(key, None)
+        self._requests.add(key)
+
+    def _stays(self, key: Key) -> None:
+        """Leave what a pod waited for to others: it does not leave, at least not now."""
+        self._refusals.pop(key, None)
+        self._pacer.stays(key)
+        self._kept.stays(key)
 
     def _still(self, key: Key, uid: str) -> bool:
         pod = self._exposures.usage.pod(key)

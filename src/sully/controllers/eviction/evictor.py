@@ -23,7 +23,7 @@ from sully.controllers.eviction.records import Records
 from sully.domain.eviction import Evict
 from sully.domain.pods import Pod, PodMetadata
 from sully.machinery.errors import NotFound, TooManyRequests
-from sully.machinery.meta import Wire
+from sully.machinery.meta import Wire, find_condition
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 
@@ -46,14 +46,18 @@ class PodCondition(Wire, frozen=True, kw_only=True):
     last_transition_time: datetime | None = None
 
 
+class _Metadata(PodMetadata, frozen=True, kw_only=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
 class _Status(Wire, frozen=True, kw_only=True):
     conditions: tuple[PodCondition, ...] = ()
 
 
 class MarkedPod(Wire, frozen=True, kw_only=True):
-    """A pod, of which matters whether it is marked already."""
+    """A pod, of which matters whether it is marked already, and which budgets count it."""
 
-    metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
     status: _Status = msgspec.field(default_factory=_Status)
 
     @property
@@ -63,6 +67,12 @@ class MarkedPod(Wire, frozen=True, kw_only=True):
             {name: getattr(each, name) for name in CONDITION} == CONDITION
             for each in self.status.conditions
         )
+
+    @property
+    def ready(self) -> bool:
+        """Say whether it serves."""
+        found = find_condition(self.status.conditions, "Ready")
+        return found is not None and found.status == "True"
 
 
 PODS: Kind[MarkedPod] = Kind("", "v1", "pods", "Pod", MarkedPod)
@@ -78,8 +88,14 @@ class Outcome(Enum):
     GONE = "gone"
     SPARED = "spared"
     """While we looked, the reason went away."""
-    REFUSED = "refused"
-    """A budget does not allow it now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A budget does not allow it now; which one goes by what is known of the pod."""
+
+    labels: dict[str, str]
+    ready: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,22 +131,23 @@ class Evictor:
         self._clock = clock
         self._records = records
 
-    async def evict(self, departure: Departure) -> Outcome:
+    async def evict(self, departure: Departure) -> Outcome | Refusal:
         """Make a pod leave as long as it still has to; errors other than its absence rise."""
         found = await self._look(departure)
         if isinstance(found, Outcome):
             return found
+        refusal = Refusal(found.metadata.labels, found.ready)
         if departure.within_budget and not await self._ask_budgets(departure, dry_run=True):
-            return Outcome.REFUSED
+            return refusal
         await self._records.write(departure.key, departure.pod, departure.verdict)
-        outcome = Outcome.SPARED
+        outcome: Outcome | None = Outcome.SPARED
         if departure.still():
             outcome = await self._remove(departure, marked=found.marked)
         if outcome is Outcome.EVICTED:
             self._records.close(departure.key)
         else:
             await self._records.withdraw(departure.key)
-        return outcome
+        return outcome or refusal
 
     def cancel(self, key: Key, uid: str) -> None:
         """Tell people that a pod stays after all."""
@@ -148,14 +165,15 @@ class Evictor:
             return Outcome.LEAVING
         return pod if departure.still() else Outcome.SPARED
 
-    async def _remove(self, departure: Departure, *, marked: bool) -> Outcome:
+    async def _remove(self, departure: Departure, *, marked: bool) -> Outcome | None:
+        """Delete a pod or have it evicted; None if a budget does not allow that any more."""
         key, uid = departure.key, departure.uid
         self._say(key, uid, "Marking for deletion")
         try:
             if departure.within_budget:
                 self._note_sent(key)
                 gone = await self._ask_budgets(departure, dry_run=False)
-                return Outcome.EVICTED if gone else Outcome.REFUSED
+                return Outcome.EVICTED if gone else None
             if not marked:
                 await self._mark(key, uid)
                 if not departure.still():

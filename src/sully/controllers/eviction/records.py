@@ -178,8 +178,9 @@ class Records:
             return False
         if source.group:
             rule = self._inventory.rule(cause.name)
-            known = rule is not None and rule.metadata.uid == cause.uid
-            return rule is not None and known and group_of(rule) == source.group
+            if rule is None or rule.metadata.uid != cause.uid:
+                return False
+            return group_of(rule) == source.group
         if source.uid:
             return cause.uid == source.uid
         return Source(key=cause.key, value=cause.value, effect=cause.effect) == source

@@ -16,6 +16,8 @@ from sully.controllers.eviction.settings import EvictionOptions
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.kinds import PAST_EVICTIONS
 from sully.controllers.manager import Manager
+from sully.controllers.workloads import BUDGETS
+from sully.domain.taints import NO_EXECUTE_WITH_BUDGET
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.exposures import Exposures
@@ -53,11 +55,13 @@ def make_eviction(
     records = Records(access.transport, past, exposures, clock)
     outlook = Outlook(exposures=exposures, records=records, clock=clock, options=options)
     statuses = RuleStatuses(outlook, access.transport, access.recorder, NAME)
+    budgets = NO_EXECUTE_WITH_BUDGET in options.terms.effects
     controller = EvictionController(
         outlook,
         Evictor(access.transport, access.recorder, clock, records),
         statuses,
         EvictionMetrics(metrics),
         (pods, claims, *(each for each in inventory.sources if isinstance(each, Informer))),
+        manager.informer(BUDGETS) if budgets else None,
     )
     return statuses, controller

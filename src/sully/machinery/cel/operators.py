@@ -109,7 +109,7 @@ def _junction(left: Plan, right: Plan, *, decisive: bool) -> Plan:
         except EvaluationError as error:
             return _settle(error, right, scope, decisive)
         if first is decisive:
-            return not undecided
+            return bool(first)
         if first is not undecided:
             return _settle(no_such_overload(), right, scope, decisive)
         second = right(scope)

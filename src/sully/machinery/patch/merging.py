@@ -28,11 +28,6 @@ def remove(obj: Obj, fields: Tree, schema: ObjectType) -> Obj:
     return _remove(obj, fields, shape_of(schema)) or {}
 
 
-def extract(obj: Obj, fields: Tree, schema: ObjectType) -> Obj:
-    """Return only what the set names, with the items that hold it."""
-    return _extract(obj, fields, shape_of(schema)) or {}
-
-
 def _merge(old: Any, new: Any, shape: Shape) -> Any:
     if shape.leaf or not (old or new):
         return new
@@ -127,34 +122,3 @@ def _remove_fields(value: Obj, fields: Tree, shape: Shape) -> Obj:
         elif not is_member(node):
             rest[name] = _remove(given, node, inner)
     return rest
-
-
-def _extract(value: Any, fields: Tree, shape: Shape) -> Any:
-    if shape.leaf or not value:
-        return value
-    if shape.kind in (STRUCT, MAP):
-        kept: Obj = {}
-        for name, given in value.items():
-            node, inner = fields.get(f"f:{name}"), shape.below(name)
-            if node is not None and inner is not None:
-                kept[name] = _extract(given, node, inner) if node else _bare(given, inner)
-        return kept or None
-    found = [(item, fields.get(element(shape, item))) for item in value]
-    kept_items = [_extract_item(item, node, shape) for item, node in found if node is not None]
-    return kept_items or None
-
-
-def _extract_item(item: Any, node: Tree, shape: Shape) -> Any:
-    if not isinstance(item, dict) or shape.inner.leaf:
-        return item
-    kept = _extract(item, node, shape.inner) or {}
-    # An item without its keys would be another item.
-    keys = {name: item[name] for name, _, _ in shape.keys if name in item}
-    return {**keys, **kept}
-
-
-def _bare(value: Any, shape: Shape) -> Any:
-    """Return a member of which nothing below is named: a leaf whole, a container empty."""
-    if shape.leaf or not isinstance(value, dict | list):
-        return value
-    return {} if isinstance(value, dict) else []

@@ -40,6 +40,14 @@ def admit_new(pod: Obj, ctx: WriteContext) -> None:
     _service_account(pod, ctx)
     _priority(pod, ctx)
     _tolerations(pod["spec"])
+    _runtime_class(pod, ctx)
+
+
+def review_new(pod: Obj) -> None:
+    """Refuse a pod that claims for itself what only a RuntimeClass may say."""
+    if pod["spec"].get("overhead") and not pod["spec"].get("runtimeClassName"):
+        why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise _refuse(pod, f"pod rejected: {why}")
 
 
 def expected_account(pod: Obj) -> tuple[str, str] | None:
@@ -136,6 +144,13 @@ def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[int, str]:
     if found is None:
         raise _refuse(pod, f"no PriorityClass with name {name} was found")
     return int(found.get("value", 0)), found.get("preemptionPolicy") or _PREEMPT
+
+
+def _runtime_class(pod: Obj, ctx: WriteContext) -> None:
+    """Take the name of a RuntimeClass on trust: none can be created here, and nothing is run."""
+    name = pod["spec"].get("runtimeClassName")
+    if name and ctx.strict_compat:
+        raise _refuse(pod, f"pod rejected: RuntimeClass {quote(name)} not found")
 
 
 def _tolerations(spec: Obj) -> None:

@@ -34,7 +34,7 @@ def container_requests(spec: Obj) -> dict[str, str]:
 
 
 def _requests(container: Obj) -> dict[str, Quantity]:
-    requests = container["resources"].get("requests") or {}
+    requests = (container.get("resources") or {}).get("requests") or {}
     return {name: parse_quantity(text) for name, text in requests.items()}
 
 

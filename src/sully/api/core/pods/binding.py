@@ -6,9 +6,22 @@ from sully.api.core.pods.conditions import with_condition
 from sully.machinery.errors import ApiError, BadRequest, aggregate, conflict
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gotext import quote
-from sully.machinery.strategy import WriteContext
+from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
+
+BINDING = "Binding"
+# The older way to post one, beside the endpoint of the pod.
+BINDINGS = ResourceType(
+    group="",
+    kind=BINDING,
+    plural="bindings",
+    singular="binding",
+    namespaced=True,
+    versions=(Version("v1", "io.k8s.api.core.v1"),),
+    strategy=Strategy(),
+    virtual=True,
+)
 
 # Pods learn from these labels where their node stands.
 _TOPOLOGY = ("topology.kubernetes.io/region", "topology.kubernetes.io/zone")

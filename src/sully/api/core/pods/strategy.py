@@ -5,7 +5,7 @@ from typing import Any
 
 from sully.api.core import generations
 from sully.api.core.namespaces import unsupported_label
-from sully.api.core.pods.admission import admit_change, admit_new, expected_account
+from sully.api.core.pods.admission import admit_change, admit_new, expected_account, review_new
 from sully.api.core.pods.aggregate import quality_of_service
 from sully.api.core.pods.columns import COLUMNS
 from sully.api.core.pods.conditions import with_condition
@@ -72,6 +72,11 @@ class PodStrategy(Strategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the spec, and that only what may change changes."""
         return validate_change(obj, old)
+
+    def review(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+        """Check what only the cluster may set, which later writes cannot change."""
+        if old is None:
+            review_new(obj)
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn on create only: later writes come from programs."""

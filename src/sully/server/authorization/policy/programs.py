@@ -213,7 +213,11 @@ _BUDGETS = f"{controller_role('device-taint-eviction-controller')}:budgets"
 
 GATED: dict[str, tuple[Obj, Obj]] = {
     "SullyNoExecuteWithPodDisruptionBudget": (
-        role(_BUDGETS, on("core", "pods/eviction", "create")),
+        role(
+            _BUDGETS,
+            on("core", "pods/eviction", "create"),
+            on("policy", "poddisruptionbudgets", READ),
+        ),
         bind(_BUDGETS, [account("device-taint-eviction-controller")]),
     )
 }
