@@ -27,6 +27,7 @@ from sully.domain.clusterhealth import (
     wanted_taints,
     watch_lease,
 )
+from sully.machinery.timestamps import END_OF_TIME
 
 YES = {ACCEPTED: "True"}
 
@@ -86,6 +87,10 @@ def test_lease(case: Case) -> None:
 
 def test_a_lease_that_was_never_renewed_is_expired() -> None:
     assert watch_lease(accepted(), Lease(), later(0)) == Stopped(later(300), news=True)
+
+
+def test_a_lease_of_a_clock_at_the_end_of_time_is_fresh() -> None:
+    assert watch_lease(accepted(), Lease(END_OF_TIME), later(0)) == Fresh(END_OF_TIME)
 
 
 GONE = taint(UNREACHABLE, "", added=None)

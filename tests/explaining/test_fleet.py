@@ -46,6 +46,9 @@ SILENT = condition(
     "ManagedClusterLeaseUpdateStopped",
     "Registration agent stopped updating its lease.",
 )
+DOWN = condition(
+    "ManagedClusterConditionAvailable", "False", "ManagedClusterKubeAPIServerUnavailable"
+)
 ACCEPTED = condition("HubAcceptedManagedCluster", "True")
 
 
@@ -553,6 +556,37 @@ PLACEMENTS = {
         wish(decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": "some"}}),
         first="some invalid type: string is not a percentage.",
     ),
+    "a score without anything to score by": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy={"configurations": [{"weight": 1}]}),
+        first="scoreCoordinate field is required.",
+    ),
+    "a group whose selector means nothing": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(
+            decisionStrategy={
+                "groupStrategy": {
+                    "decisionGroups": [
+                        {
+                            "groupName": "g",
+                            "groupClusterSelector": {
+                                "labelSelector": {
+                                    "matchExpressions": [{"key": "x", "operator": "Near"}]
+                                }
+                            },
+                        }
+                    ]
+                }
+            }
+        ),
+        first='"Near" is not a valid label selector operator',
+    ),
     "a toleration that makes no sense": about_placement(
         "Misconfigured",
         "Misconfigured",
@@ -672,6 +706,17 @@ CLUSTERS = {
         first="in set fleet, but not chosen by placement team/p.",
         says=("team/p: no predicate matches: predicate 0: labels (env=prod).",),
     ),
+    "in another set than the placement that had it": about_cluster(
+        "Available",
+        "NotChosen",
+        *FLEET,
+        {"kind": "ManagedClusterSet", "metadata": {"name": "edge"}},
+        cluster("a", labels={f"{GROUP}/clusterset": "edge"}),
+        wish(),
+        decision("a"),
+        says=("team/p: the cluster is in no set that the placement may use.",),
+        helps="For placement team/p: put cluster a into set fleet.",
+    ),
     "others score higher": about_cluster(
         "Available",
         "NotChosen",
@@ -735,6 +780,31 @@ CLUSTERS = {
             ),
         ),
         says=("Denied by hub cluster admin.",),
+    ),
+    "accepted, and the hub fails to give it what it needs": about_cluster(
+        "Unreachable",
+        "AcceptanceFails",
+        *FLEET,
+        cluster("a", conditions=(condition("HubAcceptedManagedCluster", "False", "Error", "no"),)),
+        first="Cluster a cannot be accepted by the hub since 2030-01-01T12:00:00Z (0s ago): no.",
+    ),
+    "not available, and nobody says why": about_cluster(
+        "Unavailable",
+        "ManagedClusterKubeAPIServerUnavailable",
+        *FLEET,
+        cluster("a", conditions=(ACCEPTED, DOWN)),
+        first="is not available since 2030-01-01T12:00:00Z (0s ago): ManagedClusterKubeAPIServer",
+    ),
+    "a taint with a key of the hub that the hub does not set": about_cluster(
+        "Tainted",
+        "KeptOutByTaint",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE, value="by-hand")),
+        wish(),
+        says=(f"It carries taint {UNREACHABLE}=by-hand:NoSelect, set 2030",),
+        silent=("the hub",),
+        because=("ManagedCluster/a",),
+        helps=f"tolerate {UNREACHABLE}=by-hand:NoSelect, or have it lifted. Cluster a would",
     ),
     "never joined": about_cluster(
         "Unreachable", "NeverAvailable", *FLEET, cluster("a", conditions=(ACCEPTED,))

@@ -34,6 +34,11 @@ TWO = slice_(device("gpu-0"), device("gpu-1"))
 PLAIN = (node(), class_(), TWO)
 ON_GPU = {"device": "gpu-0"}
 HOLDER = pod("q", "c", on="n1")
+IN_ZONE = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    ]
+}
 RECORDS = ("EvictionRecord", "TaintRecord")
 """What a server does not have on which another controller evicts."""
 
@@ -51,6 +56,15 @@ def holds(*tolerations: Obj, **more: Any) -> Obj:
 def draws(memory: str, name: str = "counterSet") -> Obj:
     """Return what a device takes of a card, or what the card has."""
     return {name: "card", "counters": {"memory": {"value": memory}}}
+
+
+def disrupted(*claims: str, status: str = "True", **more: str) -> Obj:
+    """Return a pod `q` that is being deleted, and that somebody said would be."""
+    told = {"type": "DisruptionTarget", "status": status} | more
+    return pod("q", *claims, on="n1", deleted=30, status={"conditions": [told]})
+
+
+MADE_TO_LEAVE = disrupted("c", reason=BY_TAINT)
 
 
 def about_pod(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
@@ -105,6 +119,25 @@ PODS = {
         says=(f"Device {GPU} carries taint example.com/fw:NoExecute",),
         because=("DeviceTaintRule/fw",),
     ),
+    "it tolerates, whatever the effect": about_pod(
+        "Running",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates("")),
+        HOLDER,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "Kubernetes itself evicts who names no effect": about_pod(
+        "Leaving",
+        "DueNow",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates("")),
+        HOLDER,
+        missing=RECORDS,
+        because=("DeviceTaintRule/fw",),
+    ),
     "the taint only keeps others off": about_pod(
         "Running",
         "TaintsDoNotEvict",
@@ -125,6 +158,18 @@ PODS = {
         after=60,
         first="must leave at 2030-01-01T12:10:00Z (in 9m): until then it tolerates what comes from"
         " rule fw (by alice).",
+        because=("DeviceTaintRule/fw",),
+        helps="It stays if rule fw is deleted in time",
+    ),
+    "the taint counts from later on": about_pod(
+        "Running",
+        "TaintBegins",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, timeAdded=at(600)),
+        holds(),
+        HOLDER,
+        first="must leave at 2030-01-01T12:10:00Z (in 10m): what comes from rule fw (by alice)"
+        " counts from then on.",
         because=("DeviceTaintRule/fw",),
         helps="It stays if rule fw is deleted in time",
     ),
@@ -334,13 +379,7 @@ PODS = {
         *PLAIN,
         rule("fw", "NoExecute", select=ON_GPU),
         holds(),
-        pod(
-            "q",
-            "c",
-            on="n1",
-            deleted=30,
-            status={"conditions": [{"type": "DisruptionTarget", "reason": BY_TAINT}]},
-        ),
+        MADE_TO_LEAVE,
         first="is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest, because it was"
         " evicted: rule fw (by alice) made it leave.",
         says=(f"Device {GPU} carries taint example.com/fw:NoExecute from rule fw (by alice)",),
@@ -353,13 +392,7 @@ PODS = {
         rule("fw", "NoExecute", select=ON_GPU),
         rule("full", "NoSchedule", select=ON_GPU, by="bob"),
         holds(),
-        pod(
-            "q",
-            "c",
-            on="n1",
-            deleted=30,
-            status={"conditions": [{"type": "DisruptionTarget", "reason": BY_TAINT}]},
-        ),
+        MADE_TO_LEAVE,
         missing=RECORDS,
         because=("DeviceTaintRule/fw",),
     ),
@@ -368,13 +401,7 @@ PODS = {
         "EvictedByTaint",
         *PLAIN,
         holds(),
-        pod(
-            "q",
-            "c",
-            on="n1",
-            deleted=30,
-            status={"conditions": [{"type": "DisruptionTarget", "reason": BY_TAINT}]},
-        ),
+        MADE_TO_LEAVE,
         missing=RECORDS,
         says=("because of a taint on one of its devices.", "Which one is not on record."),
     ),
@@ -393,22 +420,15 @@ PODS = {
         "Leaving",
         "PreemptionByScheduler",
         *PLAIN,
-        pod(
-            "q",
-            on="n1",
-            deleted=10,
-            status={
-                "conditions": [
-                    {
-                        "type": "DisruptionTarget",
-                        "status": "True",
-                        "reason": "PreemptionByScheduler",
-                        "message": "somebody else needs the room",
-                    }
-                ]
-            },
-        ),
+        disrupted(reason="PreemptionByScheduler", message="somebody else needs the room"),
         says=("somebody else needs the room.",),
+    ),
+    "somebody who meant to evict it did not, and it was deleted later": about_pod(
+        "Leaving",
+        "Deleted",
+        *PLAIN,
+        disrupted(status="False"),
+        first="at the latest, and no taint of a device is the reason.",
     ),
     "somebody deleted it": about_pod(
         "Leaving",
@@ -473,6 +493,27 @@ CLAIMS = {
     "nobody uses it": about_claim(
         "Pending", "NobodyUsesIt", *PLAIN, claim("c"), says=("because no pod uses it",)
     ),
+    "its pod is done": about_claim(
+        "Pending",
+        "NobodyUsesIt",
+        *PLAIN,
+        claim("c"),
+        pod("q", "c", on="n1", status={"phase": "Succeeded"}),
+        first="Claim team/c has no devices because no pod uses it: devices are chosen when one",
+        helps=None,
+    ),
+    "of two pods only one still wants it": about_claim(
+        "Pending",
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        claim("c"),
+        pod("a", "c", deleted=30),
+        pod("p", "c"),
+        first="chosen together with a node for pod team/p",
+        because=("Pod/team/p", "DeviceTaintRule/fw"),
+        helps="Tolerate",
+    ),
     "its pod waits": about_claim(
         "Pending",
         "DevicesTainted",
@@ -519,6 +560,26 @@ CLAIMS = {
         holds(tolerates(seconds=60)),
         HOLDER,
         says=("Its users must leave at 2030-01-01T12:01:00Z (in 60s)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "a rule that evicts nobody is paused": about_claim(
+        "Reserved",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoSchedule", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        says=("; nobody has to leave for it.",),
+        silent=("paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "a rule is paused, and nobody is there to leave": about_claim(
+        "Allocated",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
+        claim("c", holds=("n1/gpu-0",)),
+        silent=("paused",),
         because=("DeviceTaintRule/fw",),
     ),
     "eviction of its users is paused": about_claim(
@@ -697,6 +758,16 @@ DEVICES = {
         says=("eviction by it is paused",),
         because=("DeviceTaintRule/fw",),
     ),
+    "in use while a rule is paused that evicts nobody": about_device(
+        "InUse",
+        "UsersMayStay",
+        *PLAIN,
+        rule("fw", annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        silent=("paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
     "in use, and the taint ends first": about_device(
         "InUse",
         "UsersMayStay",
@@ -715,6 +786,17 @@ DEVICES = {
         after=70,
         first=f"No driver publishes device {GPU} any more, and no claim has it; pod team/q was"
         " evicted from it at 2030-01-01T12:00:10Z (60s ago) because of rule fw (by alice).",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "known only from an eviction, as is another of that name": about_device(
+        "Gone",
+        "NotPublished",
+        rule("fw", "NoExecute"),
+        evicted("q", after=10),
+        evicted("r", after=20, device="n2/gpu-0"),
+        after=70,
+        first=f"No driver publishes device {GPU} any more, and no claim has it; pod team/q was",
+        silent=("n2",),
         because=("DeviceTaintRule/fw",),
     ),
     "looked at by an admin": about_device(
@@ -740,8 +822,29 @@ DEVICES = {
         "PoolIncomplete",
         node(),
         slice_(device("gpu-0"), count=3),
-        says=("pool gpu.example.com/n1 has 1 of 3 slices",),
+        first=f"Device {GPU} on node n1 cannot be had (pool incomplete: 1 of 3 slices).",
         helps="whole pool",
+    ),
+    "in a pool for the nodes of a selector that is being written": about_device(
+        "Unusable",
+        "PoolIncomplete",
+        node(zone="a"),
+        slice_(device("gpu-0"), count=3, nodeName=None, nodeSelector=IN_ZONE),
+        first="(for the nodes of a selector) cannot be had (pool incomplete: 1 of 3 slices).",
+        helps="whole pool",
+    ),
+    "in use, in a pool that is being written": about_device(
+        "InUse",
+        "UsersMustLeave",
+        node(),
+        slice_(device("gpu-0"), count=3),
+        rule("fw", "NoExecute"),
+        holds(),
+        HOLDER,
+        first="is in use by pod team/q, who must leave it now because of rule fw (by alice).",
+        says=("Even when it is free, nobody can have it (pool incomplete: 1 of 3 slices).",),
+        because=("DeviceTaintRule/fw",),
+        helps="delete rule fw",
     ),
     "in a pool that contradicts itself": about_device(
         "Unusable",
@@ -763,7 +866,7 @@ DEVICES = {
         ),
         slice_(name="counters", count=2, sharedCounters=[draws("4", "name")]),
         claim("c", holds=("n1/part",)),
-        says=("it takes 4 memory of card, of which 3 is left by part",),
+        says=("cannot be had (takes 4 memory of card, of which 3 is left by part)",),
         helps="Wait until devices",
     ),
     "with an attribute of a patch": about_device(

@@ -12,6 +12,7 @@ from sully.client.transport import Key
 from sully.domain.explaining.story import Explanation
 from sully.domain.scheduling.account import CONDITION
 from sully.explaining.answers import QUESTIONS
+from sully.explaining.devices import AmbiguousError
 from sully.explaining.world import World
 
 GPU = f"{DRIVER}/n1/gpu-0"
@@ -119,6 +120,13 @@ def test_a_part_of_the_answer(glimpse: Glimpse) -> None:
     assert (found.state, found.cause) == ("NotVisible", glimpse.cause)
     assert found.summary[0] == glimpse.says
     assert found.remedies[0].startswith("Ask an admin")
+
+
+def test_a_name_that_ends_as_two_devices_do_is_none() -> None:
+    objects = (claim("a", holds=("n1/gpu-0",)), claim("b", holds=("n2/gpu-0",)))
+
+    with pytest.raises(AmbiguousError, match=f"2 devices are called gpu-0: {GPU} and "):
+        Glimpse(kind="device", name="gpu-0", objects=objects, says="").ask()
 
 
 def test_a_placement_that_is_not_there() -> None:

@@ -481,6 +481,18 @@ DEVICES = {
         ),
         helps="Uncordon node n1 (kubectl uncordon n1). The pod would then go to node n1.",
     ),
+    "a node lacks two things besides": waiting(
+        "DevicesTainted",
+        *PLAIN,
+        node("n2") | {"status": {"allocatable": {"pods": "10", "cpu": "1", "memory": "1Gi"}}},
+        rule("fw"),
+        takes={
+            "containers": [{"name": "c", "resources": {"requests": {"cpu": "2", "memory": "2Gi"}}}]
+        },
+        says=("1 node would not take the pod anyway: Insufficient cpu and Insufficient memory.",),
+        because=("DeviceTaintRule/fw",),
+        helps="Tolerate example.com/fw:NoSchedule from rule fw",
+    ),
     "too little capacity": waiting(
         "CapacityTooSmall",
         node(),
@@ -489,6 +501,22 @@ DEVICES = {
         asks=request(capacity={"requests": {"memory": "80Gi"}}),
         says=("1 is too small in capacity",),
         helps="Ask for less capacity",
+    ),
+    "one device is too small, the other in use and tainted": waiting(
+        "DevicesInUse",
+        node(),
+        class_(),
+        slice_(
+            device("gpu-0", capacity={"memory": "8Gi"}),
+            device("gpu-1", capacity={"memory": "2Gi"}),
+        ),
+        rule("fw", select={"device": "gpu-0"}),
+        claim("busy", holds=("n1/gpu-0",), pods=("q",)),
+        pod("q", "busy", on="n1"),
+        asks=request(capacity={"requests": {"memory": "4Gi"}}),
+        first="claim team/busy has devices that it could use.",
+        because=("ResourceClaim/team/busy",),
+        helps="Also wait until claim team/busy (1 device, used by pod team/q) gives its devices",
     ),
     "others have the rest of a shared device": waiting(
         "DevicesInUse",

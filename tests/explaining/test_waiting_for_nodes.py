@@ -5,20 +5,23 @@ from __future__ import annotations
 import pytest
 
 from explaining.situation import Situation
-from explaining.waiters import PLAIN, TWO, alone, takes, waiting
+from explaining.waiters import ALL, PLAIN, TWO, alone, takes, waiting
 from explaining.worlds import (
     Obj,
     claim,
     class_,
+    device,
     node,
     on_node,
     pod,
+    request,
     rule,
+    slice_,
 )
 
 
 def sized(name: str, **allocatable: str) -> Obj:
-    return node(name) | {"status": {"allocatable": {"pods": "10", **allocatable}}}
+    return node(name) | {"status": {"allocatable": {"pods": "10"} | allocatable}}
 
 
 NODES = {
@@ -72,6 +75,14 @@ NODES = {
         says=("It asks for 9Gi memory, and no node has more than 8Gi.",),
         because=("Node/n2", "Node/n1"),
         helps="Ask for at most 8Gi memory, or add a node that has more.",
+    ),
+    "one node lacks two things": alone(
+        "NodesRefuse",
+        node(),
+        pod(containers=[{"name": "c", "resources": {"requests": {"cpu": "9", "memory": "9Gi"}}}]),
+        first="the only node has too little cpu and has too little memory.",
+        because=("Node/n1",),
+        helps="Ask for at most 4 cpu",
     ),
     "no node has any of it": alone(
         "NodesRefuse",
@@ -146,6 +157,21 @@ NODES = {
         helps="Uncordon node n1 (kubectl uncordon n1). Also tolerate infra:NoSchedule of node n1 in"
         " spec.tolerations of the pod. Also tolerate example.com/fw:NoSchedule from rule fw in"
         " request gpu, or have it lifted. The pod would then go to node n1.",
+    ),
+    "what would open its node opens one that fails the attempt": waiting(
+        "NodesRefuse",
+        node("n1", taints=[{"key": "infra", "effect": "NoSchedule"}]),
+        sized("n2", pods="1", cpu="4", memory="8Gi"),
+        class_(),
+        slice_(device("gpu-0")),
+        slice_(on="n2", count=2),
+        claim("busy", holds=("n1/gpu-0",), pods=("q",)),
+        pod("q", "busy", on="n2"),
+        pod("r", on="n1"),
+        asks=request(**ALL),
+        says=("Nor would that be enough on n1: claim team/busy has devices that it could use.",),
+        because=("Node/n2", "Node/n1"),
+        helps="Tolerate the taint of the nodes in spec.tolerations of the pod.",
     ),
     "the mark of a cordon goes with it": waiting(
         "NodesRefuse",

@@ -39,6 +39,19 @@ def told(account: str) -> Obj:
     return {"type": CONDITION, "status": "False", "message": account}
 
 
+def prepared(given: Obj, *true: str) -> Obj:
+    """Let the devices of a claim be made ready by their driver, who has reported this much."""
+    allocation = given["status"]["allocation"]
+    allocation["allocationTimestamp"] = at(0)
+    (result,) = allocation["devices"]["results"]
+    result |= {"bindingConditions": ["attached", "wired"], "bindingFailureConditions": ["broken"]}
+    said = {"status": "True", "reason": "Said", "message": "", "lastTransitionTime": at(0)}
+    conditions = [{"type": each, **said} for each in true]
+    known = {name: result[name] for name in ("driver", "pool", "device")}
+    given["status"]["devices"] = [{**known, "conditions": conditions}]
+    return given
+
+
 def of_another(record: Obj) -> Obj:
     """Return the record of an earlier pod of the same name."""
     record["spec"]["pod"]["uid"] = "another"
@@ -163,6 +176,38 @@ CLAIMS = {
         first="claim team/c is reserved for 256 pods, the most there may be",
         because=("ResourceClaim/team/c",),
         helps="another claim",
+    ),
+    "its devices are not ready": alone(
+        "DevicesNotReady",
+        *PLAIN,
+        prepared(claim("c", holds=("n1/gpu-0",), selector=on_node("n1"), pods=("p",)), "wired"),
+        pod("p", "c"),
+        after=60,
+        first=f"claim team/c has device {DRIVER}/n1/gpu-0, and its driver has not yet reported"
+        " condition attached; the scheduler waits for that until 2030-01-01T12:10:00Z (in 9m)",
+        because=("ResourceClaim/team/c",),
+        helps=f"See that driver {DRIVER} runs",
+    ),
+    "its devices cannot be made ready": alone(
+        "DevicesFailed",
+        *PLAIN,
+        prepared(claim("c", holds=("n1/gpu-0",), selector=on_node("n1"), pods=("p",)), "broken"),
+        pod("p", "c"),
+        first=f"device {DRIVER}/n1/gpu-0 of claim team/c cannot be used: its driver reports"
+        " condition broken",
+        because=("ResourceClaim/team/c",),
+        helps="tries again",
+    ),
+    "its devices are ready": alone(
+        "NotScheduledYet",
+        *PLAIN,
+        prepared(
+            claim("c", holds=("n1/gpu-0",), selector=on_node("n1"), pods=("p",)),
+            "wired",
+            "attached",
+        ),
+        pod("p", "c"),
+        first="though it would fit on node n1 now",
     ),
     "the class of an alternative does not exist": waiting(
         "ClassMissing",
@@ -338,6 +383,15 @@ BEFORE = {
         silent=("shop",),
         because=("DeviceTaintRule/fw",),
         helps="Tolerate",
+    ),
+    "it replaces a pod that was evicted, and lacks its claim": alone(
+        "ClaimMissing",
+        *PLAIN,
+        evicted("old", owner="web"),
+        pod("p", "c", owner="web"),
+        says=("Before it, pod team/old of ReplicaSet web was evicted",),
+        because=("ResourceClaim/team/c",),
+        helps="Create claim c",
     ),
     "it is one of many in a row": alone(
         "NotScheduledYet",

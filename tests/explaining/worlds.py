@@ -266,8 +266,15 @@ def budget(name: str, *, allowed: int) -> Obj:
     }
 
 
-def evicted(name: str, rule_name: str = "fw", *, after: float = 0, owner: str = "") -> Obj:
-    """Return the record of a pod that left because of a rule."""
+def evicted(
+    name: str,
+    rule_name: str = "fw",
+    *,
+    after: float = 0,
+    owner: str = "",
+    device: str = "n1/gpu-0",
+) -> Obj:
+    """Return the record of a pod that left a device, as `pool/device`, because of a rule."""
     who: Obj = {"namespace": NAMESPACE, "name": name, "uid": f"uid-{name}", "node": "n1"}
     if owner:
         who["owner"] = {"kind": "ReplicaSet", "name": owner}
@@ -277,7 +284,7 @@ def evicted(name: str, rule_name: str = "fw", *, after: float = 0, owner: str = 
         "uid": f"uid-{rule_name}",
         "key": "example.com/fw",
         "effect": "NoExecute",
-        "device": f"{DRIVER}/n1/gpu-0",
+        "device": f"{DRIVER}/{device}",
     }
     return {
         "kind": "EvictionRecord",

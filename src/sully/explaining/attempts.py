@@ -19,7 +19,6 @@ from sully.domain.allocation.accounts import Survey, account_for
 from sully.domain.allocation.lapses import AsOf
 from sully.domain.allocation.requests import Demand, prepare
 from sully.domain.allocation.verdicts import Failed, Reason, Unresolved
-from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
 from sully.domain.explaining.trials import Largest, Where
 from sully.domain.explaining.waitingfacts import Attempt
 from sully.domain.planning.objects import PlannedPod
@@ -31,13 +30,10 @@ from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.explaining.kinds import SEEN_PODS
 from sully.views.kinds import CLAIMS, CLASSES
-from sully.views.snapshot import Snapshot, StoppedClock
+from sully.views.snapshot import ALL_EFFECTS, Snapshot, StoppedClock
 from sully.views.snapshotkinds import NODES
 
-TERMS = Terms(effects=EVICTING_WITH_BUDGETS)
-"""An effect that a server does not know was refused when it was written."""
-
-OPTIONS = Options(eviction=TERMS)
+OPTIONS = Options(eviction=ALL_EFFECTS)
 _PASSING = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 """What speaks against a device that is of the right kind."""
 

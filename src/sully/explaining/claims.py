@@ -10,7 +10,7 @@ from sully.client.transport import Key
 from sully.domain.claims import is_pod
 from sully.domain.explaining.claims import ClaimFacts, explain_claim
 from sully.domain.explaining.story import Explanation
-from sully.explaining.attempts import TERMS
+from sully.domain.pods import Pod
 from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.pods import pod
 from sully.explaining.world import World
@@ -22,18 +22,19 @@ def claim(world: World, key: Key) -> Explanation | None:
     found = world.snapshot.get(CLAIMS, key)
     if found is None:
         return None
-    users = [key_of(each) for each in world.snapshot.usage.users(key)]
+    named = world.snapshot.usage.users(key)
+    users = [each for each in named if not each.finished and not each.leaving]
     return explain_claim(
         ClaimFacts(
             claim=found,
             now=world.now,
             sources=world.sources,
             holdings=world.holdings((found,)),
-            users=tuple(map(str, users)),
+            users=tuple(str(key_of(each)) for each in users),
             gone=_gone(world, found),
             blind=world.blind,
             waiting=_first_waiting(world, users) if found.status.allocation is None else None,
-            terms=TERMS,
+            terms=world.snapshot.terms,
         )
     )
 
@@ -50,9 +51,6 @@ def _gone(world: World, found: ResourceClaim) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _first_waiting(world: World, users: Sequence[Key]) -> Explanation | None:
-    for key in users:
-        found = world.snapshot.get(SEEN_PODS, key)
-        if found is not None and not found.spec.node_name and not found.finished:
-            return pod(world, key)
-    return None
+def _first_waiting(world: World, users: Sequence[Pod]) -> Explanation | None:
+    first = next((each for each in users if not each.spec.node_name), None)
+    return pod(world, key_of(first)) if first is not None else None

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from typing import TypeVar
 
-from sully.api.resource.types import ResourceSlice
-from sully.controllers.scheduling.devices import Shelf
-from sully.domain.allocation.nodes import Node
-from sully.domain.allocation.offers import offer_pool
-from sully.domain.allocation.vacancy import Vacancies
+from sully.api.sully.types import EvictionRecord
+from sully.domain.allocation.vacancy import Obstacle, Vacancies
 from sully.domain.devices import Published
-from sully.domain.explaining.devices import DeviceFacts, PoolCause, explain_device
+from sully.domain.explaining.devices import DeviceFacts, explain_device
 from sully.domain.explaining.evicted import explain_left
 from sully.domain.explaining.story import Explanation
 from sully.domain.explaining.wording import listed
-from sully.domain.pools import DeviceId, PoolId, current
-from sully.explaining.attempts import TERMS
+from sully.domain.pools import DeviceId
 from sully.explaining.world import World
 from sully.views.nameindex import Names
 from sully.views.sights import ALL_NODES, SOME_NODES, node_of
 
+T = TypeVar("T", DeviceId, str)
 MOST_NAMED = 4
 
 
@@ -29,18 +27,25 @@ class AmbiguousError(ValueError):
 
 def find(world: World, text: str) -> DeviceId | None:
     """Return the device that somebody means, by its whole name or by the end of it."""
-    found = [each for each in known(world) if matches(each, text)]
-    exact = [each for each in found if str(each) == text]
-    if len(found) > 1 and not exact:
-        names = listed([str(each) for each in sorted(found)], MOST_NAMED)
+    return only(known(world), text)
+
+
+def only(devices: Iterable[T], text: str) -> T | None:
+    """Return the one device that has a name, or whose name ends so."""
+    found = {str(each): each for each in devices if f"/{each}".endswith(f"/{text}")}
+    if len(found) > 1 and text not in found:
+        names = listed(sorted(found), MOST_NAMED)
         raise AmbiguousError(f"{len(found)} devices are called {text}: {names}")
-    return next(iter(exact or found), None)
+    return found.get(text, next(iter(found.values()), None))
 
 
-def matches(device: DeviceId | str, text: str) -> bool:
-    """Say whether a device has a name, or a name that ends so."""
-    name = str(device)
-    return name == text or name.endswith(f"/{text}")
+def remembered(world: World, text: str) -> tuple[str, tuple[EvictionRecord, ...]]:
+    """Return which device somebody means of those that pods were evicted from, and when."""
+    every = world.evictions(lambda _: True)
+    name = only((cause.device for each in every for cause in each.spec.causes), text)
+    if name is None:
+        return "", ()
+    return name, tuple(x for x in every if any(one.device == name for one in x.spec.causes))
 
 
 def known(world: World) -> set[DeviceId]:
@@ -54,14 +59,8 @@ def known(world: World) -> set[DeviceId]:
 
 def gone(world: World, text: str) -> Explanation | None:
     """Explain a device that is only remembered, because pods were evicted from it."""
-    records = world.evictions(
-        lambda each: any(matches(cause.device, text) for cause in each.spec.causes)
-    )
-    if not records:
-        return None
-    causes = [cause for each in records for cause in each.spec.causes]
-    name = next(cause.device for cause in causes if matches(cause.device, text))
-    return explain_left(name, records, world.sources, world.now)
+    name, records = remembered(world, text)
+    return explain_left(name, records, world.sources, world.now) if records else None
 
 
 def device(world: World, id_: DeviceId) -> Explanation:
@@ -69,7 +68,6 @@ def device(world: World, id_: DeviceId) -> Explanation:
     inventory, usage = world.snapshot.inventory, world.snapshot.usage
     held = list(usage.held(Names(*id_)))
     published = inventory.published(id_)
-    cause, problem = _pool_problem(world, id_.pool_id, published)
     return explain_device(
         DeviceFacts(
             id=id_,
@@ -77,11 +75,10 @@ def device(world: World, id_: DeviceId) -> Explanation:
             sources=world.sources,
             device=inventory.device(id_),
             where=_where(published),
-            pool_cause=cause,
-            pool_problem=problem,
+            obstacle=_obstacle(world, published),
             taints=world.taints(id_, [each.claim for each in held]),
             holdings=tuple(world.holding(each.claim, each.result) for each in held),
-            terms=TERMS,
+            terms=world.snapshot.terms,
         )
     )
 
@@ -95,31 +92,12 @@ def _where(published: Published | None) -> str:
     return f" on node {place}" if place else ""
 
 
-def _pool_problem(world: World, pool: PoolId, published: Published | None) -> tuple[PoolCause, str]:
-    """Say why a pool cannot be used, as a node sees it that the device is for."""
-    if published is None:
-        return "", ""
-    shelf = Shelf(world.snapshot.inventory)
-    node = Node(published.slice.spec.node_name or "", {})
-    slices = shelf.slices(pool)
-    offer = offer_pool(pool, slices, shelf.devices, node)
-    if offer is None:
-        return "", ""
-    if offer.is_incomplete:
-        there, wanted = len(current(slices)), published.slice.spec.pool.resource_slice_count
-        return "PoolIncomplete", f"pool {pool} has {there} of {wanted} slices"
-    if offer.problem:
-        return "PoolInvalid", f"pool {pool} is invalid, {offer.problem}"
-    return _counters_used(world, pool, published, slices)
-
-
-def _counters_used(
-    world: World, pool: PoolId, published: Published, slices: Sequence[ResourceSlice]
-) -> tuple[PoolCause, str]:
-    """Say whether other devices of a pool have used up what a device would take."""
-    held = world.snapshot.usage.held(Names(pool.driver, pool.pool))
+def _obstacle(world: World, published: Published | None) -> Obstacle | None:
+    """Return what keeps everybody from a device, other than its taints and whoever has it."""
+    pool = world.snapshot.inventory.pool(published.id.pool_id) if published is not None else None
+    if published is None or pool is None:
+        return None
+    held = world.snapshot.usage.held(Names(published.id.driver, published.id.pool))
     used = {each.device.device for each in held if not each.admin}
-    found = Vacancies(slices, used).obstacle(published.slice, published.device)
-    if found is None or found.cause != "CountersUsed":
-        return "", ""
-    return "CountersUsed", f"it {found.text}"
+    vacancies = Vacancies(tuple(pool.slices.values()), used)
+    return vacancies.obstacle(published.slice, published.device)

@@ -112,7 +112,9 @@ def cluster(hub: Hub, name: str) -> Explanation | None:
 def _help(hub: Hub, seen: Seen) -> Iterator[str]:
     namespace, _, name = seen.placement.partition("/")
     found = hub.snapshot.get(PLACEMENTS, Key(namespace, name))
-    return to_have(seen.verdict, _retry(hub, found)) if found is not None else iter(())
+    if found is not None:
+        sets = hub.view.fleet.registry.eligible(namespace, found.spec.cluster_sets)
+        yield from to_have(seen.verdict, _retry(hub, found), sets)
 
 
 def _retry(hub: Hub, found: Placement) -> Retry:

@@ -7,7 +7,8 @@ from typing import Any
 from sully.client.transport import Kind
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads import Budget
-from sully.views.snapshotkinds import HISTORY, SCHEDULABLE_PODS, SCHEDULING
+from sully.views.kinds import CLASSES, SLICES
+from sully.views.snapshotkinds import HISTORY, NODES, SCHEDULABLE_PODS, SCHEDULING
 
 SEEN_PODS: Kind[PlannedPod] = Kind("", "v1", "pods", "Pod", PlannedPod)
 """Pods with their labels, which say what budgets are about them."""
@@ -20,3 +21,5 @@ ABOUT_DEVICES: tuple[Kind[Any], ...] = (
     BUDGETS,
 )
 """What there is to know about devices, and about who uses, wants or had them."""
+TOLD_IF_MISSING: tuple[Kind[Any], ...] = (SLICES, CLASSES, NODES)
+"""What every cluster has that is worth a question, so a file without it lacks it."""

@@ -15,7 +15,7 @@ from sully.domain.explaining.partial import (
     partly_rule,
 )
 from sully.domain.explaining.story import Explanation
-from sully.explaining.devices import matches
+from sully.explaining.devices import only, remembered
 from sully.explaining.rules import kept_off
 from sully.explaining.world import World
 from sully.views.fleetkinds import DECISIONS, PLACEMENTS
@@ -43,14 +43,14 @@ def rule(world: World, key: Key, namespace: str) -> Explanation:
 
 def device(world: World, key: Key, namespace: str) -> Explanation:
     """Tell what a namespace has, or had, of a device."""
-    held = [each for each in world.snapshot.usage.held(Names()) if matches(each.device, key.name)]
+    held = list(world.snapshot.usage.held(Names()))
+    mine = only((each.device for each in held), key.name)
+    _, records = remembered(world, str(mine) if mine is not None else key.name)
     return partly_device(
         key.name,
         namespace,
-        holdings=tuple(world.holding(each.claim, each.result) for each in held),
-        records=world.evictions(
-            lambda each: any(matches(cause.device, key.name) for cause in each.spec.causes)
-        ),
+        holdings=tuple(world.holding(x.claim, x.result) for x in held if x.device == mine),
+        records=records,
         now=world.now,
     )
 

@@ -16,7 +16,6 @@ from sully.domain.explaining.story import Explanation
 from sully.domain.explaining.waiting import explain_waiting
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads import selector_of
-from sully.explaining.attempts import TERMS
 from sully.explaining.kinds import BUDGETS, SEEN_PODS
 from sully.explaining.waiting import waiting
 from sully.explaining.world import World
@@ -54,8 +53,8 @@ def _bound(world: World, found: PlannedPod) -> PodFacts:
         stranded=_is_stranded(world, found),
         blind=world.blind,
         budgets=tuple(_budgets(world, found)),
-        pausable=world.remembers,
-        terms=TERMS,
+        pausable=world.snapshot.remembers,
+        terms=world.snapshot.terms,
     )
 
 

@@ -4,32 +4,23 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from datetime import datetime
 from typing import Final
 
-from sully.api.resource.types import (
-    DeviceTaintRule,
-    DeviceTaintSelector,
-    ResourceSlicePatch,
-)
+from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector, ResourceSlicePatch
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices import EffectiveDevice
-from sully.domain.eviction import Evict, Wait, leaves_at
+from sully.domain.eviction import Evict, Wait
 from sully.domain.evictionstatus import tally
 from sully.domain.explaining.patches import PatchFacts, explain_patch
 from sully.domain.explaining.rules import Leaver, RuleFacts, explain_lifted, explain_rule
 from sully.domain.explaining.story import Explanation
-from sully.domain.pods import Pod
-from sully.domain.rules import needs_content, recorded
+from sully.domain.rules import needs_content
 from sully.domain.taints import NONE
-from sully.explaining.attempts import TERMS
 from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.waiting import account_now, told_account
 from sully.explaining.world import World, choices_text
 from sully.views.kinds import PATCHES, PODS, RULES
-from sully.views.nameindex import names_in
-from sully.views.usage import Held
 
 _MOST_JUDGED: Final = 200
 """Pods that are judged once more; who is alike is judged together."""
@@ -49,8 +40,8 @@ def rule(world: World, name: str) -> Explanation | None:
     record = next((each for each in records if each.spec.rule.uid == uid), None)
     left = world.evictions(lambda each: uid in each.rules())
     recorded = max(len(left), record.status.evicted if record is not None else 0)
-    leaving = tuple(sorted(_on_their_way(world, found)))
-    counted = tally(found.status.conditions, recorded, kept=world.remembers)
+    leavers, leaving = _made_to_leave(world, found)
+    counted = tally(found.status.conditions, recorded, kept=world.snapshot.remembers)
     evicted = counted.at_least(len(leaving))
     problems = ((each.device, each.choice) for each in world.exposures.problems(found))
     return explain_rule(
@@ -58,7 +49,7 @@ def rule(world: World, name: str) -> Explanation | None:
             rule=found,
             now=world.now,
             counts=world.exposures.counts(found, evicted=evicted),
-            leavers=tuple(sorted(_leavers(world, found))),
+            leavers=leavers,
             leaving=leaving,
             complete=counted.complete,
             would=world.exposures.preview(found) if found.spec.taint.effect == NONE else None,
@@ -67,48 +58,30 @@ def rule(world: World, name: str) -> Explanation | None:
             problem=choices_text(problems),
             record=record,
             evictions=left,
-            terms=TERMS,
+            terms=world.snapshot.terms,
         )
     )
 
 
-def _leavers(world: World, found: DeviceTaintRule) -> Iterator[Leaver]:
+def _made_to_leave(
+    world: World, found: DeviceTaintRule
+) -> tuple[tuple[Leaver, ...], tuple[Leaver, ...]]:
+    """Return who does not tolerate a rule: who is to leave, and who is on the way out.
+
+    Of the one it is said when it is due, of the other when its grace ends.
+    """
+    exposures = world.exposures
     due: dict[Key, Leaver] = {}
-    for held, pod, at in _unwelcome(world, found):
-        if not pod.leaving:
-            key = key_of(pod)
-            leaver = Leaver(at, str(key), pod.spec.node_name, str(held.device))
-            due[key] = min(leaver, due.get(key, leaver))
-    yield from due.values()
-
-
-def _on_their_way(world: World, found: DeviceTaintRule) -> Iterator[Leaver]:
-    """Yield the pods that were made to leave and are not gone, each with the end of its grace."""
-    known = world.exposures.leaving(found)
-    for held, pod, _ in _unwelcome(world, found):
-        end = known.pop(key_of(pod), None)
-        if end is not None:
-            yield Leaver(end, str(key_of(pod)), pod.spec.node_name, str(held.device))
-
-
-def _unwelcome(world: World, found: DeviceTaintRule) -> Iterator[tuple[Held, Pod, datetime]]:
-    """Yield who does not tolerate a rule, on which device, and until when."""
-    taint, exposures, usage = found.spec.taint, world.exposures, world.snapshot.usage
-    for held in _held(world, found):
-        at = leaves_at(taint, held.result.tolerations, now=world.now, terms=TERMS)
-        for pod in usage.holders(held.claim) if at is not None else ():
-            if at is not None and exposures.counts_as_running(pod):
-                yield held, pod, at
-
-
-def _held(world: World, found: DeviceTaintRule) -> Iterator[Held]:
-    selector = found.spec.device_selector
-    if selector is None:
-        return
-    for held in world.snapshot.usage.held(names_in(selector)):
-        content = recorded(held.claim.metadata.annotations).get(str(held.device))
-        if world.snapshot.inventory.choose(found, held.device, content).selected:
-            yield held
+    leaving: dict[Key, Leaver] = {}
+    for held, at in exposures.unwelcome(found):
+        for pod in filter(exposures.counts_as_running, exposures.usage.holders(held.claim)):
+            key, end = key_of(pod), pod.metadata.deletion_timestamp
+            leaver = Leaver(end or at, str(key), pod.spec.node_name, str(held.device))
+            if end is None:
+                due[key] = min(leaver, due.get(key, leaver))
+            elif at <= world.now:
+                leaving[key] = min(leaver, leaving.get(key, leaver))
+    return tuple(sorted(due.values())), tuple(sorted(leaving.values()))
 
 
 def kept_off(world: World, name: str) -> Iterator[str]:
@@ -121,11 +94,10 @@ def kept_off(world: World, name: str) -> Iterator[str]:
     found = sorted(world.snapshot.of(SEEN_PODS).values(), key=key_of)
     waiting = [each for each in found if not each.spec.node_name and not each.finished]
     for at, pod in enumerate(waiting):
-        key = key_of(pod)
         account = account_now(world, pod) if at < _MOST_JUDGED else told_account(pod)
-        asked = account.requests if account is not None else ()
+        asked = account.short if account is not None else ()
         if any(taint.origin == origin for each in asked for taint in each.taints):
-            yield str(key)
+            yield pod.label
 
 
 def _mismatch(world: World, selector: DeviceTaintSelector | None) -> str:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.controllers.scheduling.readiness import deadline, unready
 from sully.controllers.scheduling.wishes import resolve, unallocated
 from sully.domain.claims import MOST_CONSUMERS
 from sully.domain.explaining.shortages import askings
 from sully.domain.explaining.waitingfacts import ClaimProblem, Held, WaitingFacts
+from sully.domain.explaining.wording import listed, moment
 from sully.domain.holding import reserved_for
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.pods import PodClaim
@@ -30,21 +34,18 @@ def waiting(
     world: World, found: PlannedPod, before: tuple[EvictionRecord, ...] = ()
 ) -> WaitingFacts:
     """Collect what is known of a pod without a node."""
-    claims = resolve(found, world.snapshot.of(CLAIMS).get)
-    if isinstance(claims, str):
-        problem = _problem(world, found, claims)
-        return WaitingFacts(pod=found, now=world.now, sources=world.sources, problem=problem)
-    known, attempts = claims, world.attempts
-    if (full := _full(found, known)) is not None:
-        return WaitingFacts(pod=found, now=world.now, sources=world.sources, problem=full)
-    return WaitingFacts(
-        pod=found,
-        now=world.now,
-        sources=world.sources,
+    known, attempts = resolve(found, world.snapshot.of(CLAIMS).get), world.attempts
+    plain = WaitingFacts(pod=found, now=world.now, sources=world.sources, before=before)
+    if isinstance(known, str):
+        return replace(plain, problem=_problem(world, found, known))
+    problem = _full(found, known) or _unready(found, known, world.now)
+    if problem is not None:
+        return replace(plain, problem=problem)
+    return replace(
+        plain,
         constraint=not_evaluated(found),
         attempt=attempts.attempt(found, known) if attempts is not None else None,
         told=told_account(found),
-        before=before,
         ahead=tuple(_ahead(world, found)),
         asked=askings(
             unallocated(known),
@@ -54,7 +55,7 @@ def waiting(
         tries=Tries(attempts, found, known) if attempts is not None else None,
         users=lambda claim: _users(world, claim),
         held=lambda claim: _held(world, claim),
-        published=_published(world),
+        published=world.snapshot.inventory.count_named(DeviceTaintSelector()),
     )
 
 
@@ -106,11 +107,6 @@ def _users(world: World, claim: str) -> Sequence[str]:
     return [str(key_of(each)) for each in held]
 
 
-def _published(world: World) -> int:
-    inventory = world.snapshot.inventory
-    return sum(len(list(inventory.devices(pool))) for pool in inventory.pools())
-
-
 def _full(found: Pod, claims: Sequence[ResourceClaim]) -> ClaimProblem | None:
     """Find a claim that as many pods share as may."""
     for each in claims:
@@ -120,6 +116,26 @@ def _full(found: Pod, claims: Sequence[ResourceClaim]) -> ClaimProblem | None:
             text = f"claim {name} is reserved for {len(reserved)} pods, the most there may be"
             help_ = "Wait until one of them is gone, or give the pod another claim."
             return ClaimProblem("ClaimFull", text, (f"ResourceClaim/{name}",), help_)
+    return None
+
+
+def _unready(found: Pod, claims: Sequence[ResourceClaim], now: datetime) -> ClaimProblem | None:
+    """Find a device that the pod has and that its driver must make ready first."""
+    mine = [each for each in claims if reserved_for(each, uid=found.metadata.uid)]
+    pending = [(claim, each) for claim in mine for each in unready(claim)]
+    # Where one has failed, nobody waits for the others.
+    for claim, each in sorted(pending, key=lambda pair: not pair[1].failed):
+        name, result = str(key_of(claim)), each.result
+        device, because = f"{result.driver}/{result.pool}/{result.device}", f"ResourceClaim/{name}"
+        if each.failed:
+            text = f"device {device} of claim {name} cannot be used: its driver reports condition"
+            help_ = "The scheduler takes it back and tries again; the claim's status says more."
+            return ClaimProblem("DevicesFailed", f"{text} {listed(each.failed)}", (because,), help_)
+        text = f"claim {name} has device {device}, and its driver has not yet reported condition"
+        until = moment(deadline((claim,), now), now)
+        text += f" {listed(each.lacks)}; the scheduler waits for that until {until}"
+        help_ = f"See that driver {result.driver} runs; it reports in status.devices of the claim."
+        return ClaimProblem("DevicesNotReady", text, (because,), help_)
     return None
 
 

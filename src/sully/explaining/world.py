@@ -16,11 +16,11 @@ from sully.domain.explaining.sources import Sources
 from sully.domain.pools import DeviceId
 from sully.domain.rules import Choice, recorded, sourced
 from sully.domain.taints import SourcedTaint
-from sully.explaining.attempts import TERMS, Attempts
+from sully.explaining.attempts import Attempts
 from sully.explaining.hub import Hub
 from sully.views.exposures import Exposures
 from sully.views.kinds import PATCHES, RULES, SLICES
-from sully.views.snapshot import Snapshot, StoppedClock
+from sully.views.snapshot import Snapshot
 from sully.views.snapshotkinds import EVICTION_RECORDS, NODES, SCHEDULING, TAINT_RECORDS
 
 
@@ -56,12 +56,10 @@ class World:
             self.snapshot.of(TAINT_RECORDS).values(),
         )
 
-    @cached_property
+    @property
     def exposures(self) -> Exposures:
         """Return who is on which tainted device."""
-        snapshot = self.snapshot
-        clock = StoppedClock(self.now)
-        return Exposures(snapshot.inventory, snapshot.usage, clock=clock, terms=TERMS)
+        return self.snapshot.exposures
 
     @cached_property
     def attempts(self) -> Attempts | None:
@@ -109,12 +107,6 @@ class World:
         )
 
     # Memory
-
-    @property
-    def remembers(self) -> bool:
-        """Say whether the server has records at all; they may be hidden from who asks."""
-        gap = self.snapshot.gap(TAINT_RECORDS)
-        return gap is None or gap.why != "not served"
 
     def evictions(self, wanted: Callable[[EvictionRecord], bool]) -> tuple[EvictionRecord, ...]:
         """Return the records of evictions that somebody asks about, in order of time."""

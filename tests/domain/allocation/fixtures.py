@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.offers import NodeOffer, offer_node, offer_pool
 from sully.domain.allocation.requests import Demand, Heed, prepare
-from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved, Verdict
+from sully.domain.allocation.verdicts import Allocated, Failed, Refused, Unresolved, Verdict
 from sully.domain.devices import EffectiveDevice, Published
 from sully.domain.patches import overlay
 from sully.domain.pools import PoolId, pool_of
@@ -148,7 +149,12 @@ def attempt(
     """Allocate claims from slices, or from an offer."""
     found = slices if isinstance(slices, NodeOffer) else offer(slices)
     wanted = demand(*claims, classes=classes, taints=taints, advice=advice)
-    return allocate(wanted, found, use if use is not None else Ledger(), **options)
+    held = use if use is not None else Ledger()
+    got = allocate(wanted, found, held, **options)
+    # Who asks many nodes goes another way, to the same end.
+    brief = allocate(wanted, found, held, **(options | {"explain": False}))
+    assert brief == (replace(got, requests=()) if isinstance(got, Refused) else got)
+    return got
 
 
 def names(verdict: Verdict) -> list[list[str]] | str:

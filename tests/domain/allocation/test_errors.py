@@ -23,6 +23,11 @@ LIMIT_CASES = {
     "a claim may have 32": (wish(exactly(count=32)), 32),
     "33 are an error, even if there are so many": (wish(exactly(count=33)), TOO_MANY),
     "33 in two requests": (wish(exactly("r", count=20), exactly("s", count=13)), TOO_MANY),
+    "one of them in vain": (
+        wish(exactly("r", count=20, expressions=["false"]), exactly("s", count=13)),
+        TOO_MANY,
+    ),
+    "more than there are": (wish(exactly(count=41)), TOO_MANY.replace("33", "41")),
     "All of 40": (wish(exactly(allocationMode="All")), TOO_MANY.replace("33", "40")),
     "the smallest alternative counts": (
         wish(first_of("r", sub("s", count=33), sub("t", count=2))),
@@ -50,6 +55,10 @@ WHERE = "selector #0 on device gpu.example.com/pool-1/gpu-1"
 ERROR_CASES = {
     "a request's selector fails": (
         wish(exactly(count=2, expressions=[A100])),
+        f"claim default/claim: {WHERE}: {MISSING}",
+    ),
+    "where there are too few devices in any case": (
+        wish(exactly(count=9, expressions=[A100])),
         f"claim default/claim: {WHERE}: {MISSING}",
     ),
     "a class's selector fails": (

@@ -175,6 +175,15 @@ def test_shares(
     assert (obstacle.text if obstacle is not None else None) == told
 
 
+@pytest.mark.parametrize(("taken", "told"), [({}, None), ({"d/spare": 1}, "no spare left")])
+def test_of_a_capacity_of_nothing_nothing_is_used(taken: dict[str, int], told: str | None) -> None:
+    content = Content("d", {}, {"spare": DeviceCapacity(value="0")})
+
+    obstacle = used_up(content, left_of(content, taken))
+
+    assert (obstacle.text if obstacle is not None else None) == told
+
+
 # -- as the allocator decides ---------------------------------------------------------------------
 
 PARTS = st.lists(

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from sully.domain.explaining.shortages import (
-    NOT_KNOWN,
     Asking,
     Askings,
+    asking_of,
     constraint_text,
-    lacking,
     selector_text,
 )
 from sully.domain.explaining.trials import TooMuch
-from sully.domain.explaining.wording import (
-    are,
-    code,
-    listed,
-)
+from sully.domain.explaining.wording import are, code, listed
 from sully.domain.scheduling.account import Account, Asked
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.filters import NOT_CHOSEN, UNSCHEDULABLE, UNTOLERATED
@@ -79,14 +75,9 @@ def advice(account: Account, asked: Askings) -> Iterator[str]:
     if account.reason == "PoolsUnusable":
         yield from _pools(account)
         return
-    seen: set[str] = set()
-    for each in lacking(account):
-        asking = asked.get((each.claim, each.request), NOT_KNOWN)
-        text = _advice(each, asking)
-        if text and text not in seen:
-            seen.add(text)
-            yield text
-    if not lacking(account) and account.requests:
+    texts = (_advice(each, asking_of(each, asked)) for each in account.lacking)
+    yield from filter(None, dict.fromkeys(texts))
+    if not account.lacking and account.requests:
         yield "Each request could be served, but no node has the devices for all of them together."
 
 
@@ -110,30 +101,46 @@ def _fewer(asked: Asked, asking: Asking) -> str:
     return f"Ask for fewer devices{_in(asked, asking)}, or add devices."
 
 
-def _advice(asked: Asked, asking: Asking) -> str:  # noqa: PLR0911 - one answer for each reason
-    refused = asked.refused
-    if refused.get("constraint"):
-        which = listed([constraint_text(each) for each in asking.constraints], 2)
-        return f"Relax the constraint {which or 'of the claim'}, which leaves too few devices."
-    if refused.get("counters"):
-        return "Ask for a smaller partition, or wait until shared counters are given back."
-    if refused.get("capacity"):
-        return f"Ask for less capacity{_in(asked, asking)}: no free device has so much."
-    if refused.get("taint") and asked.claim.endswith(NAMELESS):
+def _constrained(_: Asked, asking: Asking) -> str:
+    which = listed([constraint_text(each) for each in asking.constraints], 2)
+    return f"Relax the constraint {which or 'of the claim'}, which leaves too few devices."
+
+
+def _tainted(asked: Asked, asking: Asking) -> str:
+    if asked.claim.endswith(NAMELESS):
         return "Extended resources cannot tolerate taints: use a claim, or have the taint lifted."
-    if refused.get("taint") or refused.get("inUse"):
-        return _fewer(asked, asking)
-    if refused.get("node"):
-        return "Let the pod on the nodes that have such devices: see its selector and tolerations."
-    if refused.get("selectorError"):
-        return "Guard optional attributes with has() in the selectors: one of them fails."
+    return _fewer(asked, asking)
+
+
+_BY_REASON: Final[Mapping[str, Callable[[Asked, Asking], str]]] = {
+    "constraint": _constrained,
+    "counters": lambda *_: (
+        "Ask for a smaller partition, or wait until shared counters are given back."
+    ),
+    "capacity": lambda asked, asking: (
+        f"Ask for less capacity{_in(asked, asking)}: no free device has so much."
+    ),
+    "taint": _tainted,
+    "inUse": _fewer,
+    "node": lambda *_: (
+        "Let the pod on the nodes that have such devices: see its selector and tolerations."
+    ),
+    "selectorError": lambda *_: (
+        "Guard optional attributes with has() in the selectors: one of them fails."
+    ),
+}
+"""From what is closest to a device that fits; the rest are of another kind than is wanted."""
+
+
+def _advice(asked: Asked, asking: Asking) -> str:
+    for reason, told in _BY_REASON.items():
+        if asked.refused.get(reason):
+            return told(asked, asking)
     texts = [selector_text(each, asking) for each in asked.selectors]
     if texts and texts[0]:
         return f"Change the selector that refuses most devices: {code(texts[0])}."
     if asked.available:
         return _fewer(asked, asking)
-    if not refused:
-        return (
-            f"Start a driver that publishes devices of class {asking.device_class or 'asked for'}."
-        )
-    return ""
+    if asked.refused:
+        return ""
+    return f"Start a driver that publishes devices of class {asking.device_class or 'asked for'}."

@@ -10,7 +10,7 @@ from typing import Any
 from sully.api.resource.claim_types import ResourceClaim
 from sully.domain.allocation.requests import claim_key
 from sully.domain.claims import is_leaving, owning_pod
-from sully.domain.eviction import USUAL, Terms
+from sully.domain.eviction import USUAL, Terms, leaves_at
 from sully.domain.explaining.holdings import Holding, device_table, evicting, toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table, tables
@@ -27,7 +27,7 @@ class ClaimFacts:
     sources: Sources
     holdings: tuple[Holding, ...] = ()
     users: tuple[str, ...] = ()
-    """Pods that name it."""
+    """Pods that name it, and neither finished nor are on their way out."""
     gone: tuple[str, ...] = ()
     """Pods it is reserved for that do not exist any more."""
     waiting: Explanation | None = None
@@ -80,8 +80,8 @@ def _leaving(facts: ClaimFacts) -> Explanation:
 
 
 def _pending(facts: ClaimFacts) -> Explanation:
-    age = since(facts.claim.metadata.creation_timestamp, facts.now)
-    text = f"Claim {claim_key(facts.claim)} has no devices{age}"
+    # It may have had some, so it is not known since when; the pod that waits says it.
+    text = f"Claim {claim_key(facts.claim)} has no devices"
     waiting = facts.waiting
     if waiting is not None:
         pod = f"{waiting.namespace}/{waiting.name}"
@@ -165,19 +165,26 @@ def _trouble(facts: ClaimFacts, away: list[str]) -> Trouble:
     if marks:
         texts = tuple(
             f"Device {held.device} carries {facts.sources.told_of(each, facts.now)};"
-            f" {_why_not(facts, each)}."
+            f" {_why_not(facts, held, each)}."
             for held, each in marks[:3]
         )
         origins = tuple(dict.fromkeys(str(each.origin) for _, each in marks))
-        paused = any(facts.sources.of(each).paused is not None for each in origins)
+        paused = any(_is_paused(facts, held, each) for held, each in marks)
         return "EvictionPaused" if paused else "TaintsDoNotEvict", origins, texts, ()
     return "", (), (), ()
 
 
-def _why_not(facts: ClaimFacts, found: SourcedTaint) -> str:
-    if facts.sources.of(str(found.origin)).paused is not None:
+def _why_not(facts: ClaimFacts, held: Holding, found: SourcedTaint) -> str:
+    if _is_paused(facts, held, found):
         return "eviction by it is paused"
     return "nobody has to leave for it"
+
+
+def _is_paused(facts: ClaimFacts, held: Holding, found: SourcedTaint) -> bool:
+    """Say whether somebody would have to leave for a taint were it not paused."""
+    paused = facts.sources.of(str(found.origin)).paused is not None
+    at = leaves_at(found.taint, held.tolerations, now=facts.now, terms=facts.terms)
+    return paused and at is not None and bool(held.pods)
 
 
 def _due(facts: ClaimFacts) -> Iterator[tuple[str, datetime, str]]:

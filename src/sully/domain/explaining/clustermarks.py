@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sully.api.cluster.types import HEALTH_KEYS, ManagedCluster, Taint
+from sully.api.cluster.marks import OWNED, read_marks
+from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
-from sully.domain.clusterhealth import AVAILABLE, condition
+from sully.domain.clusterhealth import AVAILABLE, condition, is_health
 from sully.domain.clusterpolicies import mark as marked
 from sully.domain.explaining.sources import manager
 from sully.domain.explaining.wording import ended, mark, moment, since
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
-from sully.domain.policymarks import OWNED, read_marks
 
 
 class ClusterMarks:
@@ -43,7 +43,7 @@ class ClusterMarks:
     def who(self, cluster: ManagedCluster, taint: Taint) -> str:
         """Say who set a taint; nothing if nobody knows."""
         found = self.policy(cluster, taint)
-        if taint.key in HEALTH_KEYS:
+        if is_health(taint):
             return "the hub"
         if found is not None:
             return f"policy {found[0].metadata.name}"
@@ -61,7 +61,7 @@ class ClusterMarks:
         return f"{who} because its condition {kind} {state}"
 
     def _behind(self, cluster: ManagedCluster, taint: Taint) -> str:
-        if taint.key in HEALTH_KEYS:
+        if is_health(taint):
             return AVAILABLE
         found = self.policy(cluster, taint)
         return found[1].condition.type if found is not None else ""

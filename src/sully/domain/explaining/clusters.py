@@ -8,12 +8,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from sully.api.cluster.types import HEALTH_KEYS, ManagedCluster
-from sully.domain.clusterhealth import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition
+from sully.api.cluster.types import ManagedCluster
+from sully.domain.clusterhealth import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition, is_health
+from sully.domain.clusterhub import TROUBLED
 from sully.domain.explaining.clustermarks import ClusterMarks
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, ended, listed, mark, moment, number, since
 from sully.domain.placement.verdicts import ClusterVerdict, sentence
+from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
 
 _MOST: Final = 3
@@ -88,19 +90,25 @@ def _unhealthy(facts: ClusterFacts) -> Explanation | None:
         help_ = "Set spec.hubAcceptsClient to true."
         return _story(facts, "Unreachable", "NotAccepted", text, remedies=(help_,))
     if accepted is not None and accepted.status == "False":
-        at = since(accepted.last_transition_time, facts.now)
-        text = f"{name} was turned away by the hub{at}: {ended(accepted.message)}"
-        return _story(facts, "Unreachable", "Denied", text)
+        why = _said(accepted, facts.now)
+        if accepted.reason == TROUBLED:
+            text = f"{name} cannot be accepted by the hub{why}"
+            return _story(facts, "Unreachable", "AcceptanceFails", text)
+        return _story(facts, "Unreachable", "Denied", f"{name} was turned away by the hub{why}")
     if available is None:
         text = f"{name} never told that it is available: its agent has not joined."
         return _story(facts, "Unreachable", "NeverAvailable", text)
-    at = since(available.last_transition_time, facts.now)
+    why = _said(available, facts.now)
     if available.status == "False":
-        text = f"{name} is not available{at}: {ended(available.message)}"
-        return _story(facts, "Unavailable", available.reason, text)
-    text = f"{name} is out of touch{at}: {ended(available.message)}"
+        return _story(facts, "Unavailable", available.reason, f"{name} is not available{why}")
+    text = f"{name} is out of touch{why}"
     help_ = "It recovers when its agent writes its status again; a fresh lease alone is not enough."
     return _story(facts, "Unreachable", available.reason, text, remedies=(help_,))
+
+
+def _said(told: Condition, now: datetime) -> str:
+    """End a sentence with what a condition says, since when; messages may be empty."""
+    return f"{since(told.last_transition_time, now)}: {ended(told.message or told.reason)}"
 
 
 def _healthy(facts: ClusterFacts) -> Explanation:
@@ -158,7 +166,7 @@ def _taints(facts: ClusterFacts) -> Iterator[str]:
     for each in facts.cluster.spec.taints:
         yield f"It carries {facts.marks.told(facts.cluster, each)}."
         why = facts.marks.why(facts.cluster, each)
-        if why and each.key not in HEALTH_KEYS:
+        if why and not is_health(each):
             # What the hub's own taints are about was told at the beginning.
             yield f"Its {why}"
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any
 
 from sully.api.resource.types import DeviceAttribute
+from sully.domain.allocation.vacancy import Obstacle
 from sully.domain.devices import EffectiveDevice
 from sully.domain.eviction import USUAL, Terms
 from sully.domain.explaining.holdings import Holding, evicting, standing, toleration_text
@@ -16,8 +17,6 @@ from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, listed, mark, moment, noun
 from sully.domain.pools import DeviceId
 from sully.domain.taints import SourcedTaint, blocks
-
-PoolCause = Literal["", "PoolIncomplete", "PoolInvalid", "CountersUsed"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,8 +30,8 @@ class DeviceFacts:
     """None if no current slice has it."""
     where: str = ""
     """The node or nodes that it is for."""
-    pool_cause: PoolCause = ""
-    pool_problem: str = ""
+    obstacle: Obstacle | None = None
+    """What keeps everybody from it, other than its taints and whoever has it."""
     taints: tuple[SourcedTaint, ...] = ()
     """Also those of a device that is not published."""
     holdings: tuple[Holding, ...] = ()
@@ -43,14 +42,10 @@ def explain_device(facts: DeviceFacts) -> Explanation:
     """Say how a device is, and why."""
     if facts.device is None:
         return _unpublished(facts)
-    if facts.pool_cause:
-        text = f"Device {facts.id} cannot be had: {facts.pool_problem}."
-        help_ = "Its driver has to publish the whole pool, without contradictions."
-        if facts.pool_cause == "CountersUsed":
-            help_ = "Wait until devices that draw on the same counters are free."
-        return _story(facts, "Unusable", facts.pool_cause, text, remedies=(help_,))
     taken = any(not each.admin for each in facts.holdings)
-    return _used(facts) if taken or list(_due(facts)) else _unused(facts)
+    if taken or list(_due(facts)):
+        return _used(facts)
+    return _unusable(facts, facts.obstacle) if facts.obstacle is not None else _unused(facts)
 
 
 def _story(facts: DeviceFacts, state: str, cause: str, *summary: str, **more: Any) -> Explanation:
@@ -59,7 +54,7 @@ def _story(facts: DeviceFacts, state: str, cause: str, *summary: str, **more: An
         name=str(facts.id),
         state=state,
         cause=cause,
-        summary=(*summary, *_lookers(facts), *_patched(facts)),
+        summary=(*summary, *_closed(facts, state), *_lookers(facts), *_patched(facts)),
         details=tables(_taint_table(facts), _holders(facts), _attributes(facts)),
         **more,
     )
@@ -81,6 +76,14 @@ def _unpublished(facts: DeviceFacts) -> Explanation:
         because=tuple(f"ResourceClaim/{each.claim}" for each in facts.holdings),
         remedies=(help_,),
     )
+
+
+def _unusable(facts: DeviceFacts, obstacle: Obstacle) -> Explanation:
+    text = f"Device {facts.id}{facts.where} cannot be had ({obstacle.text})."
+    help_ = "Its driver has to publish the whole pool, without contradictions."
+    if obstacle.cause == "CountersUsed":
+        help_ = "Wait until devices that draw on the same counters are free."
+    return _story(facts, "Unusable", obstacle.cause, text, *_marks(facts), remedies=(help_,))
 
 
 def _unused(facts: DeviceFacts) -> Explanation:
@@ -173,7 +176,8 @@ def _all_leave(facts: DeviceFacts) -> bool:
 
 def _marks(facts: DeviceFacts) -> Iterator[str]:
     for each in facts.taints:
-        paused = facts.sources.of(str(each.origin)).paused is not None
+        evicts = each.taint.effect in facts.terms.effects
+        paused = evicts and facts.sources.of(str(each.origin)).paused is not None
         tail = "; eviction by it is paused" if paused else ""
         yield f"It carries {facts.sources.told_of(each, facts.now)}{tail}."
 
@@ -191,6 +195,11 @@ def _undo(facts: DeviceFacts, taints: tuple[SourcedTaint, ...] | list[SourcedTai
         source = facts.sources.of(each)
         parts.append(f"have {source.by or noun(each)} clear its taint")
     return f"To lift: {'; '.join(parts)}."
+
+
+def _closed(facts: DeviceFacts, state: str) -> Iterator[str]:
+    if facts.obstacle is not None and state == "InUse":
+        yield f"Even when it is free, nobody can have it ({facts.obstacle.text})."
 
 
 def _lookers(facts: DeviceFacts) -> Iterator[str]:

@@ -43,9 +43,12 @@ def explain_evicted(
 def explain_left(
     device: str, records: Sequence[EvictionRecord], sources: Sources, now: datetime
 ) -> Explanation:
-    """Say what is remembered of a device that no driver publishes and no claim has."""
+    """Say what is remembered of a device that no driver publishes and no claim has.
+
+    The records are of pods that left it.
+    """
     last = max(records, key=lambda each: each.spec.evicted_time).spec
-    causes = [each for each in last.causes if each.device == device] or list(last.causes)
+    causes = [each for each in last.causes if each.device == device]
     return Explanation(
         kind="Device",
         name=device,

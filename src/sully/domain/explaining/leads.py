@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from typing import Final
 
 from sully.domain.explaining.shortages import (
-    NOT_KNOWN,
-    Asking,
     Askings,
+    asking_of,
     constraint_text,
-    lacking,
+    merged_holders,
     merged_taints,
 )
 from sully.domain.explaining.sources import Sources
@@ -26,7 +25,7 @@ _MOST: Final = 2
 
 def lead(cause: str, account: Account, asked: Askings, sources: Sources) -> str:
     """Say in half a sentence what keeps a pod from devices, by the word for the cause."""
-    short = lacking(account) or account.requests
+    short = account.short
     known = {
         "DevicesTainted": lambda: _taints(short, sources),
         "DevicesInUse": lambda: _holders(short),
@@ -67,13 +66,9 @@ def _taints(short: Iterable[Asked], sources: Sources) -> str:
 
 
 def _holders(short: Iterable[Asked]) -> str:
-    held: dict[str, int] = {}
-    for each in short:
-        for one in each.holders:
-            held[one.claim] = max(held.get(one.claim, 0), one.devices)
-    if not held:
+    names = list(merged_holders(short))
+    if not names:
         return "others use the devices that it could have"
-    names = sorted(held, key=lambda each: (-held[each], each))
     if len(names) == 1:
         return f"claim {names[0]} has devices that it could use"
     return f"claims {listed(names, _MOST)} have devices that it could use"
@@ -83,14 +78,14 @@ def _constraints(short: Iterable[Asked], asked: Askings) -> str:
     known = dict.fromkeys(
         constraint_text(constraint)
         for each in short
-        for constraint in _asking(each, asked).constraints
+        for constraint in asking_of(each, asked).constraints
     )
     which = f"constraint {listed(known, _MOST)}" if known else "the constraints of its claim"
     return f"no node has devices that meet {which} together"
 
 
 def _classes(short: Iterable[Asked], asked: Askings) -> str:
-    known = {_asking(each, asked).device_class for each in short} - {""}
+    known = {asking_of(each, asked).device_class for each in short} - {""}
     return f" of class {joined(sorted(known), 'or')}" if known else ""
 
 
@@ -99,10 +94,6 @@ def _selectors(short: Iterable[Asked], asked: Askings) -> str:
     if own:
         return f"no device passes the selectors of {_requests(own)}"
     return f"no device is{_classes(short, asked)}"
-
-
-def _asking(each: Asked, asked: Askings) -> Asking:
-    return asked.get((each.claim, each.request), NOT_KNOWN)
 
 
 def _pools(account: Account) -> str:

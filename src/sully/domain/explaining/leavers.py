@@ -58,13 +58,17 @@ def due_later(facts: PodFacts, until: datetime, because: Sequence[Reason]) -> Ex
     if not lasting:
         return _outlives(facts, because)
     until = min(each.due or until for each in lasting)
+    authors = authors_of(facts, [each.taint for each in lasting])
+    if any(each.taint.taint.time_added == until for each in lasting):
+        cause, why = "TaintBegins", f"what comes from {authors} counts from then on"
+    else:
+        cause, why = "ToleratedForNow", f"until then it tolerates what comes from {authors}"
     return story(
         facts,
         "Running",
-        "ToleratedForNow",
+        cause,
         f"Pod {facts.pod.label} is on node {facts.pod.spec.node_name} and must leave at"
-        f" {moment(until, facts.now)}: until then it tolerates what comes from"
-        f" {authors_of(facts, [each.taint for each in lasting])}.",
+        f" {moment(until, facts.now)}: {why}.",
         *reasons_told(facts, lasting),
         because=origins_of(lasting),
         help_=(
@@ -149,6 +153,9 @@ def on_its_way(facts: PodFacts) -> Explanation:
     pod = facts.pod
     gone = f"Pod {pod.label} is being deleted{_by_when(facts)}"
     told = pod.condition(DISRUPTED)
+    if told is not None and (told.status != "True" or not told.reason):
+        # Somebody was about to evict it once, and did not.
+        told = None
     if facts.record is not None:
         return story(
             facts,
@@ -181,7 +188,7 @@ def on_its_way(facts: PodFacts) -> Explanation:
             because=(str(each.origin) for held in facts.holdings for each in held.taints),
         )
     if told is not None:
-        text = f"{gone.removesuffix(',')}: {ended(told.message)}"
+        text = f"{gone.removesuffix(',')}: {ended(told.message or told.reason)}"
         return story(facts, "Leaving", told.reason, text)
     return story(facts, "Leaving", "Deleted", f"{gone} and no taint of a device is the reason.")
 

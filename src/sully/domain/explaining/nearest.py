@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
-from sully.domain.explaining.shortages import merged_taints
+from sully.domain.explaining.shortages import merged_holders, merged_taints
 from sully.domain.explaining.trials import Help, Largest, Opening, Trial, Tries, Where
 from sully.domain.explaining.wording import mark
 from sully.domain.scheduling.account import Account, Asked, Taint
@@ -45,7 +45,7 @@ def _inside(account: Account, tries: Tries) -> list[Help]:
         return _first(_needed(tries, node, Trial(free=free)) for free in _holders(tries, node))
 
     taints = tuple(merged_taints(account.requests))
-    holders = tuple(dict.fromkeys(one.claim for each in account.requests for one in each.holders))
+    holders = tuple(merged_holders(account.requests))
     tolerated = tries.node_for(Trial(tolerate=taints)) if taints else ""
     freed = tries.node_for(Trial(free=holders)) if holders else ""
     few = tries.nodes()
@@ -110,10 +110,7 @@ def _holders(tries: Tries, node: str) -> Iterator[tuple[str, ...]]:
     All of them are tried only where some are not enough: a pool may be shared by thousands.
     """
     account = tries.account_after(NOTHING, node)
-    held: dict[str, int] = {}
-    for each in account.requests if account is not None else ():
-        for one in each.holders:
-            held[one.claim] = max(held.get(one.claim, 0), one.devices)
+    held = merged_holders(account.requests if account is not None else ())
     near = sorted(tries.holders_near(node), key=lambda each: (-held.get(each, 0), each))
     yield tuple(near[:_SOME_HOLDERS])
     if len(near) > _SOME_HOLDERS:
@@ -131,9 +128,14 @@ def _best(tries: Tries, trials: Iterable[Trial | None]) -> Help | None:
     return _told(tries, best) if best is not None else None
 
 
-def _told(tries: Tries, trial: Trial) -> Help:
-    """Say where the pod would go, and name all objects that stand behind what is tolerated."""
+def _told(tries: Tries, trial: Trial) -> Help | None:
+    """Say where the pod would go, and name all objects that stand behind what is tolerated.
+
+    What helps on a node may open others as well, and one of those may fail the whole attempt.
+    """
     node = tries.node_for(trial)
+    if not node:
+        return None
     bare = replace(trial, tolerate=(), where=None)
     account = tries.account_after(bare, node) if trial.tolerate else None
     there = merged_taints(account.requests) if account is not None else ()

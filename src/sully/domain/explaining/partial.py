@@ -17,6 +17,7 @@ from sully.domain.explaining.holdings import Holding
 from sully.domain.explaining.story import Explanation, tables
 from sully.domain.explaining.wording import ended, listed, moment, number, since
 from sully.domain.placement.conditions import SATISFIED
+from sully.machinery.meta import find_condition
 
 STATE: Final = "NotVisible"
 CAUSE: Final = "NotAllowed"
@@ -94,7 +95,7 @@ def partly_cluster(name: str, namespace: str, placements: Sequence[str]) -> Expl
 def partly_placement(placement: Placement, decided: Sequence[str], now: datetime) -> Explanation:
     """Tell of a placement what its status and decisions say, where clusters may not be seen."""
     metadata, status = placement.metadata, placement.status
-    told = next((each for each in status.conditions if each.type == SATISFIED), None)
+    told = find_condition(status.conditions, SATISFIED)
     at = since(told.last_transition_time, now) if told is not None else ""
     names = f" ({listed(decided)})" if decided else ""
     said = f": {ended(told.message)}" if told is not None and told.message else "."

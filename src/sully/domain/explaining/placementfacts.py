@@ -20,7 +20,7 @@ from sully.domain.placement.conditions import SATISFIED
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.verdicts import Breakdown, ClusterVerdict, sentence
 from sully.domain.placement.verdicts import Explanation as Pass
-from sully.machinery.meta import Condition
+from sully.machinery.meta import Condition, find_condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +94,7 @@ def when(facts: PlacementFacts) -> str:
 
 def condition_of(facts: PlacementFacts, kind: str) -> Condition | None:
     """Return one of its conditions, or None."""
-    conditions = facts.placement.status.conditions
-    return next((each for each in conditions if each.type == kind), None)
+    return find_condition(facts.placement.status.conditions, kind)
 
 
 def _asked_about(facts: PlacementFacts) -> Iterator[str]:

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sully.api.cluster.types import HEALTH_KEYS, NO_SELECT_IF_NEW, PREFER_NO_SELECT, Taint
+from sully.api.cluster.types import NO_SELECT_IF_NEW, PREFER_NO_SELECT, Taint
+from sully.domain.clusterhealth import is_health
 from sully.domain.explaining.nearest import fewest
 from sully.domain.explaining.placementfacts import Altered, PlacementFacts, Retry
 from sully.domain.explaining.wording import joined, listed, mark, number
@@ -86,7 +87,7 @@ def _against(verdict: ClusterVerdict) -> Iterator[Taint]:
 def _tolerate(taints: Sequence[Taint]) -> str:
     them = "it" if len(taints) == 1 else "them"
     text = f"tolerate {joined(list(map(mark, taints)))}, or have {them} lifted"
-    if all(each.key in HEALTH_KEYS for each in taints):
+    if all(map(is_health, taints)):
         return f"{text}, which the hub does when a cluster is well again"
     return text
 
@@ -112,9 +113,9 @@ def for_cluster(facts: PlacementFacts) -> Iterator[str]:
             yield from to_have(verdict, facts.retry, facts.eligible)
 
 
-def to_have(verdict: ClusterVerdict, retry: Retry, sets: Sequence[str] = ()) -> Iterator[str]:
+def to_have(verdict: ClusterVerdict, retry: Retry, sets: Sequence[str]) -> Iterator[str]:
     """Say what would give a placement a cluster; it may use these sets."""
-    if verdict.stage == "Sets":
+    if verdict.stage == "Sets" and sets:
         yield f"Put cluster {verdict.cluster} into set {listed(sets)}."
     elif verdict.stage in ("Predicate", "TaintToleration", "Rank"):
         yield from _one(retry, verdict)

@@ -12,7 +12,7 @@ from sully.domain.explaining.advice import advice, node_advice, refusing, told_t
 from sully.domain.explaining.leads import lead
 from sully.domain.explaining.nearest import beyond, helps, too_large
 from sully.domain.explaining.remedies import made_anew, remedies, untried
-from sully.domain.explaining.shortages import NOT_KNOWN, account_tables, sentences
+from sully.domain.explaining.shortages import account_tables, asking_of, sentences
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.trials import Help, Largest, Trial
 from sully.domain.explaining.waitingfacts import Attempt, WaitingFacts, story, waits
@@ -40,7 +40,7 @@ def explain_nodes(facts: WaitingFacts, found: Attempt) -> Explanation | None:
             for reason, nodes in against
         ),
         *more,
-        because=tuple(f"Node/{name}" for _, nodes in against for name in nodes)[:8],
+        because=tuple(f"Node/{name}" for name in _distinct(found.rejections))[:8],
         help_=help_,
         details=_tables(facts, found.account, found.rejections),
     )
@@ -85,6 +85,11 @@ def _told(facts: WaitingFacts, found: Sequence[Help], account: Account | None) -
 
 def _by_number(rejections: Mapping[str, tuple[str, ...]]) -> list[tuple[str, tuple[str, ...]]]:
     return sorted(rejections.items(), key=lambda each: (-len(each[1]), each[0]))
+
+
+def _distinct(rejections: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the nodes that refuse a pod, once each: one may have several things against it."""
+    return tuple(dict.fromkeys(name for _, nodes in _by_number(rejections) for name in nodes))
 
 
 def explain_blocked(facts: WaitingFacts, account: Account | None) -> Explanation | None:
@@ -181,7 +186,8 @@ def _reason(account: Account, found: Sequence[Help]) -> str:
     reason = account.reason
     if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
         return reason
-    if any(each.trial.tolerate for each in found):
+    # A taint on a device that is in use as well stands in no account.
+    if any(each.trial.tolerate for each in found) and any(each.taints for each in account.short):
         return "DevicesTainted"
     return "DevicesInUse" if any(each.trial.free for each in found) else reason
 
@@ -223,18 +229,17 @@ def _too_large(
 
 def _asker(facts: WaitingFacts, asked: Asked) -> str:
     """Name who asks for devices: a request of a claim, or an extended resource."""
-    resource = facts.asked.get((asked.claim, asked.request), NOT_KNOWN).resource
+    resource = asking_of(asked, facts.asked).resource
     return f"Resource {resource}" if resource else f"Request {asked.request} of claim {asked.claim}"
 
 
 def _for(facts: WaitingFacts, asked: Asked) -> str:
-    resource = facts.asked.get((asked.claim, asked.request), NOT_KNOWN).resource
-    return f"as {resource}" if resource else f"in request {asked.request}"
+    resource = asking_of(asked, facts.asked).resource
+    return f"as {resource}" if resource else f"in request {asked.request} of claim {asked.claim}"
 
 
 def _also(rejections: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
-    total = sum(len(nodes) for nodes in rejections.values())
-    if total:
+    if total := len(_distinct(rejections)):
         reasons = listed([reason for reason, _ in _by_number(rejections)], 2)
         yield f"{number(total, 'node')} would not take the pod anyway: {reasons}."
 

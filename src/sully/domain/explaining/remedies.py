@@ -6,20 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from sully.domain.explaining.shortages import (
-    lacking,
-    merged_taints,
-)
+from sully.domain.explaining.shortages import merged_holders, merged_taints
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.trials import Help, Opening, Trial
-from sully.domain.explaining.wording import (
-    joined,
-    listed,
-    mark,
-    moment,
-    noun,
-    number,
-)
+from sully.domain.explaining.wording import joined, listed, mark, moment, noun, number
 from sully.domain.scheduling.account import Account, Taint
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
@@ -104,13 +94,13 @@ def _where(trial: Trial, account: Account | None) -> str:
 
 def untried(account: Account, sources: Sources, users: Names, now: datetime) -> Iterator[str]:
     """Say what may help where it cannot be tried: whoever asks may not see all that decides."""
-    short = lacking(account) or account.requests
+    short = account.short
     places = tuple((each.claim, each.request) for each in short if each.taints)
     taints = tuple(merged_taints(short))
     if taints and not any(claim.endswith(NAMELESS) for claim, _ in places):
         text = _tolerate(Trial(tolerate=taints, where=places), account)
         yield f"Perhaps {text}{_or(taints, sources, now)}."
-    if holders := tuple(dict.fromkeys(one.claim for each in short for one in each.holders)):
+    if holders := tuple(merged_holders(short)):
         yield f"Perhaps {_wait(holders, account, users)}, as far as that is needed."
 
 
@@ -137,10 +127,7 @@ def made_anew(found: Iterable[Help], pod: Pod) -> Iterator[str]:
 
 
 def _wait(claims: Sequence[str], account: Account | None, users: Names) -> str:
-    held: dict[str, int] = {}
-    for each in account.requests if account is not None else ():
-        for one in each.holders:
-            held[one.claim] = max(held.get(one.claim, 0), one.devices)
+    held = merged_holders(account.requests if account is not None else ())
     names = []
     for name in claims:
         pods = users(name)

@@ -185,11 +185,14 @@ def _evicting(facts: RuleFacts) -> Explanation:
         text = f"{selected}. {number(count, 'pod')} must leave{some} now{_pace(facts)}{others}."
         return _story(facts, "Evicting", "PodsMustLeave", text, remedies=(help_,))
     first = min(leavers)
+    begins = first.due == facts.rule.spec.taint.time_added
+    cause, when = ("TaintBegins", "at") if begins else ("ToleratedForNow", "tolerates it until")
     text = (
         f"{selected}. {number(len(leavers), 'pod')} must leave later; the first,"
-        f" {first.pod}, tolerates it until {moment(first.due, facts.now)}{others}."
+        f" {first.pod}, {when} {moment(first.due, facts.now)}"
+        f"{', from when on the taint counts' if begins else ''}{others}."
     )
-    return _story(facts, "Evicting", "ToleratedForNow", text, remedies=(help_,))
+    return _story(facts, "Evicting", cause, text, remedies=(help_,))
 
 
 def _pace(facts: RuleFacts) -> str:

@@ -56,7 +56,7 @@ class Asking:
     """The extended resource that it stands for, where no claim asks."""
 
 
-NOT_KNOWN: Final = Asking()
+_NOT_KNOWN: Final = Asking()
 Askings = Mapping[tuple[str, str], Asking]
 """By claim, as `namespace/name`, and request, as `name` or `name/alternative`."""
 
@@ -76,6 +76,11 @@ def askings(
         for name, asking in _of_claim(extension.claim, classes):
             found[key, name] = replace(asking, resource=resources.get(name, ""))
     return found
+
+
+def asking_of(each: Asked, known: Askings) -> Asking:
+    """Return what a request of an account says, as far as that is known."""
+    return known.get((each.claim, each.request), _NOT_KNOWN)
 
 
 def _of_claim(claim: ResourceClaim, classes: Classes) -> Iterator[tuple[str, Asking]]:
@@ -105,18 +110,11 @@ def _about(request: str, constraints: Iterable[DeviceConstraint]) -> tuple[Devic
     )
 
 
-def lacking(account: Account) -> tuple[Asked, ...]:
-    """Return the requests that cannot be served by what is available."""
-    return tuple(
-        each for each in account.requests if not each.wanted or each.available < each.wanted
-    )
-
-
 def sentences(account: Account, asked: Askings, sources: Sources, now: datetime) -> Iterator[str]:
     """Say what each request that lacks something lacks, and which taints are in the way."""
-    short = lacking(account) or account.requests
+    short = account.short
     for each in short[:_MOST_SENTENCES]:
-        yield _request(each, asked.get((each.claim, each.request), NOT_KNOWN))
+        yield _request(each, asking_of(each, asked))
     if len(short) > _MOST_SENTENCES:
         yield f"{number(len(short) - _MOST_SENTENCES, 'more request')} cannot be served either."
     yield from _taints(short, sources, now)
@@ -226,7 +224,7 @@ def _near_misses(short: Iterable[Asked], asked: Askings) -> Iterator[str]:
         f"Request {each.request} tolerates {toleration_text(toleration)}, which {why}.": None
         for each in short
         for taint in each.taints
-        for toleration in asked.get((each.claim, each.request), NOT_KNOWN).tolerations
+        for toleration in asking_of(each, asked).tolerations
         if (why := _why_not_tolerated(toleration, taint))
     }
     yield from list(told)[:_MOST_SENTENCES]
@@ -252,13 +250,22 @@ def merged_taints(short: Iterable[Asked]) -> list[Taint]:
     return sorted(found.values(), key=lambda each: (-each.devices, each.origin, mark(each)))
 
 
+def merged_holders(short: Iterable[Asked]) -> dict[str, int]:
+    """Return the claims in the way of any request and how much they have, the most first."""
+    found: dict[str, int] = {}
+    for asked in short:
+        for each in asked.holders:
+            found[each.claim] = max(found.get(each.claim, 0), each.devices)
+    return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
+
+
 def account_tables(account: Account, asked: Askings) -> tuple[Table, ...]:
     """Return all numbers of an account."""
     requests = tuple(
         (
             each.claim,
             each.request,
-            asked.get((each.claim, each.request), NOT_KNOWN).device_class,
+            asking_of(each, asked).device_class,
             str(each.wanted) if each.wanted else "all",
             str(each.available),
             ", ".join(f"{name} {each.refused[name]}" for name in _ORDER if each.refused.get(name)),
@@ -273,7 +280,12 @@ def account_tables(account: Account, asked: Askings) -> tuple[Table, ...]:
         ),
         Table("Taints in the way", ("taint", "origin", "devices"), tuple(_taint_rows(account))),
         Table("Devices in use", ("claim", "devices"), tuple(_holder_rows(account))),
-        Table("Selectors", ("of", "expression", "devices"), tuple(_selector_rows(account, asked))),
+        Table(
+            "Selectors",
+            ("of", "expression", "refuses"),
+            # Requests for the same class say the same.
+            tuple(dict.fromkeys(_selector_rows(account, asked))),
+        ),
     )
 
 
@@ -283,17 +295,13 @@ def _taint_rows(account: Account) -> Iterator[tuple[str, ...]]:
 
 
 def _holder_rows(account: Account) -> Iterator[tuple[str, ...]]:
-    found: dict[str, int] = {}
-    for asked in account.requests:
-        for each in asked.holders:
-            found[each.claim] = max(found.get(each.claim, 0), each.devices)
-    for claim, devices in sorted(found.items(), key=lambda each: (-each[1], each[0])):
+    for claim, devices in merged_holders(account.requests).items():
         yield claim, str(devices)
 
 
 def _selector_rows(account: Account, asked: Askings) -> Iterator[tuple[str, ...]]:
     for each in account.requests:
-        asking = asked.get((each.claim, each.request), NOT_KNOWN)
+        asking = asking_of(each, asked)
         for selector in each.selectors:
             of = f"class {selector.device_class}" if selector.device_class else each.request
             yield of, selector_text(selector, asking), str(selector.devices)

@@ -30,6 +30,8 @@ ClaimCause = Literal[
     "ClaimDeleting",
     "ClaimOfOther",
     "ClaimFull",
+    "DevicesNotReady",
+    "DevicesFailed",
 ]
 
 
