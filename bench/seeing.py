@@ -1,11 +1,14 @@
 """Measures what commands take on a cluster: `sully devices`, `sully evictions`, `sully plan`.
 
-    python bench/seeing.py [--nodes 1000] [--devices 10] [--pods 5000 2500] [--only 'plan device']
+    python bench/seeing.py [--nodes 1000] [--devices 10] [--pods 5000x2 2500x2 5000x1]
+                           [--only 'plan device']
 
 A control plane without controllers is loaded over HTTPS with nodes' slices, pods with a claim for
-two devices each, and some rules; then the commands run as users run them, each in a process of its
-own. With two pods for every four devices the fleet is full, and whoever leaves finds no place; with
-half of them there is one for everybody. The time is that of the whole process, from start to end.
+two devices each (`x1`: one), and some rules; then the commands run as users run them, each in a
+process of its own. With two pods for every four devices the fleet is full, and whoever leaves finds
+no place; with half of them there is one for everybody; with one device for each pod, those on one
+half of the devices find a place on the other. The time is that of the whole process, from start to
+end.
 """
 
 import argparse
@@ -17,7 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import shapes
 import uvloop
@@ -37,37 +40,59 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("plan", "device", "*/*/gpu-2", "example.com/hot:NoExecute"),
     ("plan", "device", "*/*/gpu-2", "example.com/hot:NoExecute", "--rate", "10"),
     ("plan", "device", "*/*/gpu-2", "example.com/late:NoExecute"),
+    ("plan", "device", "*/*/gpu-[0-4]", "example.com/hot:NoExecute"),
     ("plan", "device", "*/*/*", "example.com/hot:NoExecute"),
 )
-"""The plans: a node; one device of each node, at once, at a pace, and over minutes; everything."""
+"""The plans: a node; one device of each node, at once, at a pace, and over minutes; half of all;
+everything."""
 NO_PLACE = 3
 """What a plan ends with when somebody would find no place; it has been made all the same."""
 
 
-def held(nodes: int, devices: int, pods: int) -> Iterator[tuple[int, int, int]]:
-    """Yield pods by number, each with a node and the first of its two devices there."""
-    places = ((node, first) for first in range(0, devices - 1, 2) for node in range(nodes))
-    for number, (node, first) in zip(range(pods), places, strict=False):
-        yield number, node, first
+@dataclass(frozen=True, slots=True)
+class Load:
+    """Pods, and how many devices each of them has."""
+
+    pods: int
+    each: int = 2
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Read `5000x1`, or `5000` for two devices each."""
+        pods, _, each = text.partition("x")
+        return cls(int(pods), int(each or 2))
+
+    def __str__(self) -> str:
+        return f"{self.pods} pods with {self.each} of them each"
+
+    def held(self, nodes: int, devices: int) -> Iterator[tuple[int, int, int]]:
+        """Yield pods by number, each with a node and the first of its devices there."""
+        firsts = range(0, devices + 1 - self.each, self.each)
+        places = ((node, first) for first in firsts for node in range(nodes))
+        for number, (node, first) in zip(range(self.pods), places, strict=False):
+            yield number, node, first
 
 
-def _asked(seconds: int) -> dict[str, Any]:
+LOADS = (Load(5000), Load(2500), Load(5000, 1))
+
+
+def _asked(seconds: int, count: int) -> dict[str, Any]:
     tolerations = [
         {"key": "example.com/late", "operator": "Exists", "effect": "NoExecute"}
         | {"tolerationSeconds": seconds}
     ]
-    exactly = {"deviceClassName": "gpu", "count": 2, "tolerations": tolerations}
+    exactly = {"deviceClassName": "gpu", "count": count, "tolerations": tolerations}
     return {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}}
 
 
-def templates() -> Iterator[dict[str, Any]]:
+def templates(count: int) -> Iterator[dict[str, Any]]:
     """Yield what the claims are made from."""
     for seconds in range(SPREAD):
         metadata = {"name": f"work-{seconds}", "namespace": "default"}
-        yield {"metadata": metadata, "spec": {"spec": _asked(seconds)}}
+        yield {"metadata": metadata, "spec": {"spec": _asked(seconds, count)}}
 
 
-def claim(number: int, uid: str) -> dict[str, Any]:
+def claim(number: int, uid: str, count: int) -> dict[str, Any]:
     """Return the claim of a pod."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": f"pod-{number}", "uid": uid}
     return {
@@ -79,18 +104,15 @@ def claim(number: int, uid: str) -> dict[str, Any]:
             "finalizers": ["resource.kubernetes.io/delete-protection"],
             "ownerReferences": [owner | {"controller": True}],
         },
-        "spec": _asked(number % SPREAD),
+        "spec": _asked(number % SPREAD, count),
     }
 
 
-def allocation(number: int, node: int, first: int, uid: str) -> dict[str, Any]:
+def allocation(number: int, node: int, held: range, uid: str) -> dict[str, Any]:
     """Return the status of a claim that has its devices."""
     shared = {"request": "gpu", "driver": shapes.DRIVER, "pool": f"node-{node}"}
-    tolerations = _asked(number % SPREAD)["devices"]["requests"][0]["exactly"]["tolerations"]
-    results = [
-        shared | {"device": f"gpu-{each}", "tolerations": tolerations}
-        for each in (first, first + 1)
-    ]
+    tolerations = _asked(number % SPREAD, 1)["devices"]["requests"][0]["exactly"]["tolerations"]
+    results = [shared | {"device": f"gpu-{each}", "tolerations": tolerations} for each in held]
     user = {"resource": "pods", "name": f"pod-{number}", "uid": uid}
     return {"allocation": {"devices": {"results": results}}, "reservedFor": [user]}
 
@@ -122,10 +144,10 @@ def rules() -> Iterator[dict[str, Any]]:
     yield shapes.rule("none", {"driver": "other.example.com"}, "NoExecute")
 
 
-async def load(server: Server, nodes: int, devices: int, pods: int) -> None:
+async def fill(server: Server, nodes: int, devices: int, load: Load) -> None:
     """Create everything."""
     slices = iter(range(nodes))
-    places = held(nodes, devices, pods)
+    places = load.held(nodes, devices)
     resource_ = shapes.RESOURCE
 
     async def one() -> None:
@@ -134,15 +156,16 @@ async def load(server: Server, nodes: int, devices: int, pods: int) -> None:
                 await connection.create("/api/v1/nodes", shapes.node(f"node-{number}"))
                 made = shapes.slice_of(f"node-{number}", devices)
                 await connection.create(f"{resource_}/resourceslices", made)
-            for place in places:
-                await _hold(connection, *place)
+            for number, node, first in places:
+                held = range(first, first + load.each)
+                await _hold(connection, number, node, held)
 
     async with server.connect() as connection:
         # What a controller would have made; pods need it.
         account = {"metadata": {"name": "default"}}
         await connection.create("/api/v1/namespaces/default/serviceaccounts", account)
         await connection.create(f"{resource_}/deviceclasses", shapes.device_class())
-        for template in templates():
+        for template in templates(load.each):
             await connection.create(shapes.TEMPLATES, template)
     await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
     async with server.connect() as connection:
@@ -150,13 +173,13 @@ async def load(server: Server, nodes: int, devices: int, pods: int) -> None:
             await connection.create(shapes.RULES, rule)
 
 
-async def _hold(connection: Any, number: int, node: int, first: int) -> None:
+async def _hold(connection: Any, number: int, node: int, held: range) -> None:
     """Create a pod, and a claim that is allocated and reserved for it."""
     made = await _write(connection, "POST", shapes.PODS, pod(number, node))
     uid = made["metadata"]["uid"]
     claims = f"{shapes.RESOURCE}/namespaces/default/resourceclaims"
-    wanted = await _write(connection, "POST", claims, claim(number, uid))
-    status = {"status": allocation(number, node, first, uid)}
+    wanted = await _write(connection, "POST", claims, claim(number, uid, len(held)))
+    status = {"status": allocation(number, node, held, uid)}
     await _write(connection, "PUT", f"{claims}/claim-{number}/status", wanted | status)
     names = [{"name": "gpu", "resourceClaimName": f"claim-{number}"}]
     known = {"status": {"phase": "Running", "resourceClaimStatuses": names}}
@@ -218,20 +241,19 @@ async def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--devices", type=int, default=10, help="per node")
-    parser.add_argument("--pods", type=int, nargs="+", default=[5000, 2500], help="one load each")
+    parser.add_argument("--pods", type=Load.read, nargs="+", default=LOADS, metavar="PODS[xEACH]")
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", default="", help="commands that begin so")
     options = parser.parse_args()
     chosen = [each for each in COMMANDS if " ".join(each).startswith(options.only)]
-    for pods in options.pods:
+    for load in options.pods:
         server = Server("memory", "--disable-controllers")
         try:
             began = time.perf_counter()
-            await load(server, options.nodes, options.devices, pods)
-            what = f"{options.nodes} nodes of {options.devices} devices, {pods} pods"
-            print(
-                f"{what}: loaded in {time.perf_counter() - began:.1f} s, {server.memory():.0f} MiB"
-            )
+            await fill(server, options.nodes, options.devices, load)
+            took = time.perf_counter() - began
+            what = f"{options.nodes} nodes of {options.devices} devices, {load}"
+            print(f"{what}: loaded in {took:.1f} s, {server.memory():.0f} MiB")
             print("seconds, and in brackets those of processors: command + server")
             for words in chosen:
                 compare(server, words, options.runs)

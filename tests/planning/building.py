@@ -16,7 +16,7 @@ from sully.planning.telling import tell
 from sully.planning.world import NEEDED
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES
-from sully.views.snapshot import Objects, Snapshot
+from sully.views.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
 DRIVER, KEY, CLASS = "gpu.example.com", "example.com/broken", "gpu"
@@ -181,12 +181,12 @@ def put(body: Obj, kind: Kind[Any] = RULES) -> Put:
     return Put(kind, from_body(kind, body))
 
 
-def snapshot(*objects: Obj, taken: datetime = NOON) -> Snapshot:
+def snapshot(*objects: Obj, taken: datetime = NOON, gaps: Iterable[Gap] = ()) -> Snapshot:
     found = [
         Objects(kind, [from_body(kind, each) for each in objects if each["kind"] == kind.kind])
         for kind in NEEDED
     ]
-    return Snapshot(found, taken=taken)
+    return Snapshot(found, taken=taken, gaps=tuple(gaps))
 
 
 def planned(objects: Iterable[Obj], *changes: Any, settings: Settings = QUICK) -> Any:

@@ -28,6 +28,8 @@ from planning.scenes import (
     controlled,
     fill,
 )
+from sully.controllers.kinds import EVICTION_RECORDS
+from sully.domain.pacing import MINUTE
 from sully.domain.planning.report import Fate, Plan
 from sully.planning.rehearsal import Rehearsal
 from sully.planning.settings import Settings
@@ -139,10 +141,19 @@ def is_open(found: Sequence[Obj]) -> bool:
     return len({each[:2] for each in waiting}) < len(waiting)
 
 
+async def is_under_way(world: World) -> bool:
+    """Say whether somebody left just before: the paces are in use, and no plan knows how far."""
+    since = world.clock.now() - MINUTE
+    found = (await world.admin.list(EVICTION_RECORDS)).items
+    return any(each.spec.evicted_time >= since for each in found)
+
+
 async def check(scene: Scene) -> bool:
     """Compare what was predicted with what happened; say whether that could be done."""
     async with controlled(scene) as world:
         await fill(world, scene)
+        if await is_under_way(world):
+            return False
         before = await pods(world)
         plan = await predict(world, scene)
         if is_open(before) or is_endless(plan):

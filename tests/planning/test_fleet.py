@@ -239,3 +239,20 @@ def test_plans_of_a_fleet(case: Case) -> None:
     assert ends == ([] if case.ends is None else [list(case.ends)])
     assert plan.homeless == case.lacks
     assert len(plan.notes) == case.notes
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ([put(healthy("a"))], "ManagedCluster/a unchanged"),
+        ([put(healthy("a", taint("k")))], "ManagedCluster/a changed"),
+        ([put(healthy("b"))], "ManagedCluster/b created"),
+        ([Put(PLACEMENTS, placement("web"))], "Placement/apps/web unchanged"),
+        ([Put(PLACEMENTS, placement("web", want=1))], "Placement/apps/web changed"),
+        ([Remove(CLUSTERS, Key("", "a"))], "ManagedCluster/a deleted"),
+    ],
+)
+def test_what_a_change_is_called(changes: Sequence[Change], told: str) -> None:
+    plan = plan_fleet(snapshot(Case([healthy("a")], ["a"], changes)), changes)
+
+    assert list(plan.changes) == [told]

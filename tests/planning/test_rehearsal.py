@@ -15,11 +15,13 @@ from planning.building import (
     Obj,
     machines,
     meta,
+    node,
     planned,
     put,
     rule,
     running,
     slice_,
+    snapshot,
     toleration,
     waiting,
 )
@@ -27,9 +29,13 @@ from sully.client.transport import Key
 from sully.domain.planning.report import Plan
 from sully.machinery.timestamps import format_time
 from sully.planning.changes import Remove
+from sully.planning.rehearsal import Rehearsal
 from sully.planning.settings import Settings
+from sully.planning.telling import tell
 from sully.testing.clock import NOON
 from sully.views.kinds import PATCHES, RULES, SLICES
+from sully.views.snapshot import Gap
+from sully.views.snapshotkinds import TAINT_RECORDS
 
 WEB = "ReplicaSet/web"
 REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."
@@ -282,6 +288,15 @@ def test_devices_claims_and_classes_are_told() -> None:
     assert plan.changes == ("DeviceTaintRule/rule created",)
 
 
+def test_what_is_left_of_a_class_does_not_count_on_the_end_of_other_rules() -> None:
+    there = rule("there", pool="n2", effect="NoSchedule", annotations=ending(7200))
+    plan = planned([*machines("n1", "n2", "n3"), there], put(rule(pool="n1")))
+
+    (found,) = plan.classes
+    assert (found.tainted_before, found.tainted_after) == (1, 2)
+    assert (found.free_before, found.free_after) == (2, 1)
+
+
 def test_a_device_whose_slice_is_gone_is_told_too() -> None:
     objects = [each for each in TWO_NODES if each["metadata"]["name"] != "s-n1"]
     plan = planned([*objects, *ONE], put(rule(pool="n1")))
@@ -361,3 +376,45 @@ def test_equal_pods_wait_behind_one_another_and_step_forward_in_order() -> None:
     assert {each.landing.node for each in plan.departures} == {"n1"}
     assert {(each.landing.at - NOON).total_seconds() for each in plan.departures} == {60.0}
     assert planned(objects, first).homeless == 3
+
+
+def test_what_a_tainted_part_drew_from_is_free_for_the_whole() -> None:
+    plain = slice_("n1", 2)
+    for device, amount in zip(plain["spec"]["devices"], ("4", "8"), strict=True):
+        counters = {"memory": {"value": amount}}
+        device["consumesCounters"] = [{"counterSet": "card", "counters": counters}]
+    card = {"name": "card", "counters": {"memory": {"value": "8"}}}
+    plain["spec"]["pool"]["resourceSliceCount"] = 2
+    common = {name: plain["spec"][name] for name in ("driver", "pool", "nodeName")}
+    counted = {"metadata": meta("counters"), "spec": common | {"sharedCounters": [card]}}
+    slices = [plain, {"kind": "ResourceSlice", **counted}]
+    lasting = running("p2", "n2", "gpu-0", tolerations=[toleration(1000)])
+    objects = [*machines("n2"), node("n1"), *slices, *ONE, *lasting, *waiting("p3")]
+
+    plan = planned(objects, put(rule(device="gpu-0")))
+
+    # Not only when everything has come to rest.
+    assert [(each.name, (each.at - NOON).total_seconds()) for each in plan.arrivals] == [("p3", 1)]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_kubernetes_itself_evicts_who_names_no_effect(ours: bool) -> None:
+    anything = {"operator": "Exists"}
+    objects = [*TWO_NODES, *running("p1", "n1", "gpu-0", tolerations=[anything])]
+    gaps = [] if ours else [Gap(TAINT_RECORDS, "not served")]
+    rehearsal = Rehearsal(snapshot(*objects, gaps=gaps))
+
+    rehearsal.run([put(rule(pool="n1"))])
+
+    assert [each.name for each in tell(rehearsal).departures] == ([] if ours else ["p1"])
+
+
+def test_an_account_names_some_who_hold_devices_and_counts_the_others() -> None:
+    objects = [*machines("n1"), *machines("n2", devices=20)]
+    for index in range(20):
+        objects += running(f"q{index:02}", "n2", f"gpu-{index}")
+    plan = planned([*objects, *ONE], put(rule(pool="n1")))
+
+    (asked,) = plan.departures[0].landing.account.requests
+    assert asked.refused["inUse"] == 20
+    assert (len(asked.holders), asked.more_holders) == (8, 12)

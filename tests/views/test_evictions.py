@@ -166,20 +166,24 @@ def test_rules_that_evict_nobody_are_left_out() -> None:
     assert not list(progress_of(rules, found.exposures, found.of(TAINT_RECORDS), LATER))
 
 
-def rated(name: str, device: str, **labels: str) -> DeviceTaintRule:
-    marks = msgspec.structs.replace(taint(), evictions_per_second=1)
+def rated(name: str, device: str, rate: int = 1, **labels: str) -> DeviceTaintRule:
+    marks = msgspec.structs.replace(taint(), evictions_per_second=rate)
     return rule(name, select(device=device), marks, labels={"sully.dev/taint": "t"} | labels)
 
 
 TOGETHER = {
-    "one pace for those that were made together": ({}, (after(1), after(2))),
-    "others have their own": ({"sully.dev/taint": "u"}, (after(1), after(1))),
+    "one pace for those that were made together": (rated("r-b", "b"), (after(1), after(2))),
+    "others have their own": (
+        rated("r-b", "b", **{"sully.dev/taint": "u"}),
+        (after(1), after(1)),
+    ),
+    "and so has one that was given another since": (rated("r-b", "b", 2), (after(1), after(0.5))),
 }
 
 
-@pytest.mark.parametrize(("labels", "want"), TOGETHER.values(), ids=TOGETHER)
-def test_rules_that_share_a_pace(labels: dict[str, str], want: tuple[datetime, datetime]) -> None:
-    rules = [rated("r-a", "a"), rated("r-b", "b", **labels)]
+@pytest.mark.parametrize(("other", "want"), TOGETHER.values(), ids=TOGETHER)
+def test_rules_that_share_a_pace(other: DeviceTaintRule, want: tuple[datetime, datetime]) -> None:
+    rules = [rated("r-a", "a"), other]
     found = Snapshot(
         [
             Objects(SLICES, [slice_("s", device("a"), device("b"))]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from typing import Any
 
@@ -58,6 +59,13 @@ FILES = {
     "several documents of json": json.dumps(SLICE).encode()
     + b"\n---\n"
     + json.dumps(WHOLE_POD).encode(),
+    "json, an object a line": "\n".join(map(json.dumps, (SLICE, WHOLE_POD))).encode(),
+    "json, one object after the other": b"".join(
+        json.dumps(each, indent=2).encode() for each in (SLICE, POD_LIST)
+    ),
+    "packed": gzip.compress(text(LIST)),
+    "from a Windows shell": text(LIST).decode().encode("utf-16"),
+    "with a mark before it": b"\xef\xbb\xbf" + json.dumps(LIST).encode(),
 }
 
 
@@ -99,11 +107,29 @@ def test_an_older_version_is_converted() -> None:
     assert request.exactly.device_class_name == "gpu"
 
 
+def test_a_patch_that_is_a_custom_resource() -> None:
+    patch = {
+        "apiVersion": "sully.dev/v1alpha1",
+        "kind": "ResourceSlicePatch",
+        "metadata": {"name": "p"},
+        "spec": {"devices": {"capacity": {"memory": {"value": 3}}}},
+    }
+
+    found = read_snapshot(text(patch), now=NOON).get(PATCHES, Key("", "p"))
+
+    assert found is not None
+    assert found.spec.devices.capacity["memory"].value == "3"
+
+
 BAD = {
     "nothing": (b"", "no object of a kind that counts"),
     "only what does not count": (text(UNKNOWN), "no object of a kind that counts"),
     "a text": (b"hello", "it has no kind"),
     "no yaml": (b"{a: [}", "it is no YAML"),
+    "json that breaks off": (json.dumps(SLICE).encode()[:-1], "it is no YAML"),
+    "no text": (b"\x80abc", "it is no text"),
+    "packed, and cut off": (gzip.compress(text(LIST))[:-9], "it cannot be unpacked"),
+    "nested too deeply": (b"a: " + b"[" * 300 + b"]" * 300, "it is no YAML: exceeded max depth"),
     "no name": (text({**SLICE, "metadata": {}}), "a ResourceSlice in it has no metadata.name"),
     "a version from the future": (
         text({**SLICE, "apiVersion": "resource.k8s.io/v9"}),
@@ -152,14 +178,20 @@ def test_what_is_written_is_read_again(as_json: bool) -> None:
     kinds = {each.kind: each for each in EVERYTHING}
     managed = {"managedFields": [{"manager": "x"}]}
     shown = {**SLICE, "metadata": SLICE["metadata"] | managed}
+    rule = {"metadata": {"name": "r", "managedFields": [{"manager": "alice"}]}}
     whole = Snapshot(
-        [Objects(kinds["ResourceSlice"], [shown]), Objects(kinds["Pod"], [POD])], taken=NOON
+        [
+            Objects(kinds["ResourceSlice"], [shown]),
+            Objects(kinds["Pod"], [POD]),
+            Objects(kinds["DeviceTaintRule"], [rule]),
+        ],
+        taken=NOON,
     )
 
     data = write_snapshot(whole, as_json=as_json)
 
     again = read_snapshot(data, now=NOON.replace(year=1999))
-    assert b"managedFields" not in data
+    assert data.count(b"managedFields") == data.count(b"alice") == 1
     assert again.taken == NOON
     assert again.of(SLICES).keys() == {Key("", "s")}
     assert again.of(PODS).keys() == {Key("n", "p")}
@@ -185,6 +217,21 @@ def test_both_forms_say_the_same(items: dict[str, Any]) -> None:
     whole = json.loads(write_snapshot(taken, as_json=True))
 
     assert write_snapshot(taken, as_json=False) == to_yaml(whole)
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+def test_one_namespace_is_not_taken_for_all(as_json: bool) -> None:
+    of_all = write_snapshot(Snapshot([], taken=NOON), as_json=as_json)
+    of_one = write_snapshot(Snapshot([], taken=NOON), as_json=as_json, namespace="n")
+
+    found = read_snapshot(of_one, now=NOON)
+    both = from_documents([*documents_in(of_one), *documents_in(of_all)], now=NOON)
+
+    gap = found.gap(PODS)
+    assert gap is not None
+    assert (gap.why, gap.but) == ("not in the file", "n")
+    assert found.gap(SLICES) is None
+    assert both.gaps == ()
 
 
 def test_several_files_are_one_snapshot() -> None:

@@ -118,6 +118,20 @@ def _put_free(scene: Scene) -> None:
     scene.pods.put(pod("idle", "free"))
 
 
+def test_pods_are_looked_at_in_the_order_of_their_names() -> None:
+    """Else who leaves first, and with a budget who leaves at all, would be chance."""
+    scene, heard = Scene(), list[Key]()
+    names = [f"pod-{number:02}" for number in range(40)]
+    scene.claims.put(claim("one", GPU, pods=tuple(names)))
+    scene.pods.put(*(pod(name, "one") for name in reversed(names)))
+    want = [Key("default", name) for name in names]
+
+    scene.usage.enqueue(heard.append, lambda pods: pods)
+
+    assert heard == want
+    assert list(scene.usage.pods_on(GPU.pool_id)) == want
+
+
 @pytest.mark.parametrize("order", orders(_put_pods, _put_claims, _put_free))
 def test_devices_find_their_pods_in_any_order(order: tuple[Step, ...]) -> None:
     scene = Scene()

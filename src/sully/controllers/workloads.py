@@ -6,7 +6,7 @@ types are is domain/workloads.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from sully.client.events import Reference
@@ -76,7 +76,7 @@ class Selecting(Generic[SelectingT]):
         self._index = index
         informer.add_index(index, lambda each: (each.metadata.namespace,))
 
-    def keys(self, namespace: str, labels: dict[str, str]) -> Iterator[Key]:
+    def keys(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
         """Yield which of them choose something with these labels."""
         for each in self._informer.by_index(self._index, namespace):
             if selector_of(each).matches(labels):

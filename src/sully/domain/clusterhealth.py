@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from sully.api.cluster.types import (
+    HEALTH_KEYS,
     NO_SELECT,
     UNAVAILABLE,
     UNREACHABLE,
@@ -20,6 +21,7 @@ from sully.api.cluster.types import (
 )
 from sully.domain.placement.conditions import Finding
 from sully.machinery.meta import Condition, find_condition
+from sully.machinery.timestamps import later
 
 ACCEPTED = "HubAcceptedManagedCluster"
 JOINED = "ManagedClusterJoined"
@@ -53,10 +55,9 @@ OUT_OF_SYNC = Finding(
 )
 
 
-def grace(cluster: ManagedCluster) -> timedelta:
-    """Return how old a lease may become."""
-    seconds = cluster.spec.lease_duration_seconds or LEASE_DURATION
-    return timedelta(seconds=PATIENCE * seconds)
+def grace(cluster: ManagedCluster) -> int:
+    """Return how many seconds old a lease may become."""
+    return PATIENCE * (cluster.spec.lease_duration_seconds or LEASE_DURATION)
 
 
 def condition(cluster: ManagedCluster, kind: str) -> Condition | None:
@@ -116,18 +117,19 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
         return CreateLease()
     silent = lease.counts_from() if lease is not None else None
     # A lease without a time has not been renewed as far as anyone can tell.
-    end = silent + patience if silent is not None else now
+    end = later(silent, patience) if silent is not None else now
     if now < end:
         return Fresh(end)
     found = condition(cluster, AVAILABLE)
     # A duration below nothing is always over; to look again before now would be to look for ever.
-    return Stopped(now + abs(patience), news=found is None or found.status != "Unknown")
+    return Stopped(later(now, abs(patience)), news=found is None or found.status != "Unknown")
 
 
 def clock_finding(cluster: ManagedCluster, renewed: datetime, now: datetime) -> Finding:
     """Say whether the clock of an agent goes with ours, by the time it just renewed its lease."""
     skipped = cluster.metadata.annotations.get(SKIP_CLOCK_CHECK) == "true"
-    return SYNCED if skipped or abs(now - renewed) < grace(cluster) else OUT_OF_SYNC
+    near = abs(now - renewed) < timedelta(seconds=grace(cluster))
+    return SYNCED if skipped or near else OUT_OF_SYNC
 
 
 def health_taints(
@@ -145,14 +147,15 @@ def health_taints(
             wanted = UNAVAILABLE
         case _:
             wanted = UNREACHABLE
-    kept = tuple(one for one in taints if not _is_health(one) or one.key == wanted)
-    if wanted is None or any(_is_health(one) for one in kept):
+    kept = tuple(one for one in taints if not is_health(one) or one.key == wanted)
+    if wanted is None or any(is_health(one) for one in kept):
         return kept
     return (*kept, Taint(key=wanted, effect=NO_SELECT, time_added=added))
 
 
-def _is_health(taint: Taint) -> bool:
-    ours = taint.key in (UNAVAILABLE, UNREACHABLE)
+def is_health(taint: Taint) -> bool:
+    """Say whether a taint is the hub's own; one with its key that is otherwise is somebody's."""
+    ours = taint.key in HEALTH_KEYS
     return ours and not taint.value and taint.effect == NO_SELECT
 
 

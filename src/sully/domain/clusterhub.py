@@ -21,6 +21,8 @@ AUTO_UPDATE = "cluster.open-cluster-management.io/autoupdate"
 
 ADMITTED = Finding(ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
 DENIED = Finding(ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
+TROUBLED = "Error"
+"""The reason of a cluster that was accepted and did not get what it needs."""
 BOUND = Finding("Bound", "True", "ClusterSetBound", "")
 UNBOUND = Finding("Bound", "False", "ClusterSetNotFound", "")
 
@@ -39,7 +41,7 @@ def is_accepted(cluster: ManagedCluster) -> bool:
 
 def troubled(errors: list[str]) -> Finding:
     """Say what is in the way of an acceptance."""
-    return Finding(ACCEPTED, "False", "Error", "\n".join(errors))
+    return Finding(ACCEPTED, "False", TROUBLED, "\n".join(errors))
 
 
 def set_finding(members: int) -> Finding:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
@@ -22,13 +22,12 @@ from sully.domain.taints import (
     SourcedTaint,
     tolerates_eviction,
 )
+from sully.machinery.timestamps import later
 
 EVICTING = frozenset((NO_EXECUTE,))
 """Effects that make pods leave."""
 EVICTING_WITH_BUDGETS = EVICTING | {NO_EXECUTE_WITH_BUDGET}
 """The same where budgets may have a say, which is behind a gate."""
-
-_END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,7 @@ def leaves_at(
     if None in matching:
         return None
     shortest = min((seconds for seconds in matching if seconds is not None), default=0)
-    return _later(added, max(0, shortest))
+    return later(added, max(0, shortest))
 
 
 def needs_budget(reasons: Iterable[Reason]) -> bool:
@@ -181,10 +180,3 @@ def needs_budget(reasons: Iterable[Reason]) -> bool:
 def _seconds(toleration: DeviceToleration) -> int | None:
     # Seconds are defined only for tolerations that name an evicting effect.
     return toleration.toleration_seconds if toleration.effect else None
-
-
-def _later(moment: datetime, seconds: int) -> datetime:
-    try:
-        return moment + timedelta(seconds=seconds)
-    except OverflowError:
-        return _END_OF_TIME

@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import NamedTuple
 
 from sully.domain.taints import SourcedTaint
@@ -70,6 +71,12 @@ def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tup
     return tuple(found)
 
 
+@lru_cache
+def _interval(rate: int) -> timedelta:
+    # Who stands in line asks for it all the time, and there are few rates.
+    return timedelta(seconds=1) / rate
+
+
 @dataclass(frozen=True, slots=True)
 class Bucket:
     """Tokens that come back one by one, up to `BURST`.
@@ -84,7 +91,7 @@ class Bucket:
     @property
     def interval(self) -> timedelta:
         """Return how long one token takes to come back."""
-        return timedelta(seconds=1) / self.rate
+        return _interval(self.rate)
 
     def opens_at(self) -> datetime:
         """Return from when on there is a token."""

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sully.api.cluster.marks import OWNED, read_marks, write_marks
+from sully.api.cluster.marks import OWNED, read_marks
 from sully.api.cluster.types import ManagedCluster
 from sully.api.sully.policy_types import ClusterTaintPolicy
 from sully.domain.placement.conditions import Finding
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery.labels import Selector
-
-__all__ = ["APPLIED", "OWNED", "policy_finding", "read_marks", "write_marks"]
 
 APPLIED = "sully.dev/Applied"
 

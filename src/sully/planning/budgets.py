@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import maxsize
-from typing import NamedTuple
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.controllers.eviction.kept import Gate
 from sully.domain.budgets import ALLOWED
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads import Budget, selector_of
@@ -21,13 +21,6 @@ from sully.machinery.labels import Selector
 
 _UNPROTECTED = frozenset(("Succeeded", "Failed", "Pending"))
 """Phases in which a pod may always go."""
-
-
-class Gate(NamedTuple):
-    """Where pods wait that a budget keeps: it may let those go that are not ready."""
-
-    budget: Key
-    ready: bool
 
 
 @dataclass(slots=True)
@@ -52,6 +45,12 @@ class _Count:
     def lets_unready_go(self) -> bool:
         return self.ignores_unready or (self.asks and self.spare >= 0)
 
+    def room(self, *, ready: bool) -> int:
+        """Return how many of those who wait may go now."""
+        if not ready and self.lets_unready_go:
+            return maxsize
+        return self.spare if self.allows else 0
+
 
 class Budgets:
     """The budgets of a rehearsal."""
@@ -61,11 +60,10 @@ class Budgets:
         for each in sorted(budgets, key=key_of):
             found = self._by_namespace.setdefault(each.metadata.namespace, [])
             found.append(_counted(each))
-        self._by_key = {each.key: each for found in self._by_namespace.values() for each in found}
         self._about: dict[str, list[_Count]] = {}
         self._came: set[str] = set()
-        self.on_open: Callable[[Gate], None] = lambda _: None
-        """Told when there may be room at a gate."""
+        self.on_open: Callable[[Gate, int], None] = lambda _, __: None
+        """Told when there is room at a gate, and for how many."""
 
     def refuses(self, pod: PlannedPod) -> str:
         """Return why a pod may not leave now; empty if it may.
@@ -87,13 +85,6 @@ class Budgets:
         found = self._for(pod)
         return Gate(found[0].key, self._is_ready(pod)) if len(found) == 1 else None
 
-    def room(self, gate: Gate) -> int:
-        """Return how many of those who wait at a gate may go now."""
-        budget = self._by_key[gate.budget]
-        if not gate.ready and budget.lets_unready_go:
-            return maxsize
-        return budget.spare if budget.allows else 0
-
     def left(self, pod: PlannedPod) -> None:
         """Note that a pod leaves."""
         if self._is_ready(pod):
@@ -106,9 +97,8 @@ class Budgets:
         self._came.add(pod.metadata.uid)
         for each in self._for(pod):
             each.spare += 1
-            for gate in (Gate(each.key, ready=False), Gate(each.key, ready=True)):
-                if self.room(gate) > 0:
-                    self.on_open(gate)
+            for ready in (False, True):
+                self.on_open(Gate(each.key, ready), each.room(ready=ready))
 
     def _is_ready(self, pod: PlannedPod) -> bool:
         if pod.metadata.uid in self._came:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.resource.annotations import expiry
+from sully.api.resource.annotations import CREATED_BY, expiry
 from sully.api.resource.types import (
     DeviceTaint,
     DeviceTaintRule,
@@ -17,6 +17,7 @@ from sully.api.resource.types import (
 from sully.client.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
+from sully.domain.revisions import LAST_APPLIED
 from sully.planning.timeline import Action
 from sully.planning.world import World
 from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
@@ -116,9 +117,18 @@ def copies(world: World) -> Mapping[str, Copy[Any]]:
     }
 
 
-def told(world: World, change: Change) -> str:
-    """Say what a change does, in a few words, before it happens."""
-    known = copies(world)[change.kind.plural].get(change.key) is not None
+def told(change: Change, known: Any | None) -> str:
+    """Say what a change does to what is known under its name, in a few words."""
     if isinstance(change, Remove):
         return f"{change.kind.kind}/{change.key} deleted"
-    return f"{change.kind.kind}/{change.key} {'changed' if known else 'created'}"
+    if known is None:
+        return f"{change.kind.kind}/{change.key} created"
+    same = _said(known) == _said(change.obj)
+    return f"{change.kind.kind}/{change.key} {'unchanged' if same else 'changed'}"
+
+
+def _said(obj: Any) -> tuple[Any, ...]:
+    """Return what people write in an object; the rest is a server's."""
+    theirs = (LAST_APPLIED, CREATED_BY)
+    notes = {name: each for name, each in obj.metadata.annotations.items() if name not in theirs}
+    return obj.spec, obj.metadata.labels, notes

@@ -14,12 +14,12 @@ from datetime import datetime, timedelta
 import msgspec
 
 from sully.client.transport import Key
+from sully.controllers.eviction.kept import Lines
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
 from sully.domain.eviction import KEEP, Evict, Hold, Reason, Verdict, Wait, needs_budget
 from sully.domain.pacing import Limit, Source, limits
 from sully.domain.planning.objects import PlannedPod
 from sully.planning.budgets import Budgets
-from sully.planning.turnedaway import TurnedAway
 from sully.planning.world import World
 
 
@@ -78,8 +78,8 @@ class Departing:
         self._pacer = Pacer(
             self._line_up, past=_NothingBefore(), max_per_minute=world.settings.max_per_minute
         )
-        self._turned_away = TurnedAway(world.timeline, self._line_up, self.budgets.room)
-        self.budgets.on_open = self._turned_away.opened
+        self._kept = Lines(self._line_up)
+        self.budgets.on_open = self._kept.open
         self.standing: dict[Key, Standing] = {}
         self.frozen: set[str] = set()
         """Pods, by uid, that are left alone although they must leave: their story was told."""
@@ -119,7 +119,6 @@ class Departing:
     def _look(self, key: Key) -> None:
         pod = self._world.pods.get(key)
         self.standing.pop(key, None)
-        self._turned_away.looked_at(key)
         decided = self._decided.get(key)
         if pod is not None and decided is not None:
             self._evict(key, pod, self._as_of_now(decided))
@@ -127,7 +126,7 @@ class Departing:
         verdict = self.verdict(pod) if pod is not None else KEEP
         if pod is None or not isinstance(verdict, Evict):
             self._pacer.stays(key)
-            self._turned_away.settled(key)
+            self._kept.stays(key)
         match verdict:
             case Hold(because) if pod is not None:
                 self.standing[key] = Standing(pod, _paused(because), because)
@@ -170,14 +169,14 @@ class Departing:
         dues = (each.due for each in verdict.because if each not in decided.due)
         later = min(filter(None, dues), default=None)
         if gate is not None:
-            self._turned_away.refused(key, gate, later)
-        elif later is not None:
+            self._kept.add(key, (gate,))
+        if later is not None:
             self._world.timeline.at(later, lambda: self._line_up(key))
 
     def _leave(self, key: Key, pod: PlannedPod, verdict: Evict) -> None:
         now = self._world.timeline.now()
         self._pacer.left(key)
-        self._turned_away.settled(key)
+        self._kept.left(key)
         self._world.exposures.departed(pod.metadata.uid)
         self.budgets.left(pod)
         deadline = now + timedelta(seconds=self._stops_after(pod))

@@ -22,7 +22,7 @@ from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.whatif import Forecast
 from sully.domain.planning.report import ClusterMove, PlacementTold, Plan
-from sully.planning.changes import Put, Remove
+from sully.planning.changes import Put, Remove, told
 from sully.planning.hub import Hub
 from sully.views.fleetkinds import CLUSTERS, POLICIES
 from sully.views.snapshot import Snapshot
@@ -44,7 +44,7 @@ def plan_fleet(
     return Plan(
         at=now,
         about="clusters",
-        changes=tuple(_told(fleet, each) for each in changes),
+        changes=tuple(told(each, snapshot.of(each.kind).get(each.key)) for each in changes),
         moves=tuple(_moves(found, anyway, now)),
         placements=tuple(_placements(fleet, changes, found, anyway)),
         notes=(*_remarks(snapshot, changes), *map(_never_rests, found.restless)),
@@ -114,13 +114,6 @@ def _never_rests(key: PlacementKey) -> str:
 def _hub(snapshot: Snapshot) -> Hub:
     known = {each.metadata.name: each for each in snapshot.of(CLUSTERS).values()}
     return Hub(snapshot.of(POLICIES).values(), known)
-
-
-def _told(fleet: Fleet, change: Put | Remove) -> str:
-    key = change.key
-    known = key.name in fleet.clusters if not key.namespace else key in fleet.placements
-    done = "deleted" if isinstance(change, Remove) else "changed" if known else "created"
-    return f"{change.kind.kind}/{key} {done}"
 
 
 def _moves(found: Forecast, anyway: Forecast, now: datetime) -> list[ClusterMove]:

@@ -11,12 +11,12 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from sully.api.cluster.marks import OWNED, read_marks, write_marks
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.api.sully.policy_types import ClusterTaintPolicy
 from sully.domain.clusterhealth import AVAILABLE, condition, wanted_taints
 from sully.domain.clusterpolicies import policy_taints
 from sully.domain.placement.changes import PutCluster
-from sully.domain.policymarks import OWNED, read_marks, write_marks
 from sully.machinery.meta import Condition
 
 _HEALTH = {UNREACHABLE: "Unknown", UNAVAILABLE: "False"}

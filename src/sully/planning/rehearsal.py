@@ -31,7 +31,7 @@ from sully.domain.planning.replacing import (
 from sully.domain.planning.report import DeviceTold
 from sully.domain.planning.supply import Counted, Counter, Supply
 from sully.domain.pools import DeviceId
-from sully.planning.changes import Change, apply, let_expire, told
+from sully.planning.changes import Change, apply, copies, let_expire, told
 from sully.planning.departing import Departing, Left, Standing
 from sully.planning.seating import Refusal, Seating
 from sully.planning.settings import Settings
@@ -100,13 +100,15 @@ class Rehearsal:
         let_expire(world)
         self.before = self.merged()
         waiting = self._foresee()
-        self.supply = self.count()
+        self.supply = self.count(self.before)
         self._finish_leavers()
         world.inventory.on_change(self._devices_changed)
         world.usage.enqueue(self.departing.wake, sorted)
         # Both have just told of everything; who leaves first must not depend on that.
         self.departing.start_with(waiting)
-        self.changes = [told(world, each) for each in changes]
+        self.changes = [
+            told(each, copies(world)[each.kind.plural].get(each.key)) for each in changes
+        ]
         for each in changes:
             apply(world, each, self._ends)
         self.after = self.merged()
@@ -123,7 +125,8 @@ class Rehearsal:
     def _ends(self) -> None:
         """Count what is left while the change still holds, and once more never."""
         if self.supply_after is None:
-            self.supply_after = self.count()
+            # Devices as the change left them: that other rules end meanwhile is not its doing.
+            self.supply_after = self.count(self.after)
 
     def _settle(self) -> None:
         """Let everyone work at this moment until nobody has anything to do."""
@@ -211,6 +214,8 @@ class Rehearsal:
             self._to_replace.append(story)
 
     def _replace(self) -> None:
+        if not self._to_replace:
+            return
         stories, self._to_replace = self._to_replace, []
         fresh: list[Replacement] = []
         for story in in_batches(stories, _family):
@@ -245,19 +250,19 @@ class Rehearsal:
         inventory = self.world.inventory
         return {pool: dict(inventory.devices(pool)) for pool in inventory.pools()}
 
-    def count(self) -> dict[str, Supply]:
-        """Count the devices of each class as they are now."""
-        return self._counter.count(self._with_use())
+    def count(self, devices: Merged) -> dict[str, Supply]:
+        """Count devices by class, with who uses them now."""
+        return self._counter.count(self._with_use(devices))
 
-    def _with_use(self) -> Iterator[Counted]:
+    def _with_use(self, merged: Merged) -> Iterator[Counted]:
         inventory, ledger = self.world.inventory, self.seating.devices.ledger
-        for id_ in inventory.pools():
+        for id_, devices in merged.items():
             pool, use = inventory.pool(id_), ledger.get(id_) or PoolUse()
             vacancies = Vacancies(
                 tuple(pool.slices.values()) if pool is not None else (),
                 use.devices.keys() | use.shares.keys(),
             )
-            for name, device in inventory.devices(id_).items():
+            for name, device in devices.items():
                 used = name in use.devices or (name in use.shares and not device.shareable)
                 yield Counted(device, used, _is_closed(device, use, vacancies))
 

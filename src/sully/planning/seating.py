@@ -23,10 +23,12 @@ from sully.controllers.scheduling.news import News
 from sully.controllers.scheduling.outbox import Outbox
 from sully.controllers.scheduling.questions import told_of
 from sully.controllers.scheduling.queue import Queue, Rank
+from sully.controllers.scheduling.readiness import Readiness, readiness
 from sully.controllers.scheduling.wishes import claim_keys, resolve, unallocated
 from sully.domain.allocation.requests import for_good
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.claims import EXTENDED
+from sully.domain.holding import reserved_for
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacing import MARK, Replacement
 from sully.domain.pools import DeviceId
@@ -101,7 +103,7 @@ class Seating:
 
     def _pod_changed(self, old: PlannedPod | None, new: PlannedPod | None) -> None:
         """Let a pod that waits no more make way for the next that asks the same."""
-        if old is not None and (new is None or not new.waits):
+        if self._lines and old is not None and (new is None or not new.waits):
             self._lines.leave(key_of(old))
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
@@ -109,26 +111,29 @@ class Seating:
 
         Of a thousand pods that leave tainted devices each would wake all that wait.
         """
-        for claim in (old, new):
-            if claim is not None and claim.status.allocation is None:
-                self._tolerations.update(dict.fromkeys(_tolerations(claim)))
+        if new is not None and new.status.allocation is None:
+            self._tolerations.update(dict.fromkeys(_tolerations(new)))
         if old is not None and new is None and self._is_useless(old):
             self.devices.claim_changed(old, None)
         else:
             self._news.claim_changed(old, new)
 
     def _is_useless(self, claim: ResourceClaim) -> bool:
-        """Say whether nobody who waits, or may come to, tolerates what is on a claim's devices."""
+        """Say whether nobody who waits, or may come to, has a use for a claim's devices."""
         allocation = claim.status.allocation
         if allocation is None or claim.metadata.annotations.get(EXTENDED) == "true":
             return False
         return all(
-            untolerated(
-                self.devices.taints(DeviceId(each.driver, each.pool, each.device)),
-                tuple(self._tolerations),
-            )
+            self._is_unwanted(DeviceId(each.driver, each.pool, each.device))
             for each in allocation.devices.results
         )
+
+    def _is_unwanted(self, device: DeviceId) -> bool:
+        """Say whether nobody tolerates what is on a device, and no other one comes free with it."""
+        published = self._world.inventory.published(device)
+        if published is not None and published.device.consumes_counters:
+            return False
+        return bool(untolerated(self.devices.taints(device), tuple(self._tolerations)))
 
     def receive(self, fresh: Iterable[Replacement]) -> None:
         """Take new pods and look at them, in the order in which the queue would.
@@ -143,15 +148,13 @@ class Seating:
                 self._enter(made)
         for rank, made in sorted(ranked, key=itemgetter(0)):
             if not self._stays_behind(rank, made):
-                self._enter(made)
+                if not self._walks_in(rank, made):
+                    self._enter(made)
                 self.settle(rank)
 
     def _stays_behind(self, rank: Rank, made: Replacement) -> bool:
         """Let a pod wait outside if one that comes before it asks the same in vain."""
-        if not self._lines:
-            return False
-        if made.missing or len(made.claims) < len(made.pod.spec.resource_claims):
-            # What it asks depends on claims that were there before it.
+        if not self._lines or not _brings_all(made):
             return False
         question = self._judge.question(made.pod, made.claims)
         first = self._lines.first(question) if question else None
@@ -160,6 +163,23 @@ class Seating:
         key = key_of(made.pod)
         self._lines.join(question, rank, key)
         self._absent[key] = made
+        return True
+
+    def _walks_in(self, rank: Rank, made: Replacement) -> bool:
+        """Give a pod its node before it comes, if it is its turn and there is one.
+
+        It is looked at in the same state of the world, and comes once instead of coming, waiting
+        and being changed: most of those that leave are replaced so.
+        """
+        if self._entering or not self._queue.is_idle(rank) or not _brings_all(made):
+            return False
+        found = self._judge.judge(made.pod, made.claims, briefly=self._briefly)
+        if not isinstance(found, Placed):
+            return False
+        self._queue.excuse(key_of(made.pod))
+        for claim in made.claims:
+            self._tolerations.update(dict.fromkeys(_tolerations(claim)))
+        self._place(made.pod, made.claims, found)
         return True
 
     def _step_forward(self, key: Key) -> None:
@@ -213,6 +233,12 @@ class Seating:
         claims = resolve(pod, self._world.claims.get)
         if isinstance(claims, str):
             self.refusals[pod.metadata.uid] = Refusal(claims)
+            self._lines.leave(key)
+            return
+        mine = [each for each in claims if reserved_for(each, uid=pod.metadata.uid)]
+        if readiness(mine) is not Readiness.READY:
+            # What becomes of it is in the hands of a driver, and nobody is evicted meanwhile.
+            self.refusals[pod.metadata.uid] = Refusal("its driver has not made its devices ready")
             self._lines.leave(key)
             return
         found = self._judge.judge(pod, claims, briefly=self._briefly)
@@ -273,6 +299,11 @@ class Seating:
             extended_resource_claim_status=ExtendedClaimStatus(resource_claim_name=name),
         )
         return msgspec.structs.replace(pod, status=status)
+
+
+def _brings_all(made: Replacement) -> bool:
+    """Say whether what a new pod asks depends on no claim that was there before it."""
+    return not made.missing and len(made.claims) == len(made.pod.spec.resource_claims)
 
 
 def _tolerations(claim: ResourceClaim) -> Iterator[DeviceToleration]:

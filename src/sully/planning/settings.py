@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sully.controllers.scheduling.wishes import Options
-from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
+from sully.domain.eviction import Terms
+from sully.views.snapshot import ALL_EFFECTS
 
-_TERMS = Terms(effects=EVICTING_WITH_BUDGETS)
-_SCHEDULING = Options(eviction=_TERMS)
+_SCHEDULING = Options(eviction=ALL_EFFECTS)
 """With budgets: a server on which that gate is off takes no such taint."""
 
 
@@ -17,7 +17,8 @@ _SCHEDULING = Options(eviction=_TERMS)
 class Settings:
     """How the control plane is set up; its own defaults, unless somebody knows better."""
 
-    terms: Terms = _TERMS
+    terms: Terms | None = None
+    """How pods are made to leave; as the snapshot tells, if nothing is said."""
     scheduling: Options = _SCHEDULING
     default_per_second: int | None = None
     max_per_minute: int | None = None

@@ -23,6 +23,7 @@ from sully.domain.planning.report import (
     TaintTold,
 )
 from sully.domain.pools import DeviceId
+from sully.domain.scheduling.account import shortened
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.planning.rehearsal import Rehearsal, Story
 from sully.views.kinds import CLAIMS, CLASSES, PODS
@@ -132,7 +133,9 @@ def _nowhere(rehearsal: Rehearsal, story: Story, pod: PlannedPod) -> Landing:
     refusal = rehearsal.refusal(story.heir)
     if refusal is None:
         return Landing(fate=Fate.PENDING, why="somebody holds it back with a scheduling gate")
-    return Landing(fate=Fate.PENDING, why=refusal.why, account=refusal.account)
+    # Thousands of pods may wait for the same thousand claims.
+    account = shortened(refusal.account) if refusal.account is not None else None
+    return Landing(fate=Fate.PENDING, why=refusal.why, account=account)
 
 
 def _stays(rehearsal: Rehearsal) -> Iterator[Stay]:

@@ -30,7 +30,7 @@ from sully.views.exposures import Exposures
 from sully.views.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 from sully.views.snapshot import Snapshot
-from sully.views.snapshotkinds import NODES, TEMPLATES
+from sully.views.snapshotkinds import NODES, TAINT_RECORDS, TEMPLATES
 from sully.views.usage import Usage
 
 T = TypeVar("T")
@@ -47,6 +47,8 @@ NEEDED: tuple[Kind[Any], ...] = (
     PLANNED_PODS,
     NODES,
     BUDGETS,
+    # Who keeps records evicts otherwise than who does not.
+    TAINT_RECORDS,
 )
 """What a snapshot must have to be rehearsed on."""
 
@@ -60,14 +62,14 @@ class World:
         # No server counts that far, so none of these is the version of what was there before.
         self._versions = count(10**18)
         self._snapshot = snapshot
-        self.pods = _copy(snapshot, PLANNED_PODS)
-        self.claims = _copy(snapshot, CLAIMS)
-        self.nodes = _copy(snapshot, NODES)
-        self.classes = _copy(snapshot, CLASSES)
-        self.slices = _copy(snapshot, SLICES)
-        self.rules = _copy(snapshot, RULES)
-        self.patches = _copy(snapshot, PATCHES)
-        self.budgets = _copy(snapshot, BUDGETS)
+        self.pods = snapshot.of(PLANNED_PODS).fork()
+        self.claims = snapshot.of(CLAIMS).fork()
+        self.nodes = snapshot.of(NODES).fork()
+        self.classes = snapshot.of(CLASSES).fork()
+        self.slices = snapshot.of(SLICES).fork()
+        self.rules = snapshot.of(RULES).fork()
+        self.patches = snapshot.of(PATCHES).fork()
+        self.budgets = snapshot.of(BUDGETS).fork()
         self.inventory = Inventory(
             slices=self.slices,
             classes=self.classes,
@@ -77,7 +79,7 @@ class World:
         )
         self.usage = Usage(pods=self.pods, claims=self.claims)
         self.exposures = Exposures(
-            self.inventory, self.usage, clock=self.timeline, terms=settings.terms
+            self.inventory, self.usage, clock=self.timeline, terms=settings.terms or snapshot.terms
         )
 
     # -- changing ---------------------------------------------------------------------------------
@@ -167,9 +169,3 @@ def claims_named(pod: PlannedPod) -> list[Key]:
     extended = pod.status.extended_resource_claim_status
     more = [extended.resource_claim_name] if extended is not None else []
     return [*claim_keys(pod), *(Key(pod.metadata.namespace, name) for name in more if name)]
-
-
-def _copy(snapshot: Snapshot, kind: Kind[T]) -> Copy[T]:
-    fresh = Copy(kind)
-    fresh.replace(list(snapshot.of(kind).values()))
-    return fresh

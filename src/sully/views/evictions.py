@@ -26,6 +26,7 @@ from sully.domain.rules import sourced
 from sully.views.exposures import Exposures
 from sully.views.nameindex import Names
 
+_Pace = tuple[Source, int | None]
 State = Literal["evicting", "waiting", "leaving", "paused", "done", "unknown"]
 
 
@@ -88,12 +89,17 @@ def progress_of(
             recorded = known.get(rule.metadata.uid, 0)
             counted = tally(rule.status.conditions, recorded, kept=kept)
             found.append(_progress(rule, exposures, counted, seen=seen))
-    lines: dict[Source, list[Progress]] = {}
+    lines: dict[_Pace, list[Progress]] = {}
     for each in found:
-        lines.setdefault(source_of(sourced(each.rule)), []).append(each)
-    times = {source: _times(together, now) for source, together in lines.items()}
+        lines.setdefault(_pace(each.rule), []).append(each)
+    times = {pace: _times(together, pace[1], now) for pace, together in lines.items()}
     for each in found:
-        yield _judged(replace(each, times=times[source_of(sourced(each.rule))]), now)
+        yield _judged(replace(each, times=times[_pace(each.rule)]), now)
+
+
+def _pace(rule: DeviceTaintRule) -> _Pace:
+    """Return what rules have in common that share a pace, and how fast that is."""
+    return source_of(sourced(rule)), rule.spec.taint.evictions_per_second
 
 
 def _progress(
@@ -109,19 +115,18 @@ def _progress(
         evicted=evicted,
         complete=counted.complete,
         seen=seen,
-        devices=exposures.counts(rule, evicted=evicted).published,
+        devices=exposures.published(rule),
         state="done",
         paused=exposures.pause_reason(rule),
     )
 
 
-def _times(together: Sequence[Progress], now: datetime) -> dict[Key, datetime]:
+def _times(together: Sequence[Progress], rate: int | None, now: datetime) -> dict[Key, datetime]:
     """Return when pods leave because of rules that share a pace; a pod leaves only once."""
     line: dict[Key, datetime] = {}
     for each in together:
         for key, due in each.pending.items() if each.paused is None else ():
             line[key] = min(due, line.get(key, due))
-    rate = together[0].rule.spec.taint.evictions_per_second
     return in_line(line, rate, now, begun=any(each.evicted for each in together))
 
 

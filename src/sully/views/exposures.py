@@ -151,7 +151,7 @@ class Exposures:
                 leaving.update(key_of(pod) for pod in self.running(held.claim))
         pods, namespaces = count_pods(leaving)
         return Counts(
-            published=self._published(rule),
+            published=self.published(rule),
             allocated=allocated,
             pods=pods,
             namespaces=namespaces,
@@ -175,13 +175,13 @@ class Exposures:
                 if key not in leavers or after < leavers[key].after:
                     leavers[key] = Leaver(*key, owner_of(pod), after)
         return Preview(
-            published=self._published(rule), allocated=allocated, leavers=tuple(leavers.values())
+            published=self.published(rule), allocated=allocated, leavers=tuple(leavers.values())
         )
 
     def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
         """Return when each pod must leave that leaves because of a rule, as if it were alone."""
         found: dict[Key, datetime] = {}
-        for held, at in self._unwelcome(rule):
+        for held, at in self.unwelcome(rule):
             for pod in self.running(held.claim):
                 key = key_of(pod)
                 found[key] = min(at, found.get(key, at))
@@ -194,14 +194,14 @@ class Exposures:
         """
         now = self._clock.now()
         found: dict[Key, datetime] = {}
-        for held, at in self._unwelcome(rule):
+        for held, at in self.unwelcome(rule):
             for pod in self.usage.holders(held.claim) if at <= now else ():
                 end = pod.metadata.deletion_timestamp
                 if end is not None and self.counts_as_running(pod):
                     found[key_of(pod)] = end
         return found
 
-    def _unwelcome(self, rule: DeviceTaintRule) -> Iterator[tuple[Held, datetime]]:
+    def unwelcome(self, rule: DeviceTaintRule) -> Iterator[tuple[Held, datetime]]:
         """Yield what claims hold although they do not tolerate a rule, and until when."""
         now = self._clock.now()
         for held in self._held_by(rule):
@@ -245,7 +245,8 @@ class Exposures:
             if plain or self.inventory.choose(rule, held.device, _recorded(held)).selected:
                 yield held
 
-    def _published(self, rule: DeviceTaintRule) -> int:
+    def published(self, rule: DeviceTaintRule) -> int:
+        """Count the devices in slices that a rule selects."""
         selector = rule.spec.device_selector
         if selector is None:
             return 0

@@ -23,6 +23,7 @@ from sully.views.changes import Features
 from sully.views.exposures import Exposures
 from sully.views.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.snapshotkinds import TAINT_RECORDS
 from sully.views.usage import Usage
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ T = TypeVar("T")
 
 ALL_EFFECTS = Terms(effects=EVICTING_WITH_BUDGETS)
 """Whoever stored a taint that asks budgets had them switched on, so all effects count."""
+AS_KUBERNETES = Terms(strict=True)
+"""How the controller evicts that Kubernetes brings along."""
 Resource = tuple[str, str]
 """A group and a plural: the same resource, as whatever type it is read."""
 
@@ -127,11 +130,22 @@ class Snapshot:
         """Return who holds what."""
         return Usage(pods=self.of(PODS), claims=self.of(CLAIMS))
 
+    @property
+    def remembers(self) -> bool:
+        """Say whether the server has records at all; they may be hidden from who asks."""
+        gap = self.gap(TAINT_RECORDS)
+        return gap is None or gap.why != "not served"
+
+    @property
+    def terms(self) -> Terms:
+        """Return how pods are made to leave here; our evictor keeps records."""
+        return ALL_EFFECTS if self.remembers else AS_KUBERNETES
+
     @cached_property
     def exposures(self) -> Exposures:
         """Return who is on which tainted device, at the moment of the snapshot."""
         clock = StoppedClock(self.taken)
-        return Exposures(self.inventory, self.usage, clock=clock, terms=ALL_EFFECTS)
+        return Exposures(self.inventory, self.usage, clock=clock, terms=self.terms)
 
     @cached_property
     def fleet(self) -> FleetView:

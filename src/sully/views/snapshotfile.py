@@ -1,22 +1,28 @@
 """Snapshots in files: as `kubectl get … -o yaml` or `-o json` prints them, of any cluster.
 
-A file is a List, an object, or several of either as documents of YAML. Kinds that no question
-needs are left aside. `sully snapshot` writes one List, with the time at which it was taken and the
+A file is a List, an object, or several of either (filetext.py). Kinds that no question needs are
+left aside. `sully snapshot` writes one List, with the time at which it was taken and the
 kinds that were listed, so that one without objects is told from one that is missing; where a file
 does not say, the reader does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 from typing import Any
 
+from sully.api.sully.types import GROUP as OURS
+from sully.api.sully.types import VERSION
+from sully.client.shapes import SHAPES
 from sully.client.transport import Kind
-from sully.machinery.codec import BodyError, from_json, to_json, to_yaml
+from sully.machinery.codec import to_json, to_yaml
 from sully.machinery.timestamps import TimeError, format_time, parse_time
 from sully.views.changes import Features
+from sully.views.filetext import TextError, read_documents
+from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
+from sully.views.kinds import PATCHES, RULES
 from sully.views.snapshot import Gap, Objects, Snapshot
 from sully.views.snapshotkinds import EVERYTHING
 
@@ -24,6 +30,14 @@ TAKEN = "takenTime"
 """Where a List says when it was taken; only ours do."""
 LISTED = "listedKinds"
 """Where it says of which kinds it has all there are."""
+NAMESPACE = "listedNamespace"
+"""Where it says that of what is in namespaces it has only this one's."""
+
+
+_NO_OBJECT = """\
+a document in it is no object: it has no kind
+  'kubectl get … -o yaml' and 'kubectl get … -o json' write objects"""
+_WRITTEN_BY_PEOPLE = {each.kind for each in (RULES, PATCHES, CLUSTERS, PLACEMENTS)}
 
 
 class SnapshotError(ValueError):
@@ -37,7 +51,10 @@ def read_snapshot(data: bytes, *, now: datetime, features: Features | None = Non
 
 def documents_in(data: bytes) -> list[Any]:
     """Return the documents of a file; several files are read as one by adding theirs."""
-    return list(_documents(data))
+    try:
+        return [value for value, _ in read_documents(data)]
+    except TextError as error:
+        raise SnapshotError(str(error)) from error
 
 
 def from_documents(
@@ -48,25 +65,31 @@ def from_documents(
     for obj in objects_in(documents):
         kind = _kind_of(obj)
         if kind is not None:
-            found.setdefault(kind.kind, []).append(_in_hub_version(obj, kind))
+            found.setdefault(kind.kind, []).append(in_hub_version(obj, kind))
     listed = _listed(documents)
     if not found and not listed:
         names = ", ".join(sorted(each.kind for each in EVERYTHING))
         raise SnapshotError(f"it has no object of a kind that counts; those are: {names}")
+    gaps = (_gap(kind, listed.get(_name(kind)), kind.kind in found) for kind in EVERYTHING)
     return Snapshot(
         [Objects(kind, found[kind.kind]) for kind in EVERYTHING if kind.kind in found],
         taken=_taken(documents) or now,
-        gaps=[
-            Gap(kind, "not in the file")
-            for kind in EVERYTHING
-            if kind.kind not in found and _name(kind) not in listed
-        ],
+        gaps=[each for each in gaps if each is not None],
         features=features,
     )
 
 
-def write_snapshot(snapshot: Snapshot, *, as_json: bool) -> bytes:
-    """Return a snapshot of plain objects as the text of a file."""
+def _gap(kind: Kind[Any], namespaces: set[str] | None, found: bool) -> Gap | None:
+    """Return what is missing of a kind, given of which namespaces it was listed."""
+    if namespaces is None:
+        return None if found else Gap(kind, "not in the file")
+    if "" in namespaces or not kind.namespaced:
+        return None
+    return Gap(kind, "not in the file", but=", ".join(sorted(namespaces)))
+
+
+def write_snapshot(snapshot: Snapshot, *, as_json: bool, namespace: str = "") -> bytes:
+    """Return a snapshot of plain objects as the text of a file; maybe of one namespace only."""
     items = [_clean(obj) for kind in EVERYTHING for obj in _sorted(snapshot, kind)]
     missing = {_name(each.kind) for each in snapshot.gaps}
     whole = {
@@ -74,6 +97,7 @@ def write_snapshot(snapshot: Snapshot, *, as_json: bool) -> bytes:
         "kind": "List",
         TAKEN: format_time(snapshot.taken),
         LISTED: [_name(each) for each in EVERYTHING if _name(each) not in missing],
+        **({NAMESPACE: namespace} if namespace else {}),
         "items": items,
     }
     return to_json(whole) + b"\n" if as_json else _as_yaml(whole)
@@ -100,41 +124,14 @@ def _sorted(snapshot: Snapshot, kind: Kind[dict[str, Any]]) -> Iterator[dict[str
 
 
 def _clean(obj: dict[str, Any]) -> dict[str, Any]:
-    """Leave out who owns which field, as kubectl does: it is most of many objects."""
+    """Leave out who owns which field, as kubectl does: it is most of many objects.
+
+    Of what people write it tells who set it, and what applying another manifest would take away.
+    """
+    if obj["kind"] in _WRITTEN_BY_PEOPLE:
+        return obj
     metadata = {name: each for name, each in obj["metadata"].items() if name != "managedFields"}
     return obj | {"metadata": metadata}
-
-
-def _documents(data: bytes) -> Iterator[Any]:
-    try:
-        if data.lstrip()[:1] == b"{":
-            # Quicker by far, and JSON is what large snapshots are kept in.
-            yield from_json(data)
-            return
-    except ValueError:
-        pass  # It may still be YAML: that can begin with a brace, too.
-    import yaml
-
-    try:
-        yield from yaml.load_all(data, Loader=object_loader())
-    except yaml.YAMLError as error:
-        raise SnapshotError(f"it is no YAML: {error}") from error
-    except (BodyError, ValueError) as error:
-        raise SnapshotError(str(error)) from error
-
-
-@cache
-def object_loader() -> Any:
-    """Return a loader of YAML that leaves times as texts, which is what they are in objects."""
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    times = "tag:yaml.org,2002:timestamp"
-    resolvers = {
-        first: [each for each in found if each[0] != times]
-        for first, found in base.yaml_implicit_resolvers.items()
-    }
-    return type("ObjectLoader", (base,), {"yaml_implicit_resolvers": resolvers})
 
 
 def objects_in(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
@@ -143,7 +140,7 @@ def objects_in(documents: Iterable[Any]) -> Iterator[dict[str, Any]]:
         if document is None:
             continue
         if not isinstance(document, dict) or not isinstance(document.get("kind"), str):
-            raise SnapshotError("a document in it is no object: it has no kind")
+            raise SnapshotError(_NO_OBJECT)
         items = document.get("items")
         if isinstance(items, list) and document["kind"].endswith("List"):
             yield from _items(document, items)
@@ -168,20 +165,30 @@ def _kind_of(obj: Mapping[str, Any]) -> Kind[dict[str, Any]] | None:
 
 @cache
 def _kinds() -> dict[tuple[str, str], Kind[dict[str, Any]]]:
-    return {(each.group, each.kind): each for each in EVERYTHING}
+    known = {(each.group, each.kind): each for each in EVERYTHING}
+    # Where ours are custom resources, patches lie in our own group.
+    return {**known, (OURS, PATCHES.kind): known[PATCHES.group, PATCHES.kind]}
 
 
-def _in_hub_version(obj: dict[str, Any], kind: Kind[Any]) -> dict[str, Any]:
-    version = str(obj.get("apiVersion") or "").rpartition("/")[2]
-    if version == kind.version:
+def in_hub_version(obj: dict[str, Any], kind: Kind[Any]) -> dict[str, Any]:
+    """Return an object in the version of its kind; refuse one that nobody knows."""
+    group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
+    if (group, version) == (kind.group, kind.version):
         return obj
-    resource = _resources().get((kind.group, kind.plural))
-    known = resource.versions if resource is not None else ()
-    found = next((each for each in known if each.name == version), None)
-    if found is None:
+    convert = _conversions(kind).get((group, version))
+    if convert is None:
         name = obj["metadata"]["name"]
         raise SnapshotError(f"{kind.kind} {name} is of version {version}, which nobody knows here")
-    return obj if found.to_hub is None else found.to_hub(obj)
+    return {**convert(obj), "apiVersion": kind.api_version}
+
+
+@cache
+def _conversions(kind: Kind[Any]) -> dict[tuple[str, str], Callable[[Any], dict[str, Any]]]:
+    resource = _resources().get((kind.group, kind.plural))
+    known = resource.versions if resource is not None else ()
+    found = {(kind.group, each.name): each.to_hub or dict for each in known}
+    elsewhere = SHAPES.get((OURS, VERSION, kind.plural))
+    return found if elsewhere is None else {**found, (OURS, VERSION): elsewhere.to_hub}
 
 
 @cache
@@ -195,9 +202,14 @@ def _name(kind: Kind[Any]) -> str:
     return f"{kind.plural}.{kind.group}".rstrip(".")
 
 
-def _listed(documents: Iterable[Any]) -> set[str]:
-    lists = [each.get(LISTED) for each in documents if isinstance(each, dict)]
-    return {str(name) for each in lists if isinstance(each, list) for name in each}
+def _listed(documents: Iterable[Any]) -> dict[str, set[str]]:
+    """Return the kinds that were listed, each with its namespaces; an empty one stands for all."""
+    found: dict[str, set[str]] = {}
+    for each in documents:
+        names = each.get(LISTED) if isinstance(each, dict) else None
+        for name in names if isinstance(names, list) else ():
+            found.setdefault(str(name), set()).add(str(each.get(NAMESPACE) or ""))
+    return found
 
 
 def _taken(documents: Iterable[Any]) -> datetime | None:

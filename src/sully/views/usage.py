@@ -8,8 +8,7 @@ pods it matters to without looking at others. Whether a pod really holds a claim
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
 from sully.client.collection import Copy, ReadCopy
@@ -25,16 +24,14 @@ P = TypeVar("P", bound=Pod)
 """Whoever has pods that say more has no need to keep them twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reference:
+class Reference(NamedTuple):
     """A claim that a pod names; one made from a template must have been made for this pod."""
 
     claim: Key
     generated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Held:
+class Held(NamedTuple):
     """A device in the hands of a claim."""
 
     claim: ResourceClaim
@@ -104,9 +101,10 @@ class Usage:
     def pods_on(self, pool: PoolId, devices: Iterable[str] | None = None) -> Iterator[Key]:
         """Yield the pods that name a claim which holds one of these devices, or any of the pool."""
         here = self._holders.get(pool, {})
-        for device in here if devices is None else devices:
-            for claim in here.get(device, ()):
-                yield from self._users.get(claim, ())
+        # In order, because whoever is looked at first may be the one for whom there is room.
+        for device in sorted(here if devices is None else devices):
+            for claim in sorted(here.get(device, ())):
+                yield from sorted(self._users.get(claim, ()))
 
     def pools(self) -> Iterable[PoolId]:
         """Return the pools of which a claim holds a device, in no order that matters."""
@@ -126,7 +124,7 @@ class Usage:
         """Add the keys of pods whose claims may be different to a queue."""
 
         def handle(pods: frozenset[Key]) -> None:
-            for key in to_keys(pods):
+            for key in sorted(to_keys(pods)):
                 add(key)
 
         self._listeners.append(handle)
@@ -172,7 +170,7 @@ class Usage:
         )
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        touched = frozenset(key_of(pod) for pod in (old, new) if pod is not None)
+        touched = frozenset((key_of(new if new is not None else old),))
         if old is not None and new is not None and _names_as(new, old):
             self._tell(touched)
             return
@@ -185,20 +183,26 @@ class Usage:
         self._tell(touched)
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        claim = key_of(new if new is not None else old)
+        if _results(old) != _results(new):
+            self._move(claim, old, new)
+        self._tell(frozenset(self._users.get(claim, ())))
+
+    def _move(self, claim: Key, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
+        """Take devices out of the hands of a claim, and put others into them."""
         before = {_device(each) for each in _results(old)}
         after = {_device(each) for each in _results(new)}
-        touched = {key_of(claim) for claim in (old, new) if claim is not None}
         for device in before - after:
-            _drop(self._holders[device.pool_id], device.device, touched)
-            if not self._holders[device.pool_id]:
+            here = self._holders[device.pool_id]
+            _drop(here, device.device, (claim,))
+            if not here:
                 del self._holders[device.pool_id]
         for device in after - before:
             here = self._holders.setdefault(device.pool_id, {})
-            here.setdefault(device.device, set()).update(touched)
-        self._tell(frozenset(pod for claim in touched for pod in self._users.get(claim, ())))
+            here.setdefault(device.device, set()).add(claim)
 
     def _tell(self, pods: frozenset[Key]) -> None:
-        for listener in list(self._listeners):
+        for listener in list(self._listeners) if pods else ():
             listener(pods)
 
 

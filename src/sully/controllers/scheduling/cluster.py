@@ -54,7 +54,7 @@ class Cluster:
         """Take a node, new or changed."""
         self.version += 1
         name = node.metadata.name
-        room = self._rooms.setdefault(name, Room())
+        room = self._room(name)
         room.allocatable = amounts(node.status.allocatable)
         self._nodes[name] = NodeState(node, Spot(name, node.metadata.labels), room)
         self._rank(name)
@@ -76,7 +76,7 @@ class Cluster:
         self.vacate(uid)
         self.version += 1
         self._pods[uid] = (node, requests)
-        self._rooms.setdefault(node, Room()).add(requests)
+        self._room(node).add(requests)
         self._rank(node)
 
     def vacate(self, uid: str) -> bool:
@@ -93,6 +93,12 @@ class Cluster:
         if not room.pods and node not in self._nodes:
             del self._rooms[node]
         return True
+
+    def _room(self, name: str) -> Room:
+        found = self._rooms.get(name)
+        if found is None:
+            found = self._rooms[name] = Room()
+        return found
 
     def _tell(self, name: str) -> None:
         for listener in self._listeners:

@@ -91,6 +91,7 @@ class Judge:
         self._backings = backings
         self._clock = clock
         self._options = options
+        self._heed = options.heed
         self._spent = Spent(devices.catalogue)
         self._exhausted = Exhausted(devices.catalogue)
         for each in (self._spent, self._exhausted):
@@ -214,8 +215,7 @@ class Judge:
         """Return what is still to be allocated, in a form that is quick to try on nodes."""
         if not wanted:
             return _NO_DEMAND
-        heed, classes = self._options.heed, self._devices.inventory.class_
-        match prepare(wanted, classes, heed, as_of):
+        match prepare(wanted, self._devices.inventory.class_, self._heed, as_of):
             case Unresolved(message):
                 return refuse_everywhere(pod, message, len(self._cluster), Concern.CLASSES)
             case Failed(error):

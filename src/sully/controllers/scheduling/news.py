@@ -51,30 +51,29 @@ class News:
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Take a change of a pod."""
-        self._index(old, new)
-        self._tidy(old, new)
+        pod = new or old
+        if pod is None:
+            return
+        key = key_of(pod)
+        self._index(key, old, new)
+        self._tidy(key, new)
         if new is None or new.finished:
-            gone = new or old
-            if gone is not None and self._cluster.vacate(gone.metadata.uid):
+            if self._cluster.vacate(pod.metadata.uid):
                 self._queue.wake(Concern.ROOM)
         elif new.spec.node_name and not (old is not None and _takes_as(new, old)):
             self._cluster.occupy(new.metadata.uid, new.spec.node_name, requests_of(new))
         if new is not None and self._waits(new):
             if old is None or not old.waits or not new.asks_as(old):
-                self._queue.add(key_of(new), new)
+                self._queue.add(key, new)
         elif old is not None:
-            self._queue.remove(key_of(old))
+            self._queue.remove(key)
 
-    def _tidy(self, old: Pod | None, new: Pod | None) -> None:
+    def _tidy(self, key: Key, new: Pod | None) -> None:
         """Drop what was kept of a pod that waits no more, here and in its status."""
-        for each in (old, new):
-            if each is not None:
-                self.gated.discard(key_of(each))
+        self.gated.discard(key)
         if new is None:
-            if old is not None:
-                self._outbox.forget(key_of(old))
+            self._outbox.forget(key)
             return
-        key = key_of(new)
         if new.gated and new.spec.scheduler_name in self._schedulers:
             self.gated.add(key)
         if new.spec.node_name and not self._outbox.is_busy(key):
@@ -83,16 +82,16 @@ class News:
             if new.condition(CONDITION) is not None:
                 self._outbox.put(key, Tidy(new))
 
-    def _index(self, old: Pod | None, new: Pod | None) -> None:
+    def _index(self, key: Key, old: Pod | None, new: Pod | None) -> None:
         if old is not None and self._waits(old):
             for claim in claim_keys(old):
                 users = self._users.get(claim, set())
-                users.discard(key_of(old))
+                users.discard(key)
                 if not users:
                     self._users.pop(claim, None)
         if new is not None and self._waits(new):
             for claim in claim_keys(new):
-                self._users.setdefault(claim, set()).add(key_of(new))
+                self._users.setdefault(claim, set()).add(key)
 
     def _waits(self, pod: Pod) -> bool:
         """Say whether a pod is for us: beside another scheduler only some are."""

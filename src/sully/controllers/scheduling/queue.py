@@ -68,6 +68,10 @@ class Queue:
         rank = self._expected[key] = _rank(pod, next(self._order))
         return rank
 
+    def excuse(self, key: Key) -> None:
+        """Keep no place any more for a pod that needs none."""
+        self._expected.pop(key, None)
+
     def touch(self, key: Key) -> None:
         """Look again at a pod that waits, because something of its own changed."""
         entry = self._entries.get(key)
@@ -89,6 +93,10 @@ class Queue:
         entry = self._entries.pop(key, None)
         if entry is not None:
             self._unpark(key, entry)
+
+    def is_idle(self, until: Rank) -> bool:
+        """Say whether there is nobody to look at, up to a rank."""
+        return not self._heap or self._heap[0][0] > until
 
     def pop(self, until: Rank | None = None) -> Key | None:
         """Take the pod that comes first; it stays known, and waits for nothing yet.

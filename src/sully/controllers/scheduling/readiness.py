@@ -6,9 +6,10 @@ others that say it will never come to that. Drivers report both in the status of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
 from enum import Enum
+from typing import NamedTuple
 
 from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
 
@@ -23,12 +24,32 @@ class Readiness(Enum):
     FAILED = "failed"
 
 
+class Unready(NamedTuple):
+    """A device that cannot be used, or not yet."""
+
+    result: DeviceRequestAllocationResult
+    lacks: tuple[str, ...]
+    """Conditions that must be true, and are not."""
+    failed: tuple[str, ...]
+    """Conditions that are true, and say that it will never be ready."""
+
+
 def readiness(claims: Iterable[ResourceClaim]) -> Readiness:
     """Say whether all devices of claims can be used."""
-    found = {_of_result(claim, result) for claim in claims for result in _conditional(claim)}
-    if Readiness.FAILED in found:
+    found = [each for claim in claims for each in unready(claim)]
+    if any(each.failed for each in found):
         return Readiness.FAILED
-    return Readiness.PENDING if Readiness.PENDING in found else Readiness.READY
+    return Readiness.PENDING if found else Readiness.READY
+
+
+def unready(claim: ResourceClaim) -> Iterator[Unready]:
+    """Yield the devices of a claim that cannot be used, or not yet."""
+    for result in _conditional(claim):
+        true = _true(claim, result)
+        lacks = tuple(each for each in result.binding_conditions if each not in true)
+        failed = tuple(each for each in result.binding_failure_conditions if each in true)
+        if lacks or failed:
+            yield Unready(result, lacks, failed)
 
 
 def waits(claim: ResourceClaim) -> bool:
@@ -52,8 +73,9 @@ def _conditional(claim: ResourceClaim) -> Iterable[DeviceRequestAllocationResult
     return (each for each in results if each.binding_conditions)
 
 
-def _of_result(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> Readiness:
-    true = {
+def _true(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> set[str]:
+    """Return the conditions that the driver reports to be true."""
+    return {
         condition.type
         for each in claim.status.devices
         if (each.driver, each.pool, each.device, each.share_id)
@@ -61,6 +83,3 @@ def _of_result(claim: ResourceClaim, result: DeviceRequestAllocationResult) -> R
         for condition in each.conditions or ()
         if condition.status == "True"
     }
-    if true.intersection(result.binding_failure_conditions):
-        return Readiness.FAILED
-    return Readiness.READY if true.issuperset(result.binding_conditions) else Readiness.PENDING

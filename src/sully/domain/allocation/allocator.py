@@ -10,7 +10,7 @@ from dataclasses import replace
 from sully.domain.allocation.accounts import account_on, refuse
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
-from sully.domain.allocation.plans import AllocationError, TooLongError, plan
+from sully.domain.allocation.plans import AllocationError, TooLongError, plan, too_few
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import write
 from sully.domain.allocation.search import MOST_STEPS, Search
@@ -31,6 +31,8 @@ def allocate(
     `strict` does what Kubernetes 1.37 does where that is no use to anybody. Without `explain` a
     refusal carries no account: whoever asks many nodes asks for it once, at the end.
     """
+    if not explain and too_few(demand, offer, use):
+        return refuse(offer)
     try:
         plans = plan(demand, offer, use)
         search = Search(demand, plans, use, strict=strict, most_steps=most_steps)

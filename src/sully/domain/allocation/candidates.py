@@ -158,6 +158,14 @@ class Lane:
         self._full = use, use.releases, at
         return at
 
+    def free(self, use: InUse) -> int:
+        """Count the devices that nobody has for himself."""
+        found = 0
+        for each in self.groups[self.start(use) :]:
+            held = use.get(each.pool)
+            found += len(each.names) if held is None else len(each.names - held.devices.keys())
+        return found
+
 
 def candidates(pool: PoolOffer, shape: Shape) -> Candidates:
     """Judge the devices of a pool for a shape, or remember how they were judged."""
@@ -269,6 +277,8 @@ def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -
 
 
 def _in_the_way(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ...]:
+    if not device.taints:
+        return ()
     found = untolerated(device.taints, shape.tolerations, shape.blocking)
     if shape.ends and shape.blocking:
         found += lapsed(device.taints, shape.tolerations, shape.ends)
@@ -276,6 +286,8 @@ def _in_the_way(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ..
 
 
 def _dislikes(device: EffectiveDevice, shape: Shape) -> int:
+    if not device.taints:
+        return 0
     found = discouraging(device.taints, shape.tolerations) if shape.heeds_advice else 0
     if shape.ends:
         found += sum(

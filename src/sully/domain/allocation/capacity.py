@@ -86,7 +86,10 @@ def is_used_up(capacity: Capacity, left: Quantity) -> bool:
     elif policy is not None:
         allowed = policy.valid_values
     least = min((parse_quantity(each) for each in allowed if each is not None), default=None)
-    return left.sign() <= 0 if least is None else left < least
+    if least is not None:
+        return left < least
+    # Of what there was never any, a share takes nothing.
+    return left.sign() < 0 or (not left.sign() and parse_quantity(capacity.value).sign() > 0)
 
 
 def consumption(requested: Quantity | None, capacity: Capacity) -> Quantity:

@@ -88,7 +88,9 @@ class Ledger:
 
     def _change(self, result: DeviceRequestAllocationResult, by: int, holder: str) -> None:
         pool = PoolId(result.driver, result.pool)
-        use = self._pools.setdefault(pool, PoolUse())
+        use = self._pools.get(pool)
+        if use is None:
+            use = self._pools[pool] = PoolUse()
         use.version = self.version
         if holder:
             _hold(use.holders, result.device, by, holder)

@@ -48,6 +48,27 @@ Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
 NO_LANE = Lane(())
 
 
+def too_few(demand: Demand, offer: NodeOffer, use: InUse) -> bool:
+    """Say at a glance that a node has too few devices left, where a glance is enough.
+
+    A pod that asks for one thing only is the usual one, and most nodes that it asks are full.
+    """
+    asked = _only(demand)
+    if asked is None or asked.admin_access or not 0 < (asked.count or 0) <= MOST_RESULTS:
+        return False
+    found = lane(offer, asked.shape)
+    # A selector that fails on a device must be found out.
+    return not found.has_failures and found.free(use) < (asked.count or 0)
+
+
+def _only(demand: Demand) -> Alternative | None:
+    """Return what a pod asks for if there is nothing besides it, nor in its place."""
+    if len(demand.claims) != 1 or len(demand.claims[0].requests) != 1:
+        return None
+    found = demand.claims[0].requests[0].alternatives
+    return found[0] if len(found) == 1 else None
+
+
 def plan(demand: Demand, offer: NodeOffer, use: InUse) -> Plans:
     """Plan all claims of a pod on a node; raise AllocationError if one can never be served."""
     return tuple(_plan_claim(index, claim, offer, use) for index, claim in enumerate(demand.claims))

@@ -10,6 +10,7 @@ search at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Final, TypeAlias
 
 from sully.domain.allocation.candidates import Slot
@@ -55,10 +56,16 @@ class Search:
         self._plans = plans
         self._use = use
         self._steps = most_steps
-        self._may_fail = any(each.lane.has_failures for each in _flat(plans))
-        self._derives = any(each.alternative.shape.derived for each in _flat(plans))
         self._free: dict[Plan, int] = {}
         self._likeness: dict[EffectiveDevice, object] = {}
+
+    @cached_property
+    def _may_fail(self) -> bool:
+        return any(each.lane.has_failures for each in _flat(self._plans))
+
+    @cached_property
+    def _derives(self) -> bool:
+        return any(each.alternative.shape.derived for each in _flat(self._plans))
 
     def run(self) -> bool:
         """Look for a solution, which then stands in `state.chosen`.
@@ -177,11 +184,9 @@ class Search:
                 not slot.taints and not nobody.is_busy(plan, slot, self._use.get(slot.pool.id))
                 for slot in plan.everything
             )
-        free = 0
-        for each in plan.lane.groups[self._start(plan) :]:
-            held = None if plan.alternative.admin_access else self._use.get(each.pool)
-            free += len(each.names) if held is None else len(each.names - held.devices.keys())
-        return free
+        if plan.alternative.admin_access:
+            return sum(len(each.names) for each in plan.lane.groups)
+        return plan.lane.free(self._use)
 
     def _looks(self, slot: Slot) -> object:
         """Return what a device is to this attempt: two that look alike can stand for each other."""

@@ -33,7 +33,7 @@ class State:
         self._held: dict[EffectiveDevice, list[int]] = {}
         """Which claims of this attempt have a device that is not shared."""
         self._shares: dict[EffectiveDevice, Counter[str]] = {}
-        self._share_counts: Counter[EffectiveDevice] = Counter()
+        self._share_counts: dict[EffectiveDevice, int] = {}
         self._balances: dict[PoolId, Balance] = {}
 
     def is_held(self, device: EffectiveDevice) -> bool:
@@ -144,7 +144,7 @@ class State:
         if not slot.is_shareable:
             self._held.setdefault(slot.device, []).append(plan.claim)
         elif charged:
-            self._share_counts[slot.device] += 1
+            self._share_counts[slot.device] = self._share_counts.get(slot.device, 0) + 1
             if slot.need is not None:
                 self._shares.setdefault(slot.device, Counter()).update(slot.need.amounts)
 

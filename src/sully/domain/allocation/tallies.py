@@ -99,9 +99,11 @@ class Tally:
             self._add_taint(each)
 
     def _add_taint(self, each: TaintCount) -> None:
-        found = each.taint
-        # The place in the slice tells devices apart, which is what must not happen here.
-        key = replace(found.origin, index=0), written(found.taint)
+        origin = each.taint.origin
+        if origin.index:
+            # The place in the slice tells devices apart, which is what must not happen here.
+            origin = replace(origin, index=0)
+        key = origin, written(each.taint.taint)
         known = self.taints.get(key)
         if known is not None:
             both = known.lapsed or each.lapsed

@@ -49,6 +49,12 @@ def rules(selections: Sequence[Names], marking: Marking) -> list[Obj]:
     return [_rule(f"{base}-{_digest(each)}", each, marking, base) for each in selections]
 
 
+def made_together(bodies: Sequence[Obj]) -> str:
+    """Return the label that all these rules share; empty if they were not made together."""
+    groups = {each["metadata"].get("labels", {}).get(TOGETHER, "") for each in bodies}
+    return str(groups.pop()) if len(groups) == 1 else ""
+
+
 def selector(names: Names, marking: Marking) -> Obj:
     """Return the selector of a rule."""
     found: Obj = dict(names)
@@ -80,6 +86,13 @@ def with_description_aside(body: Obj) -> Obj:
     metadata = dict(body["metadata"])
     metadata["annotations"] = {**metadata.get("annotations", {}), DESCRIPTION: text}
     return {**body, "metadata": metadata, "spec": {**body["spec"], "taint": taint}}
+
+
+def expiring(body: Obj, at: datetime) -> Obj:
+    """Return a rule that ends at a time."""
+    metadata = dict(body["metadata"])
+    metadata["annotations"] = {**metadata.get("annotations", {}), EXPIRES_AT: format_time(at)}
+    return {**body, "metadata": metadata}
 
 
 def without_rate(body: Obj) -> Obj:

@@ -112,13 +112,21 @@ class Account(Wire, frozen=True, kw_only=True):
     more_pools: int = 0
 
     @property
+    def lacking(self) -> tuple[Asked, ...]:
+        """Return the requests that cannot be served by what is available."""
+        return tuple(x for x in self.requests if not x.wanted or x.available < x.wanted)
+
+    @property
+    def short(self) -> tuple[Asked, ...]:
+        """Return the requests that are to blame; all, if each alone could be served."""
+        return self.lacking or self.requests
+
+    @property
     def reason(self) -> str:
         """Return in a word what stands closest in the way."""
         if self.blocked:
             return "ClaimTainted" if self.blocked[0].taints else "ClaimElsewhere"
-        lacking = [
-            each for each in self.requests if not each.wanted or each.available < each.wanted
-        ]
+        lacking = self.lacking
         for word, reasons in _WORDS.items():
             if any(each.refused.keys() & reasons for each in lacking):
                 return word
@@ -154,7 +162,7 @@ _WORDS: Final = {
 def encode(account: Account) -> str:
     """Write an account, leaving out as much of its lists as its size demands."""
     for most in (_MOST_NAMED, 4, 2, 1, 0):
-        text = msgspec.json.encode(_shortened(account, most)).decode()
+        text = msgspec.json.encode(shortened(account, most)).decode()
         if len(text) <= MOST_BYTES:
             return text
     bare = Account(nodes=account.nodes, reached=account.reached, counted=account.counted)
@@ -239,7 +247,8 @@ def _holder(each: HolderCount) -> Holder:
     return Holder(claim=each.claim, devices=each.devices)
 
 
-def _shortened(account: Account, most: int) -> Account:
+def shortened(account: Account, most: int = _MOST_NAMED) -> Account:
+    """Return an account with lists of so many at most, which say how many more there are."""
     requests = account.requests[:_MOST_REQUESTS]
     invalid = list(account.invalid_pools.items())
     incomplete, more_incomplete = _cut(account.incomplete_pools, most)

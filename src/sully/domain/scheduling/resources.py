@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from sully.api.core.pods.aggregate import POD_LEVEL, container_requests
 from sully.domain.scheduling.objects import Pod
@@ -53,14 +53,12 @@ def amounts(texts: Mapping[str, str]) -> dict[str, int]:
 
 def requests_of(pod: Pod) -> dict[str, int]:
     """Return what a pod asks a node for: its containers, or what it says for all of them."""
-    parts: dict[str, Any] = {
-        "containers": [_with_resources(each) for each in pod.spec.containers],
-        "initContainers": [_with_resources(each) for each in pod.spec.init_containers],
-    }
+    spec = pod.spec
+    parts = {"containers": spec.containers, "initContainers": spec.init_containers}
     found = amounts(container_requests(parts))
-    own = (pod.spec.resources or {}).get("requests") or {}
+    own = (spec.resources or {}).get("requests") or {}
     found |= amounts({name: text for name, text in own.items() if name in POD_LEVEL})
-    for name, extra in amounts(pod.spec.overhead).items():
+    for name, extra in amounts(spec.overhead).items():
         found[name] = found.get(name, 0) + extra
     given = set(_given_by_devices(pod))
     return {name: amount for name, amount in found.items() if amount and name not in given}
@@ -72,10 +70,6 @@ def _given_by_devices(pod: Pod) -> Iterator[str]:
     if status is not None and pod.spec.node_name:
         for each in status.request_mappings or ():
             yield each.resource_name
-
-
-def _with_resources(container: Mapping[str, Any]) -> dict[str, Any]:
-    return {**container, "resources": container.get("resources") or {}}
 
 
 @dataclass(slots=True)

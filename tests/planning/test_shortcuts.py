@@ -1,0 +1,134 @@
+"""What a rehearsal leaves out to be quick makes no difference: with every pod looked at each time,
+and all that comes free told to everybody, the same plan comes out.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import pytest
+
+from planning.building import (
+    DRIVER,
+    KEY,
+    Obj,
+    class_,
+    meta,
+    node,
+    planned,
+    put,
+    rule,
+    running,
+    slice_,
+    template,
+    toleration,
+    waiting,
+)
+from sully.machinery.timestamps import format_time
+from sully.planning.lines import Lines
+from sully.planning.seating import Seating
+from sully.planning.settings import Settings
+from sully.testing.clock import NOON
+
+HOT = "example.com/hot"
+CARD = 8
+"""How much memory the parts of a card share."""
+WORLDS = 100
+
+
+def machine(name: str, chance: Random) -> list[Obj]:
+    """Return a node with devices, which may be parts of one card."""
+    plain = slice_(name, chance.randint(1, 3))
+    found = [node(name, cpu=chance.choice(["8", "2", "3"])), plain]
+    if chance.random() < 0.5:
+        return found
+    for each in plain["spec"]["devices"]:
+        amount = {"memory": {"value": chance.choice(["2", "4", "8"])}}
+        each["consumesCounters"] = [{"counterSet": "card", "counters": amount}]
+    plain["spec"]["pool"]["resourceSliceCount"] = 2
+    common = {each: plain["spec"][each] for each in ("driver", "pool", "nodeName")}
+    card = {"name": "card", "counters": {"memory": {"value": str(CARD)}}}
+    counters = {"metadata": meta(f"card-{name}"), "spec": common | {"sharedCounters": [card]}}
+    return [*found, {"kind": "ResourceSlice", **counters}]
+
+
+def held(slices: list[Obj], chance: Random) -> list[tuple[str, str]]:
+    """Return devices that pods may hold at the same time."""
+    found = []
+    for spec in (each["spec"] for each in slices):
+        left = CARD
+        for each in spec.get("devices", ()):
+            draws = each.get("consumesCounters")
+            amount = int(draws[0]["counters"]["memory"]["value"]) if draws else 0
+            if amount <= left and chance.random() < 0.7:
+                left -= amount
+                found.append((spec["nodeName"], each["name"]))
+    return found
+
+
+def tolerated(chance: Random) -> list[Obj]:
+    some = [toleration(chance.choice([0, 3, 7, 50]))], [toleration()], [toleration(key=HOT)]
+    return chance.choice([[], [], [], *some])
+
+
+def holder(name: str, on: str, device: str, chance: Random) -> list[Obj]:
+    """Return a pod with a device; its replacement may tolerate less, or ask what others ask."""
+    tolerations = tolerated(chance)
+    owner = chance.choice(["", "ReplicaSet/a", "ReplicaSet/b", "StatefulSet/s"])
+    grace = {"terminationGracePeriodSeconds": chance.choice([0, 5, 30])}
+    pod, claim, source = running(
+        name, on, device, owned_by=owner, tolerations=tolerations, cpu=chance.choice("112"), **grace
+    )
+    if chance.random() < 0.3:
+        source = template(f"{name}-template")
+    if chance.random() < 0.5:
+        pod["spec"]["resourceClaims"][0]["resourceClaimTemplateName"] = "p0-template"
+    return [pod, claim, source]
+
+
+def marking(number: int, nodes: int, chance: Random) -> Obj:
+    more: Obj = {"key": chance.choice([KEY, KEY, HOT])}
+    if chance.random() < 0.6:
+        more["pool"] = f"n{chance.randrange(nodes)}"
+    if chance.random() < 0.5:
+        more["device"] = f"gpu-{chance.randrange(3)}"
+    if chance.random() < 0.4:
+        more["rate"] = chance.choice([1, 2])
+    if chance.random() < 0.4:
+        end = NOON + timedelta(seconds=chance.choice([2, 5, 20, 100]))
+        more["annotations"] = {"sully.dev/expires-at": format_time(end)}
+    effect = chance.choice(["NoExecute", "NoExecute", "NoSchedule"])
+    return rule(f"r{number}", effect, **more)
+
+
+def scene(seed: int) -> tuple[list[Obj], list[Obj]]:
+    """Return a small cluster, and the rules that are made in it."""
+    chance = Random(seed)
+    nodes = chance.randint(1, 3)
+    objects = [class_(), *(each for at in range(nodes) for each in machine(f"n{at}", chance))]
+    slices = [each for each in objects if each["kind"] == "ResourceSlice"]
+    for at, (on, device) in enumerate(held(slices, chance)):
+        objects += holder(f"p{at}", on, device, chance)
+    for at in range(chance.randint(0, 3)):
+        asked: Any = {"count": chance.choice([1, 1, 2]), "cpu": chance.choice("12")}
+        objects += waiting(f"w{at}", *tolerated(chance), **asked)
+    return objects, [marking(at, nodes, chance) for at in range(chance.randint(1, 3))]
+
+
+def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
+    scenes = [scene(seed) for seed in range(WORLDS)]
+
+    def plans() -> list[Any]:
+        return [planned(there, *map(put, made), settings=Settings()) for there, made in scenes]
+
+    quick = plans()
+    # Nobody waits behind another, comes seated, or sleeps while a device comes free.
+    monkeypatch.setattr(Lines, "join", lambda *_: None)
+    monkeypatch.setattr(Seating, "_walks_in", lambda *_: False)
+    monkeypatch.setattr(Seating, "_is_useless", lambda *_: False)
+
+    assert quick == plans()
+    assert sum(each.homeless > 0 for each in quick) > WORLDS // 5
+    assert {DRIVER in str(each.arrivals) for each in quick} == {True, False}
