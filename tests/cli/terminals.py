@@ -19,7 +19,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -102,20 +102,28 @@ class Terminal:
 
 @contextmanager
 def terminal(
-    *words: str, env: Mapping[str, str], columns: int = 80, cwd: Path | None = None
+    *words: str,
+    env: Mapping[str, str],
+    columns: int = 80,
+    cwd: Path | None = None,
+    into: Path | None = None,
 ) -> Iterator[Terminal]:
-    """Run a command in a terminal of so many columns until the block ends."""
+    """Run a command in a terminal of so many columns until the block ends.
+
+    Its standard output goes `into` a file, if that is said.
+    """
     keyboard, screen = pty.openpty()
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
-    child = subprocess.Popen(
-        program(*words),
-        env=env,
-        cwd=cwd,
-        stdin=screen,
-        stdout=screen,
-        stderr=screen,
-        start_new_session=True,
-    )
+    with ExitStack() as stack:
+        child = subprocess.Popen(
+            program(*words),
+            env=env,
+            cwd=cwd,
+            stdin=screen,
+            stdout=screen if into is None else stack.enter_context(into.open("wb")),
+            stderr=screen,
+            start_new_session=True,
+        )
     os.close(screen)
     try:
         yield Terminal(child, keyboard)

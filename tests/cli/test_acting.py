@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -120,13 +121,78 @@ def test_ctrl_c_at_the_question_says_that_nothing_happened(server: Server) -> No
     assert not server.rules()
 
 
-def test_programs_get_one_document(server: Server) -> None:
-    marked = server.sully("taint", "device", f"{FIRST}/gpu-7", f"{KEY}:NoSchedule", "-o", "json")
-    freed = server.sully("untaint", "device", f"{FIRST}/gpu-7", KEY, "-o", "json")
+def test_the_question_is_seen_by_whoever_types(server: Server, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
+    with terminal(*words, env=server.env, into=log) as screen:
+        screen.wait_for("1 device of 32 would change")
+        screen.wait_for("Go on? [y/N] ")
+        screen.type("n\n")
+        assert screen.end() == 1
 
-    assert json.loads(marked.stdout)["kind"] == json.loads(freed.stdout)["kind"] == "Plan"
-    assert re.fullmatch(r"devicetaintrule hot-\w+ created\n", marked.stderr)
-    assert re.fullmatch(r"devicetaintrule hot-\w+ deleted\n", freed.stderr)
+    assert log.read_text().endswith("\nNothing was changed.\n")
+    assert "\nDEVICE " in log.read_text()
+    assert not server.rules()
+
+
+def test_programs_get_the_objects(server: Server) -> None:
+    words = ("device", f"{FIRST}/gpu-[67]")
+    marked = server.sully("taint", *words, f"{KEY}:NoSchedule", "--name", "x", "-o", "json")
+    there = server.rules()
+    freed = server.sully("untaint", *words, KEY, "-o", "json")
+
+    shown = [json.loads(each.stdout) for each in (marked, freed)]
+    assert {(each["kind"], each["apiVersion"]) for each in shown} == {("List", "v1")}
+    uids = {each["metadata"]["uid"] for each in there.values()}
+    assert [{x["metadata"]["uid"] for x in each["items"]} for each in shown] == [uids, uids]
+    assert re.fullmatch(r"(devicetaintrule x-\w+ created\n){2}", marked.stderr)
+    assert re.fullmatch(r"(devicetaintrule x-\w+ deleted\n){2}", freed.stderr)
+
+
+@pytest.mark.parametrize("checked", ["client", "server"])
+def test_a_dry_run_is_a_manifest_for_kubectl(
+    checked: str, server: Server, any_kubectl: Path
+) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-7", "--name", "piped")
+    mine = (*words, f"{KEY}=a:NoExecute", "--reason", "why", "--for", "1h", "-o", "yaml")
+    made = server.sully(*mine, f"--dry-run={checked}")
+    kubectl(any_kubectl, server, "apply", given=made.stdout)
+    there = server.rules()["piped"]
+    other = server.sully(
+        *words, f"{KEY}:NoSchedule", "--overwrite", f"--dry-run={checked}", "-o", "json"
+    )
+    kubectl(any_kubectl, server, "apply", given=other.stdout)
+    weaker = server.rules()["piped"]
+    gone = server.sully("untaint", "device", f"{FIRST}/gpu-7", KEY, "--dry-run", "-o", "json")
+    kubectl(any_kubectl, server, "delete", given=gone.stdout)
+
+    assert there["spec"]["deviceSelector"]["device"] == "gpu-7"
+    assert there["spec"]["taint"]["description"] == "why"
+    assert "sully.dev/expires-at" in there["metadata"]["annotations"]
+    assert set(weaker["spec"]["taint"]) == {"key", "effect", "timeAdded"}
+    assert not server.rules()
+
+
+def kubectl(program: Path, server: Server, verb: str, *, given: str) -> None:
+    words = [program, verb, "-f", "-"]
+    subprocess.run(words, input=given, text=True, env=server.env, check=True, capture_output=True)
+
+
+def test_a_dry_run_for_a_cluster_is_checked_and_printed(server: Server) -> None:
+    words = ("taint", "cluster", "eu-1", "--dry-run")
+    seen = [
+        json.loads(server.sully(*words[:-1], "m=1:NoSelect", flag, "-o", "json").stdout)
+        for flag in DRY
+    ]
+    wrong = server.sully(*words, "a key:NoSelect")
+    named = server.sully(*words, "m:NoSelect", "-o", "name")
+
+    for each in seen:
+        assert (each["kind"], each["metadata"]["name"]) == ("ManagedCluster", "eu-1")
+        assert [taint["value"] for taint in each["spec"]["taints"] if taint["key"] == "m"] == ["1"]
+    assert (wrong.returncode, wrong.stdout) == (1, "")
+    assert "spec.taints" in wrong.stderr
+    assert named.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1\n"
 
 
 def test_several_taints_at_once(server: Server) -> None:
@@ -227,16 +293,40 @@ def timeless(value: Any) -> Any:
     return [timeless(each) for each in value] if isinstance(value, list) else value
 
 
+@pytest.mark.parametrize("flags", [(), ("--server-side",)], ids=["client-side", "server-side"])
+def test_a_plan_says_what_kubectl_apply_does(
+    flags: tuple[str, ...], server: Server, any_kubectl: Path, tmp_path: Path
+) -> None:
+    """A manifest that names a pool no more is for all of them."""
+    import subprocess
+
+    rule = tmp_path / "rule.yaml"
+    text = _RULE.replace("{pool: %s}", f"{{driver: {DRIVER}%s}}").replace("NoExecute", "NoSchedule")
+
+    def apply(pool: str) -> None:
+        rule.write_text(text % pool)
+        words = [str(any_kubectl), "apply", *flags, "-f", str(rule)]
+        subprocess.run(words, env=server.env, check=True, capture_output=True)
+
+    async def selectors(transport: HttpTransport) -> list[Any]:
+        return [each["spec"]["deviceSelector"] for each in (await transport.list(RULES)).items]
+
+    apply(f", pool: {name_of(0)}")
+    rule.write_text(text % "")
+    plan = json.loads(server.sully("plan", "-f", str(rule), "-o", "json").stdout)
+    apply("")
+
+    assert len(plan["devices"]) == 24
+    assert server.ask(selectors) == [{"driver": DRIVER}]
+
+
 @pytest.fixture
 def guest(up: Process, server: Server, any_kubectl: Path, tmp_path: Path) -> dict[str, str]:
     """Return what somebody runs in who may see devices and rules, and one namespace."""
-    import subprocess
-
     config = tmp_path / "guest"
     flags = ("--data-dir", str(up.data_dir), "--user", "guest", "-o", str(config))
     assert piped("kubeconfig", *flags, env=server.env).returncode == 0
-    apply = [any_kubectl, "apply", "-f", "-"]
-    subprocess.run(apply, input=_RIGHTS, text=True, env=server.env, check=True, capture_output=True)
+    kubectl(any_kubectl, server, "apply", given=_RIGHTS)
     return environment(config)
 
 

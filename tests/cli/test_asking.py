@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import os
 from datetime import timedelta
 from io import StringIO
@@ -12,19 +13,33 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from client.foreign import Foreign, connected
 from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
 from sully.cli.acting.asking import number_to_type
 from sully.cli.acting.bar import AWAY, Bar, State
-from sully.cli.acting.progress import Followed, Leavers, state_of, still_at_work, watch
+from sully.cli.acting.progress import (
+    Followed,
+    Leavers,
+    measured,
+    outcome,
+    state_of,
+    still_at_work,
+    watch,
+    with_stragglers,
+)
+from sully.cli.acting.writing import lasting
 from sully.cli.client.calling import Session
 from sully.client.transport import Key, UnreachableError
 from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
+from sully.domain.planning.rulemaking import made_together
 from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId
+from sully.domain.rules import TOGETHER
 from sully.machinery.errors import ServiceUnavailable
 from sully.machinery.meta import Condition
+from sully.machinery.timestamps import format_time
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
 from sully.views.snapshot import Objects, Snapshot
@@ -92,8 +107,13 @@ STATES = {
     "paused": ([with_status(PENDING, PAUSED)], State(True, 3, 0, True)),
     "over": ([with_status(DONE, EVICTED)], State(True, 0, 2, False)),
     "two rules": ([with_status(PENDING), with_status(DONE, EVICTED)], State(True, 3, 2, False)),
-    "all were lifted": ([], State(True, 0, 0, False)),
+    "all were lifted": ([], State(True, 0, 0, False, lifted=True)),
 }
+
+
+def test_who_left_before_a_rule_was_changed_does_not_count() -> None:
+    assert state_of([with_status(PENDING, EVICTED)], before=2) == State(True, 3, 0, False)
+    assert state_of([with_status(PENDING)], before=2) == State(True, 3, 0, False)
 
 
 @pytest.mark.parametrize(("rules", "want"), STATES.values(), ids=STATES)
@@ -116,24 +136,37 @@ class Screen(StringIO):
         raise OSError("there is no terminal behind it")
 
 
+MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
 BARS: dict[str, tuple[State, Followed, bool, str]] = {
     "by the pace": (
-        State(True, 20, 10, False),
+        State(True, 20, 10, False, rate=2),
         Followed(["r"], 2, NOON),
         True,
         "[##########....................] 10/30 pods evicted, 2/s, about 10s to go",
     ),
     "by the pace, before the first ten have left at once": (
-        State(True, 22, 0, False),
+        State(True, 22, 0, False, rate=1),
         Followed(["r"], 1, NOON),
         True,
         "[..............................] 0/22 pods evicted, 1/s, about 12s to go",
     ),
     "by the plan, where pods tolerate the taint": (
-        State(True, 1, 1, False),
+        State(True, 1, 1, False, rate=10),
         Followed(["r"], 10, NOON + timedelta(minutes=5)),
         True,
         "[###############...............] 1/2 pods evicted, 10/s, about 5m to go",
+    ),
+    "by another pace than the planned one": (
+        State(True, 90, 10, False, rate=30),
+        Followed(["r"], 1, NOON + timedelta(seconds=90), MANY),
+        True,
+        "[###...........................] 10/100 pods evicted, 30/s, about 3s to go",
+    ),
+    "by another pace, and by tolerations all the same": (
+        State(True, 90, 10, False, rate=30),
+        Followed(["r"], 1, NOON + timedelta(minutes=5), MANY),
+        True,
+        "[###...........................] 10/100 pods evicted, 30/s, about 5m to go",
     ),
     "without a pace": (
         State(True, 1, 0, False),
@@ -148,7 +181,7 @@ BARS: dict[str, tuple[State, Followed, bool, str]] = {
         "[###############...............] 1/2 pods evicted, paused",
     ),
     "in a pipe, where a line that counts down would fill it": (
-        State(True, 1, 1, False),
+        State(True, 1, 1, False, rate=10),
         Followed(["r"], 10, NOON + timedelta(minutes=5)),
         False,
         "1/2 pods evicted, 10/s",
@@ -184,10 +217,140 @@ def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatc
     assert [len(each) for each in out.getvalue().split("\r")[1:]] == [79, 59]
 
 
-DONE = State(True, 0, 3, False)
+NARROW = {
+    80: "[##########....................] 10/30 pods evicted, 2/s, about 10s to go",
+    60: "[#####...........] 10/30 pods evicted, 2/s, about 10s to go",
+    40: "10/30 pods evicted, 2/s, about 10s to g",
+}
+
+
+@pytest.mark.parametrize("columns", NARROW)
+def test_the_bar_gives_way_to_the_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "COLUMNS", str(columns))
+    out = Screen(terminal=True)
+    line = Bar(Session(argparse.Namespace(), "taint", FakeClock()), Followed(["r"], 2), out)
+
+    line.show(State(True, 20, 10, False, rate=2))
+
+    assert out.getvalue().strip() == NARROW[columns]
+
+
+TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
+MEASURED = {
+    "as the status says": (State(True, 3, 1, False), Followed(["r"], 1), (3, 1, 0)),
+    "pods that were seen to leave, whoever left before": (
+        State(True, 2, 1, False),
+        Followed(["r"], 1, pods=TWO, before=7),
+        (2, 1, 0),
+    ),
+    "all left that do before it ends": (
+        State(True, 3, 2, False),
+        Followed(["r"], 1, pods=TWO, expires=True),
+        (0, 2, 3),
+    ),
+    "one is still to leave before it ends": (
+        State(True, 4, 1, False),
+        Followed(["r"], 1, pods=TWO, expires=True),
+        (4, 1, 0),
+    ),
+    "it does not end, so that all leave some time": (
+        State(True, 3, 2, False),
+        Followed(["r"], 1, pods=TWO),
+        (3, 2, 0),
+    ),
+    "it ends, and is paused": (
+        State(True, 3, 2, True),
+        Followed(["r"], 1, pods=TWO, expires=True),
+        (3, 2, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "what", "want"), MEASURED.values(), ids=MEASURED)
+def test_measured(state: State, what: Followed, want: tuple[int, int, int]) -> None:
+    found = measured(state, what)
+
+    assert (found.pending, found.evicted, found.outlasting) == want
+
+
+def listed(uid: str, phase: str = "Running", *, leaving: bool = False) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": f"pod-{uid}", "namespace": "a", "uid": uid}
+    if leaving:
+        metadata["deletionTimestamp"] = format_time(NOON)
+    return {"metadata": metadata, "spec": {}, "status": {"phase": phase}}
+
+
+OVER, BUSY = State(True, 0, 2, False), State(True, 1, 1, False)
+STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
+    "all are gone": (OVER, [], OVER),
+    "one shuts down": (OVER, [listed("1", leaving=True)], dataclasses.replace(OVER, leaving=1)),
+    "one need not leave any more": (OVER, [listed("2")], dataclasses.replace(OVER, staying=1)),
+    "one came to its end by itself": (OVER, [listed("1", "Succeeded")], OVER),
+    "others are of no concern": (OVER, [listed("3"), listed("4", leaving=True)], OVER),
+    "others left in the stead of one that is still to leave": (
+        dataclasses.replace(OVER, outlasting=1),
+        [listed("1")],
+        dataclasses.replace(OVER, pending=1),
+    ),
+    "it is not over, and nobody asks": (BUSY, [listed("1")], BUSY),
+}
+
+
+@pytest.mark.parametrize(("state", "pods", "want"), STRAGGLERS.values(), ids=STRAGGLERS)
+async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State) -> None:
+    answer = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
+    async with connected(Foreign([answer])) as transport:
+        session = Session(argparse.Namespace(), "taint", FakeClock(), transport)
+
+        assert await with_stragglers(session, Followed(["r"], 1, pods=TWO), state) == want
+
+
+def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
+    clock = FakeClock()
+    session = Session(argparse.Namespace(lasts=3600.0), "taint", clock)
+    body = {"metadata": {"name": "r", "annotations": {"sully.dev/expires-at": "before"}}}
+
+    clock.advance(1800)
+
+    assert lasting(session, body)["metadata"]["annotations"] == {
+        "sully.dev/expires-at": format_time(NOON + timedelta(minutes=90))
+    }
+
+
+OUTCOMES = {
+    "all left": (State(True, 0, 2, False), "2 pods evicted."),
+    "one takes its time": (
+        State(True, 0, 2, False, leaving=1),
+        "2 pods evicted, 1 still shutting down.",
+    ),
+    "somebody weakened the rule": (
+        State(True, 0, 2, False, staying=3),
+        "2 pods evicted; 3 pods did not leave.",
+    ),
+    "tolerations outlast the rule": (
+        State(True, 0, 2, False, outlasting=1),
+        "2 pods evicted; 1 pod may stay: tolerations last longer than the taint.",
+    ),
+    "the rule is gone": (
+        State(True, 0, 0, False, lifted=True),
+        "The rule is gone: somebody lifted it, or its time is over.",
+    ),
+    "the rule is gone too early": (
+        State(True, 0, 0, False, lifted=True, staying=1),
+        "The rule is gone: somebody lifted it, or its time is over; 1 pod did not leave.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "want"), OUTCOMES.values(), ids=OUTCOMES)
+def test_outcome(state: State, want: str) -> None:
+    assert outcome(state) == want
+
+
+AT_WORK, DONE = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
 OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
     "a server that comes back": (
-        [State(True, 1, 2, False), UnreachableError("away"), UnreachableError("away"), DONE],
+        [AT_WORK, UnreachableError("away"), UnreachableError("away"), DONE],
         f"2/3 pods evicted, 1/s\n{AWAY}\n3/3 pods evicted\n3 pods evicted.\n",
     ),
     "one that is not ready yet": ([ServiceUnavailable("no"), DONE], f"{AWAY}\n3/3 pods evicted\n"),
@@ -209,7 +372,7 @@ async def watched(answers: list[State | Exception]) -> str:
     out, clock, left = Screen(terminal=False), FakeClock(), iter(answers)
     session = Session(argparse.Namespace(), "taint", clock)
 
-    async def look() -> State | None:
+    async def look() -> State:
         found = next(left)
         if isinstance(found, Exception):
             raise found
@@ -225,16 +388,44 @@ async def watched(answers: list[State | Exception]) -> str:
     return out.getvalue()
 
 
-LEFT = {
-    "one rule": (["hot"], "sully evictions pause hot\n"),
-    "the rules of a glob": (["hot-1f-a", "hot-1f-b"], "sully evictions pause 'hot-1f-*'\n"),
-    "rules of several taints": (["hot-1", "cold-2"], "sully evictions pause hot-1 cold-2\n"),
+def made(name: str, group: str = "") -> dict[str, Any]:
+    labels = {"labels": {TOGETHER: group}} if group else {}
+    return {"metadata": {"name": name, **labels}}
+
+
+LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
+    "one rule": ([made("hot")], "pause hot\n", "devicetaintrule hot"),
+    "the rules of a glob": (
+        [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")],
+        "pause 'hot-1f-*'\n",
+        f"devicetaintrule -l {TOGETHER}=hot-1f",
+    ),
+    "rules of several taints": (
+        [made("hot-1"), made("cold-2")],
+        "pause hot-1 cold-2\n",
+        "devicetaintrule hot-1 cold-2",
+    ),
+    "rules of several taints whose names begin alike": (
+        [made("hot-1"), made("hot-2")],
+        "pause hot-1 hot-2\n",
+        "devicetaintrule hot-1 hot-2",
+    ),
+    "the rules of globs of several taints": (
+        [made("hot-1-a", "hot-1"), made("hot-2-a", "hot-2")],
+        "pause hot-1-a hot-2-a\n",
+        "devicetaintrule hot-1-a hot-2-a",
+    ),
 }
 
 
-@pytest.mark.parametrize(("names", "want"), LEFT.values(), ids=LEFT)
-def test_how_to_stop_what_was_left(names: list[str], want: str) -> None:
-    assert want in still_at_work(names, pausable=True)
+@pytest.mark.parametrize(("bodies", "pause", "undo"), LEFT.values(), ids=LEFT)
+def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, undo: str) -> None:
+    names = [each["metadata"]["name"] for each in bodies]
+
+    text = still_at_work(names, made_together(bodies), pausable=True)
+
+    assert f"sully evictions {pause}" in text
+    assert text.endswith(f"kubectl delete {undo}")
 
 
 def test_where_nobody_heeds_pauses_none_is_offered() -> None:

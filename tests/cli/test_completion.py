@@ -38,6 +38,10 @@ CASES = {
         ["plan", "cluster", "x", "k:NoSelectI"],
         ["k:NoSelectIfNew"],
     ),
+    "an effect of what clusters are called, too": (
+        ["taint", "mcl", "x", "k:NoSelectI"],
+        ["k:NoSelectIfNew"],
+    ),
     "an effect where a colon is a word, as in bash": (
         ["taint", "device", "x", "a.b/c", ":", "NoS"],
         ["NoSchedule"],
@@ -45,6 +49,7 @@ CASES = {
     "values behind an equals sign": (["devices", "--output=j"], ["--output=json"]),
     "flags before the command": (["--context", "c", "evictions", "res"], ["resume"]),
     "a command behind flags": (["-n", "team", "--context=c", "ev"], ["evictions"]),
+    "a whole command behind flags": (["-n", "team", "devices"], ["devices"]),
     "a flag before the command": (["--kubec"], ["--kubeconfig"]),
     "the value of a flag before the command": (["-n", "ev"], []),
     "the beginning of KIND/NAME": (["explain", "pl"], ["placement"]),

@@ -10,6 +10,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from cli.terminals import environment, terminal
 from sully.cli.completion import candidates
@@ -59,6 +60,7 @@ REFUSED = {
     "no name": (["pod"], 2, "which pod? write: sully explain pod NAME"),
     "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),
     "several devices": (["device", "gpu-0"], 1, "2 devices are called gpu-0"),
+    "a cluster for a pod": (["pod", "x", "--cluster", "eu-1"], 2, "--cluster is for a placement"),
     "no such pod": (["pod", "x"], 1, 'there is no Pod "default/x"'),
 }
 
@@ -88,6 +90,57 @@ spec:
   pool: {{name: {node}, generation: 1, resourceSliceCount: 1}}
   devices: [{{name: gpu-0}}]
 """
+
+
+LACKING = {
+    "a pod, of pods alone": (
+        ["pod", "ml/trainer"],
+        {"Pod"},
+        "no deviceclasses, nodes, resourceclaims, resourceslices in it",
+    ),
+    "a pod, without nodes": (
+        ["pod", "ml/trainer"],
+        {"Pod", "ResourceClaim", "ResourceSlice", "DeviceClass"},
+        "no nodes in it; the answer takes it that there are none",
+    ),
+    "a placement, without what it chooses from": (
+        ["placement", "web/shop"],
+        {"Placement"},
+        "no managedclusters, managedclustersetbindings, managedclustersets, placementdecisions",
+    ),
+}
+
+
+@pytest.mark.parametrize(("words", "kinds", "text"), LACKING.values(), ids=LACKING)
+def test_what_a_file_lacks_is_said(
+    words: list[str],
+    kinds: set[str],
+    text: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    items = yaml.safe_load(Path(CLUSTER).read_text())["items"]
+    kept = [each for each in items if each["kind"] in kinds]
+    (tmp_path / "some.yaml").write_text(yaml.safe_dump_all(kept))
+
+    code = main(["explain", *words, "--snapshot", str(tmp_path / "some.yaml")])
+
+    shown = capsys.readouterr()
+    assert code == 0
+    assert f"warning: {tmp_path}/some.yaml: {text}" in shown.err
+
+
+def test_what_a_file_of_one_namespace_lacks_is_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = yaml.safe_load(Path(CLUSTER).read_text())
+    part = whole | {"listedKinds": ["pods", "resourceclaims.resource.k8s.io"]}
+    (tmp_path / "ml.yaml").write_text(yaml.safe_dump(part | {"listedNamespace": "ml"}))
+
+    code = main(["explain", "pod", "ml/trainer", "--snapshot", str(tmp_path / "ml.yaml")])
+
+    assert code == 0
+    assert "ml.yaml: only namespace ml; what others have" in capsys.readouterr().err
 
 
 def test_shells_offer_the_kinds() -> None:

@@ -67,6 +67,20 @@ def test_a_rule_from_the_standard_input() -> None:
     assert plan["departures"][0]["landing"]["node"] == "node-3"
 
 
+def test_no_limits_in_words_are_no_limits(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(PLANS)
+    plain = ["plan", "device", "*", "x:NoExecute", "--rate", "0", "--snapshot", "cluster.yaml"]
+    limits = ["--default-evictions-per-second", "0", "--max-evictions-per-minute", "0"]
+
+    codes = [main(plain), main([*plain, *limits])]
+
+    shown = capsys.readouterr().out
+    assert codes[0] == codes[1]
+    assert shown == shown[: len(shown) // 2] * 2
+
+
 WRONG = {
     "nothing to try": (["plan"], "say what to try"),
     "both": (["plan", "-f", "rule.yaml", "device", "x:NoExecute"], "say what to try"),
@@ -76,6 +90,11 @@ WRONG = {
         "not both at once",
     ),
     "no such file": (["plan", "-f", "absent.yaml"], "absent.yaml"),
+    "flags of a taint for a file": (
+        ["plan", "-f", "rule.yaml", "--rate", "3", "--for", "2h"],
+        "--for, --rate: it is for a taint in words; in a file the object says it",
+    ),
+    "to overwrite from a file": (["plan", "-f", "rule.yaml", "--overwrite"], "--overwrite: it is"),
     "neither device nor cluster": (["plan", "pod", "x:NoExecute"], "device or cluster"),
     "no taint": (["plan", "device", "a/b/c"], "say which taint"),
     "no effect": (["plan", "device", "a", "x:Never"], "there is no effect 'Never'"),
@@ -88,6 +107,7 @@ WRONG = {
     "no such cluster": (["plan", "cluster", "mars", "x:NoSelect"], 'no ManagedCluster "mars"'),
     "a device's effect for a cluster": (["plan", "cluster", "eu-1", "x:NoExecute"], "NoSelect"),
     "a taint that is not there": (["plan", "cluster", "eu-1", "x-"], "has no taint x"),
+    "a name that is a number": (["plan", "-f", "number.yaml", "--delete"], "5 is no text"),
     "a rule that is not there": (["plan", "-f", "rule.yaml", "--delete"], "no DeviceTaintRule"),
 }
 

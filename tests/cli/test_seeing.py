@@ -254,7 +254,11 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
         told = piped("history", env=config)
         paused = piped("evictions", "pause", "sick", env=config)
         seen = piped("evictions", env=config)
+        brief = ("taint", "device", "d/p/x", "example.com/hot:NoSchedule", "--for", "1h")
+        marked = piped(*brief, env=config)
 
+    assert marked.returncode == 0
+    assert "ends no rules by itself" in marked.stderr
     assert (told.returncode, "keeps no history" in told.stderr) == (1, True)
     assert paused.returncode == 1
     assert "devicetaintrule sick cannot be paused" in paused.stderr
@@ -272,9 +276,11 @@ def test_a_watch_that_cannot_begin(env: dict[str, str]) -> None:
 def test_a_watch_shows_when_a_rule_ends_later(env: dict[str, str], cluster: Cluster) -> None:
     pattern = f"{DRIVER}/hollow-0001/gpu-1"
     cluster.apply(rule("ending", "None", pool="hollow-0001"))
-    with terminal("devices", pattern, "--watch", env=env, columns=200) as screen:
-        screen.wait_for("rule/ending")
+    with terminal("devices", pattern, "--tainted", "--watch", env=env) as screen:
+        screen.wait_for("(rule/ending")
         end = "sully.dev/expires-at=2099-01-01T00:00:00Z"
         cluster.run("annotate", "devicetaintrule", "ending", end)
-        screen.wait_for("ends in ")
-    cluster.run("delete", "devicetaintrule", "ending")
+        screen.wait_for("ends in")
+        cluster.run("delete", "devicetaintrule", "ending")
+        # Not one of those that were asked for any more; on 80 columns, too, where no node is said.
+        screen.wait_for("(left)")

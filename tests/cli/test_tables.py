@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import io
+import os
+import re
+import sys
 from dataclasses import dataclass
 
 import pytest
 
 from sully.cli.client.tables import Cell, Column, Look, Table, broken, look_of
+from sully.cli.seeing.devicerows import columns as device_columns
+from sully.cli.seeing.devicerows import row as device_row
 from sully.cli.seeing.explaintext import lines as explained
 from sully.domain.explaining.story import Explanation
+from sully.domain.pools import DeviceId
+from sully.testing.clock import NOON
+from sully.views.sights import Sight
 
 NAME, COUNT, TEXT = Column("NAME"), Column("COUNT", right=True), Column("TEXT", shrinks=1)
 PIPE = Look()
@@ -127,6 +135,47 @@ def test_a_table_that_grows_takes_the_whole_line() -> None:
     assert list(other.lines([("a",)])) == ["NAME", "a"]
 
 
+def test_a_table_that_grows_without_titles_keeps_their_room() -> None:
+    table = Table((NAME, Column("PLACE", shrinks=2)), Look(30), grows=True, titled=False)
+
+    assert list(table.lines([("a", "")])) == ["a"]
+    assert list(table.more([("b", "there")])) == ["b     there"]
+
+
+def test_a_watch_of_devices_that_begins_with_none_has_room_for_names() -> None:
+    table = Table(device_columns((), wide=False), Look(80), grows=True, titled=False)
+
+    assert list(table.lines([])) == []
+    assert list(table.more([("gpu.example.com/node-7/gpu-3", "(left)", "-", "-")])) == [
+        "gpu.example.com/node-7/   (left)    -                      -",
+        "gpu-3",
+    ]
+
+
+def test_a_table_that_grows_fits_a_terminal_that_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Screen()
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setitem(os.environ, "COLUMNS", "80")
+    table = Table(device_columns((), wide=False), grows=True)
+    row = ("gpu.example.com/node-7/gpu-3", "node-7", "example.com/hot:NoExecute", "default/web-0")
+
+    table.show([row])
+    monkeypatch.setitem(os.environ, "COLUMNS", "60")
+    table.add([row])
+    monkeypatch.setitem(os.environ, "COLUMNS", "120")
+    table.add([row])
+
+    lines = [re.sub(r"\x1b\[\d*m", "", each) for each in out.getvalue().splitlines()]
+    assert lines == [
+        "DEVICE                        TAINTS                      USED BY",
+        "gpu.example.com/node-7/gpu-3  example.com/hot:NoExecute   default/web-0",
+        "gpu.example.com/node-7/   example.com/      default/web-0",
+        "gpu-3                     hot:NoExecute",
+        "gpu.example.com/node-7/gpu-3  node-7    example.com/hot:NoExecute                  "
+        "default/web-0",
+    ]
+
+
 BROKEN = {
     "short": ("abc", ["abc"]),
     "nothing": ("", [""]),
@@ -141,6 +190,17 @@ BROKEN = {
 @pytest.mark.parametrize(("text", "want"), BROKEN.values(), ids=BROKEN)
 def test_broken(text: str, want: list[str]) -> None:
     assert broken(text, 8) == want
+
+
+def test_that_a_device_is_gone_is_said_in_little_room_too() -> None:
+    gone = Sight(DeviceId("gpu.example.com", "node-7", "gpu-3"), None, "")
+    table = Table(device_columns([gone], wide=False), Look(50))
+
+    assert "(gone)" in "".join(table.lines([device_row(gone, NOON, wide=False)]))
+
+
+def test_broken_where_there_is_no_room_at_all() -> None:
+    assert broken("abc", 0) == ["a", "b", "c"]
 
 
 class Screen(io.StringIO):

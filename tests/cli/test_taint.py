@@ -18,7 +18,7 @@ from e2e.beside import plane as controlled
 from sully.client.http import HttpTransport
 from sully.client.kubeconfig import find_access
 from sully.client.options import WatchOptions
-from sully.client.transport import Kind
+from sully.client.transport import Key, Kind
 from sully.controllers.workloads import REPLICA_SETS
 from sully.domain.hollow.fleet import DRIVER, name_of
 from sully.views import fleetkinds, kinds
@@ -142,7 +142,7 @@ def test_the_plan_a_question_and_progress(server: Server) -> None:
         screen.wait_for("Go on? [y/N] ")
         screen.type("y\n")
         screen.wait_for("devicetaintrule hot created")
-        screen.wait_for("evicted.")
+        screen.wait_for("\n1 pod evicted")
         assert screen.end() == 0
 
     rule = server.rules()["hot"]
@@ -162,6 +162,8 @@ def test_the_plan_a_question_and_progress(server: Server) -> None:
 def test_a_no_changes_nothing(server: Server, answer: str) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
     with terminal(*words, env=server.env) as screen:
+        # Who has not seen the plan yet cannot have agreed to it.
+        screen.type("y\n")
         screen.wait_for("Go on? [y/N] ")
         screen.type(answer + "\n")
         screen.wait_for("Nothing was changed.")
@@ -229,6 +231,38 @@ def test_who_was_not_the_first_is_told_what_to_do(server: Server) -> None:
         assert screen.end() == 1
 
 
+def test_who_gets_only_a_part_done_is_told_how_to_undo_it(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-[67]", "--name", "mine")
+    with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
+        screen.wait_for("Go on? [y/N] ")
+        assert server.sully(*words, f"{KEY}:NoSchedule").returncode == 0
+        (first,) = (
+            name
+            for name, each in server.rules().items()
+            if each["spec"]["deviceSelector"]["device"] == "gpu-6"
+        )
+        server.ask(lambda transport: transport.delete(RULES, Key("", first)))
+        screen.type("y\n")
+        screen.wait_for(f"devicetaintrule {first} created")
+        screen.wait_for("1 of 2 rules were written")
+        screen.wait_for("kubectl delete devicetaintrule -l sully.dev/taint=mine")
+        screen.wait_for("is there already")
+        assert screen.end() == 1
+
+
+def test_what_another_admin_changed_meanwhile_is_not_overwritten(server: Server) -> None:
+    words = ("taint", "device", f"{FIRST}/gpu-7", "--name", "mine", "--overwrite")
+    server.sully(*words, f"{KEY}:NoSchedule")
+    with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
+        screen.wait_for("Go on? [y/N] ")
+        assert server.sully(*words, f"{KEY}=theirs:NoSchedule").returncode == 0
+        screen.type("y\n")
+        screen.wait_for("devicetaintrule mine is not what it was when the plan was made")
+        assert screen.end() == 1
+
+    assert server.rules()["mine"]["spec"]["taint"]["value"] == "theirs"
+
+
 def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
     # The patient pod was the first on its node, and stays for an hour.
     words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
@@ -242,6 +276,27 @@ def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
         assert screen.end() == 130
 
     assert "slow" in server.rules()
+
+
+def test_who_waits_is_told_that_another_admin_lifted_it(server: Server) -> None:
+    words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--name", "slow", "--yes")
+    with terminal(*words, env=server.env) as screen:
+        screen.wait_for("0/1 pods evicted")
+        assert server.sully("untaint", "device", f"{LAST}/gpu-0", KEY).returncode == 0
+        screen.wait_for("The rule is gone: somebody lifted it, or its time is over")
+        screen.wait_for("; 1 pod did not leave.")
+        assert screen.end() == 1
+
+
+def test_nobody_waits_for_pods_that_tolerate_it_longer_than_it_stays(server: Server) -> None:
+    words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}:NoExecute", "--for", "30m", "--yes")
+    done = server.sully(*words)
+
+    assert done.returncode == 0
+    assert "Nobody would have to leave." in done.stdout
+    assert done.stdout.endswith(
+        "\n0 pods evicted; 1 pod may stay: tolerations last longer than the taint.\n"
+    )
 
 
 def test_who_tolerated_it_for_a_while_does_not_come_back(server: Server) -> None:
@@ -261,12 +316,14 @@ def test_without_a_terminal_it_is_refused(server: Server) -> None:
     assert not server.rules()
 
 
-def test_a_dry_run_shows_the_plan_only(server: Server) -> None:
+def test_a_dry_run_prints_the_rule_and_the_plan_beside_it(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--dry-run", "-o", "json")
     done = server.sully(*words)
 
     assert done.returncode == 0
-    assert json.loads(done.stdout)["devicesKnown"] == 32
+    rule = json.loads(done.stdout)
+    assert (rule["kind"], rule["spec"]["taint"]["key"]) == ("DeviceTaintRule", KEY)
+    assert "8 devices of 32 would change" in done.stderr
     assert not server.rules()
 
 
@@ -345,6 +402,7 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
 
     refused = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect")
     assert (refused.returncode, taints()) == (2, [])
+    assert "this may make placements move, and there is nobody to ask" in refused.stderr
 
     done = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
     assert (done.returncode, taints()) == (0, ["maintenance"])

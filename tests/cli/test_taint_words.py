@@ -208,6 +208,16 @@ MISSING: dict[str, tuple[tuple[str, ...], int, str]] = {
     "only slices": (("ResourceSlice",), 1, "not known, for want of resourceclaims"),
     "no pods": (("ResourceSlice", "ResourceClaim"), 1, "not known, for want of pods"),
     "no slices": (("Pod", "ResourceClaim"), 1, "without resourceslices there is no answer"),
+    "no nodes": (
+        ("ResourceSlice", "ResourceClaim", "Pod", "DeviceClass"),
+        1,
+        "where pods would go is not known, for want of nodes",
+    ),
+    "no classes": (
+        ("ResourceSlice", "ResourceClaim", "Pod", "Node"),
+        1,
+        "where pods would go is not known, for want of deviceclasses",
+    ),
 }
 
 
@@ -222,4 +232,6 @@ def test_what_is_missing_is_said_and_no_review_passes(
     words = ["plan", "-f", str(PLANS / "rule.yaml"), *_parts(tmp_path, *kinds)]
 
     assert main(words) == code
-    assert text in capsys.readouterr().err
+    shown = capsys.readouterr()
+    assert text in shown.err
+    assert not shown.out or "as far as is known." in shown.out

@@ -15,11 +15,13 @@ from sully.cli.client.following import REST_SECONDS, Caches, News
 from sully.cli.client.outages import Outages
 from sully.cli.main import build_parser
 from sully.cli.seeing.devicewatch import views_of
+from sully.cli.seeing.evictions import kinds_for
+from sully.cli.seeing.evictionwatch import news_of
 from sully.client.collection import Copy
 from sully.client.transport import UnreachableError
 from sully.domain.pools import PoolId
 from sully.machinery.errors import Forbidden
-from sully.testing.clock import FakeClock
+from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 
 KINDS = (SLICES, CLASSES, RULES, PATCHES, PODS, CLAIMS)
@@ -29,9 +31,9 @@ LOST = claim("lost", GPU._replace(pool="pool-3", device="gone"))
 END = {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}
 
 
-def session(*words: str, clock: FakeClock | None = None) -> Session:
-    options = build_parser("devices").parse_args(["devices", *words])
-    return Session(options, "devices", clock or FakeClock(), server="https://server")
+def session(*words: str, clock: FakeClock | None = None, command: str = "devices") -> Session:
+    options = build_parser(command).parse_args([command, *words])
+    return Session(options, command, clock or FakeClock(), server="https://server")
 
 
 def world() -> Caches:
@@ -96,17 +98,47 @@ CHANGES = {
 
 @pytest.mark.parametrize(("change", "want"), CHANGES.values(), ids=CHANGES)
 async def test_what_is_looked_at_again(change: Callable[[Caches], None], want: set[PoolId]) -> None:
-    clock, caches = FakeClock(), world()
-    asked = session(clock=clock)
+    caches = world()
+    asked = session()
     news, _ = views_of(asked, caches)
 
     change(caches)
 
+    assert await taken(news, asked, caches) == want
+
+
+async def taken(news: News, asked: Session, caches: Caches) -> set[Any]:
+    """Return what is new, which may be nothing."""
+    assert isinstance(asked.clock, FakeClock)
     news.add("the end")
     taking = asyncio.create_task(news.take(asked, caches))
-    await clock.sleepers()
-    clock.advance(REST_SECONDS)
-    assert set(await taking) - {"the end"} == want
+    await asked.clock.sleepers()
+    asked.clock.advance(REST_SECONDS)
+    return set(await taking) - {"the end"}
+
+
+async def test_a_class_that_was_asked_for_and_changes_is_looked_at_everywhere() -> None:
+    caches = world()
+    asked = session("--class", "all")
+    news, choice = views_of(asked, caches)
+    caches.of(CLASSES).replace(
+        [msgspec.structs.replace(class_("all", "false"), metadata=meta("all", version="2"))]
+    )
+
+    assert await taken(news, asked, caches) == {ONE, TWO}
+    assert not list(choice.all(NOON))
+
+
+async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None:
+    asked = session("-n", "team", command="evictions")
+    for kind in kinds_for(asked):
+        caches = Caches()
+        for each in kinds_for(asked):
+            caches.put(Copy(each))
+        news = news_of(asked, caches)
+        caches.of(kind).replace([{"metadata": {"name": "one", "uid": "1", "resourceVersion": "1"}}])
+
+        assert await taken(news, asked, caches), kind.plural
 
 
 async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
@@ -149,10 +181,16 @@ def test_an_outage_is_told_once_and_when_it_is_over(capsys: pytest.CaptureFixtur
     assert capsys.readouterr().err == GONE + GOES_ON + BACK
 
 
-def test_what_may_no_longer_be_seen_is_told(capsys: pytest.CaptureFixture[str]) -> None:
-    outages = Outages(session())
+def test_what_may_no_longer_be_seen_is_told_and_when_that_is_over(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    clock = FakeClock()
+    outages = Outages(session(clock=clock))
 
     outages.began("pods", Forbidden("pods is forbidden"))
+    clock.advance(8)
+    outages.over("pods", "pods")
 
     told = "sully devices: cannot follow what happens: pods is forbidden\n"
-    assert capsys.readouterr().err == told + GOES_ON
+    over = "sully devices: pods can be followed again, after 8s\n"
+    assert capsys.readouterr().err == told + GOES_ON + over

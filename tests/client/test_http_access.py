@@ -74,6 +74,19 @@ class TestCredentials:
         assert got["impersonate-group"] == ["dev", "ops"]
         assert got["accept-encoding"] == ["identity"]
 
+    @pytest.mark.parametrize(
+        ("access", "name"),
+        [
+            ({"credentials": FixedCredentials(Credential("secret\n"))}, "Authorization"),
+            ({"headers": {"Impersonate-User": "bob\r\nX: y"}}, "Impersonate-User"),
+        ],
+    )
+    async def test_what_no_header_can_carry_is_told(self, access: Any, name: str) -> None:
+        with pytest.raises(UnreachableError, match=f"cannot send {name}: ") as told:
+            await call(Foreign([A]), lambda http: http.get(THINGS, KEY), **access)
+
+        assert "secret" not in str(told.value)
+
     async def test_no_credential_is_unreachable(self, tmp_path: Path) -> None:
         credentials = FileCredentials(token_file=tmp_path / "gone", clock=FakeClock())
         with pytest.raises(UnreachableError, match="gone"):

@@ -21,6 +21,10 @@ _COMMAND = re.compile(
     r"^\s*(?:\$ )?(?:[A-Z_]+=\S+ )?(?:sully|kubectl|etcdctl|pip|make|tar|curl) ", re.M
 )
 _SHELL = ("bash", "sh", "shell")
+_WORDS = re.compile(r"`(?:kubectl )?((?:sully|kubectl) [^`]+)`")
+_SERVERS = ("up", "controllers", "install")
+"""Commands that go on, or that set a cluster up: pages start them in blocks of their own."""
+_PLACEHOLDER = re.compile(r"…|\b[A-Z]{1,}\b")
 
 
 def flags(page: str) -> list[str]:
@@ -44,3 +48,13 @@ def unexplained(page: str) -> Iterator[str]:
     for found in _INDENTED.finditer(_FENCE.sub("", page)):
         if _COMMAND.search(found["body"]) and not _EXCUSE.search(found["above"]):
             yield found["body"]
+
+
+def mentioned(page: str) -> Iterator[str]:
+    """Yield the commands in the text of a page that somebody could type as they stand there."""
+    for found in _WORDS.findall(_INDENTED.sub("", _FENCE.sub("", page))):
+        command = " ".join(found.split())
+        words = command.split()
+        typed = len(words) > 2 and not all(each.isalpha() for each in words)
+        if typed and words[1] not in _SERVERS and not _PLACEHOLDER.search(command):
+            yield command

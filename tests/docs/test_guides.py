@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from docs.console import commands, run_all
-from docs.pages import flags, unexplained
+from docs.pages import flags, mentioned, unexplained
 from e2e.beside import plane as controlled
 from house.project import ROOT
 from sully.testing.cluster import process
@@ -56,6 +56,13 @@ def test_the_commands_of_a_guide_about_the_server_run(
 @pytest.mark.parametrize("guide", PAGES)
 def test_every_command_is_run_or_says_why_not(guide: str) -> None:
     assert list(unexplained(PAGES[guide])) == []
+
+
+@pytest.mark.parametrize("guide", PAGES)
+def test_a_command_in_the_text_is_run_as_well(guide: str) -> None:
+    ran = [each.text for each in commands(PAGES[guide])]
+
+    assert [each for each in mentioned(PAGES[guide]) if not any(each in text for text in ran)] == []
 
 
 def test_the_stories_are_run() -> None:

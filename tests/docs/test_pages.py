@@ -2,7 +2,7 @@
 
 import pytest
 
-from docs.pages import flags, unexplained
+from docs.pages import flags, mentioned, unexplained
 
 START = "```bash\nsully up --hollow-nodes 3   # and more\nexport X=1\n```\n"
 PAGES = {
@@ -37,3 +37,19 @@ def test_what_is_neither_run_nor_excused(page: str, want: list[str]) -> None:
 def test_the_flags_are_those_of_the_page() -> None:
     assert flags(f"# Title\n\n{START}") == ["--hollow-nodes", "3"]
     assert flags("# Title\n") == []
+
+
+MENTIONED = {
+    "a command": ("Type `sully plan -f a.yaml` here.", ["sully plan -f a.yaml"]),
+    "over two lines": ("Type `sully plan\n-f a.yaml` here.", ["sully plan -f a.yaml"]),
+    "as a plugin": ("`kubectl sully plan -f a.yaml`", ["sully plan -f a.yaml"]),
+    "its name": ("`sully evictions pause` and `kubectl describe pod`", []),
+    "a place for a name": ("`sully explain pod NAME`, `sully devices … -o wide`", []),
+    "what goes on": ("`sully up --hollow-nodes 3`", []),
+    "in a block": ("text\n\n```bash\n`sully plan -f a.yaml`\n```\n", []),
+}
+
+
+@pytest.mark.parametrize(("page", "want"), MENTIONED.values(), ids=MENTIONED)
+def test_what_the_text_says_to_type(page: str, want: list[str]) -> None:
+    assert list(mentioned(f"# Title\n\n{page}\n")) == want

@@ -106,9 +106,25 @@ def test_what_the_server_would_drop_is_refused_by_name(
     flags: list[str], text: str, world: World
 ) -> None:
     said = world.refused("taint", "device", DEVICE, HOT, "-y", "--no-wait", *flags)
+    planned = world.refused("plan", "device", DEVICE, HOT, *flags)
 
     assert text in said
+    assert text in planned
     assert world.scene.admin.request("GET", RULES).json()["items"] == []
+
+
+def test_what_the_server_would_drop_of_a_manifest_is_refused_by_name(
+    world: World, tmp_path: Path
+) -> None:
+    rule = tmp_path / "rule.yaml"
+    rule.write_text(
+        "{apiVersion: resource.k8s.io/v1, kind: DeviceTaintRule, metadata: {name: x}, spec:"
+        " {deviceSelector: {deviceClassName: gpu}, taint: {key: a.b/c, effect: NoExecute}}}"
+    )
+
+    said = world.refused("plan", "-f", str(rule))
+
+    assert 'DeviceTaintRule "x": unknown field "spec.deviceSelector.deviceClassName"' in said
 
 
 def test_a_rule_from_its_plan_to_its_end(world: World) -> None:

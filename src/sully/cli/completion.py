@@ -93,8 +93,9 @@ def candidates(words: Sequence[str]) -> list[str]:
     from sully.cli.main import COMMANDS, build_parser
     from sully.cli.parsing import BEFORE, behind_flags, command_first
 
-    words = command_first(words, COMMANDS)
     *before, last = words or [""]
+    # Not the last one: it may just have become a command, and is still what is completed.
+    before = command_first(before, COMMANDS)
     at = behind_flags(before)
     if at > len(before):
         found = _of_early_flag(before, last)
@@ -166,9 +167,10 @@ def _of_place(
     from sully.cli.names import names
 
     if command in _TAINTS:
-        yield from _of_taint(words, last, given)
+        kind = named(words[0])[0] if words else ""
+        yield from _of_taint(kind, words, last, given)
         if command == "untaint" and len(words) > 1:
-            yield from _of_keys(words[0], last, given)
+            yield from _of_keys(kind, last, given)
         return
     at = len(words)
     if at < len(places):
@@ -202,7 +204,9 @@ _ASKED = ("explain", "history")
 _TAINTS = ("taint", "untaint", "plan")
 
 
-def _of_taint(words: Sequence[str], last: str, given: Mapping[str, str]) -> Iterator[str]:
+def _of_taint(
+    what: str, words: Sequence[str], last: str, given: Mapping[str, str]
+) -> Iterator[str]:
     from sully.cli.names import SUBJECTS, names
 
     if not words:
@@ -210,11 +214,11 @@ def _of_taint(words: Sequence[str], last: str, given: Mapping[str, str]) -> Iter
         return
     key, colon, _ = last.rpartition(":")
     if ":" in (last, words[-1]):
-        yield from _effects(words[0])
+        yield from _effects(what)
     elif colon:
-        yield from (f"{key}:{each}" for each in _effects(words[0]))
+        yield from (f"{key}:{each}" for each in _effects(what))
     else:
-        yield from names(SUBJECTS.get(words[0], SUBJECTS["device"]), last, given)
+        yield from names(SUBJECTS.get(what, SUBJECTS["device"]), last, given)
 
 
 def _of_keys(what: str, last: str, given: Mapping[str, str]) -> Iterator[str]:

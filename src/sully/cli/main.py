@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sully import __version__
+from sully.cli.helptext import HelpFormatter
 from sully.cli.parsing import CommandParser, Parser, command_first, help_first
 from sully.cli.process import finished, open_streams
 
@@ -75,16 +76,14 @@ def build_parser(chosen: str) -> argparse.ArgumentParser:
         prog=_name(),
         description="Taints and tolerations for devices and clusters.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sully {__version__}")
     commands = parser.add_subparsers(
         metavar="COMMAND", title="commands", parser_class=CommandParser
     )
     for name, (module, text) in COMMANDS.items():
-        command = commands.add_parser(
-            name, help=text, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        command = commands.add_parser(name, help=text, formatter_class=HelpFormatter)
         if name == chosen:
             loaded = importlib.import_module(module)
             loaded.configure(command)

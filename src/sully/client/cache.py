@@ -24,6 +24,12 @@ class Cache(Generic[T]):
         for name, function in (indexes or {}).items():
             self.add_index(name, function)
 
+    def fork(self) -> Cache[T]:
+        """Return the same objects in a memory of their own, without indexes."""
+        fresh: Cache[T] = Cache()
+        fresh._objects = self._objects.copy()
+        return fresh
+
     def __len__(self) -> int:
         """Return how many objects there are."""
         return len(self._objects)

@@ -51,6 +51,12 @@ class Copy(Generic[T]):
         self._cache: Cache[T] = Cache(indexes)
         self._handlers: list[Handler[T]] = []
 
+    def fork(self) -> Copy[T]:
+        """Return a copy of the same objects that goes its own way, with nobody to tell."""
+        fresh = Copy(self.kind)
+        fresh._cache = self._cache.fork()
+        return fresh
+
     def __len__(self) -> int:
         """Return how many objects there are."""
         return len(self._cache)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from sully.client.access import Access, tls_context
+from sully.client.breakdowns import plainly
 from sully.client.credentials import AccessError
 from sully.client.transport import UnreachableError
 from sully.machinery.codec import from_json
@@ -42,10 +43,8 @@ async def download(access: Access, path: str, target: BinaryIO) -> None:
                 target.write(chunk)
     except AccessError as error:
         raise UnreachableError(str(error)) from error
-    except TimeoutError as error:
-        raise UnreachableError(f"{url}: no answer in time") from error
-    except aiohttp.ClientError as error:
-        raise UnreachableError(f"{url}: {str(error) or type(error).__name__}") from error
+    except (aiohttp.ClientError, TimeoutError) as error:
+        raise UnreachableError(plainly(error), url) from error
 
 
 def _text(code: int, body: bytes) -> str:

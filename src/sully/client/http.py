@@ -15,6 +15,7 @@ from urllib.parse import quote, urlencode
 
 from sully import __version__
 from sully.client.access import Access
+from sully.client.breakdowns import plainly
 from sully.client.calls import READS, Call, Calls, Guard
 from sully.client.connections import Connections
 from sully.client.credentials import AccessError, Credential
@@ -192,10 +193,8 @@ class HttpTransport(Calls):
                 response.release()
         except UnreachableError:
             raise
-        except TimeoutError as error:
-            raise UnreachableError(f"{url}: no answer in time") from error
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(f"{url}: {str(error) or type(error).__name__}") from error
+            raise UnreachableError(plainly(error), url) from error
         except AccessError as error:
             raise UnreachableError(str(error)) from error
 
@@ -269,6 +268,10 @@ def _headers(access: Access, call: Call, credential: Credential) -> list[tuple[s
         headers.append(("Content-Type", call.patch_type or JSON))
     for name, value in access.headers.items():
         headers += [(name, item) for item in ((value,) if isinstance(value, str) else value)]
+    for name, value in headers:
+        if not value.isprintable():
+            # Not the value: it may be a secret.
+            raise AccessError(f"cannot send {name}: it has a line break, or another control sign")
     return headers
 
 

@@ -36,6 +36,11 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 class UnreachableError(ConnectionError):
     """No answer came: the server is away, or the connection broke."""
 
+    def __init__(self, why: str, url: str = "") -> None:
+        """Remember why, and what was asked for if that is known."""
+        super().__init__(f"{url}: {why}" if url else why)
+        self.why = why
+
 
 class SilentError(UnreachableError):
     """A watch said nothing, not even a bookmark, for so long that it may be dead."""

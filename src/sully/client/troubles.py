@@ -68,11 +68,11 @@ class Troubles:
         if ended is None:
             return
         what, trouble = ended
+        seconds = trouble.since.since(self._clock)
         if what == SERVER:
-            self._tell_of_server(trouble.since.since(self._clock))
+            self._tell_of_server(seconds)
         else:
-            seconds = round(trouble.since.since(self._clock), 3)
-            log.info("works again", what=name, after=seconds)
+            self._tell_of_one(name, seconds)
 
     def relieved(self, who: Hashable) -> None:
         """Note that someone no longer fails, which may be because it had nothing to ask.
@@ -102,6 +102,9 @@ class Troubles:
 
     def _tell_of_server(self, seconds: float) -> None:
         log.info("the server answers again", after=round(seconds, 3))
+
+    def _tell_of_one(self, name: str, seconds: float) -> None:
+        log.info("works again", what=name, after=round(seconds, 3))
 
     def _leave(self, who: Hashable) -> tuple[Hashable, _Trouble] | None:
         """Return the trouble that nobody has any more, if it is so."""

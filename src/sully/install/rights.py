@@ -7,6 +7,7 @@ its controller does not have there, nor what no end-to-end test uses (tests/e2e/
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Any
 
 from sully.client.capabilities import EVICTOR_ROLE
@@ -158,8 +159,13 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
 }
 """What each controller may, by the name that `--only` takes."""
 
-GATED: dict[str, dict[str, Obj]] = {
-    "SullyNoExecuteWithPodDisruptionBudget": {"eviction": on("core", "pods/eviction", "create")},
+GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
+    "SullyNoExecuteWithPodDisruptionBudget": {
+        "eviction": (
+            on("core", "pods/eviction", "create"),
+            on("policy", "poddisruptionbudgets", READ),
+        )
+    },
 }
 """What a controller needs besides where a feature is switched on, by the gate."""
 
@@ -167,8 +173,8 @@ GATED: dict[str, dict[str, Obj]] = {
 def rules_of(name: str, gates: Gates | None = None) -> list[Obj]:
     """Return the rules of the role of one controller."""
     gates = gates or Gates()
-    more = [rules[name] for gate, rules in GATED.items() if gates[gate] and name in rules]
-    return [dict(rule) for rule in (*RIGHTS[name], *more)]
+    more = [rules.get(name, ()) for gate, rules in GATED.items() if gates[gate]]
+    return [dict(rule) for rule in chain(RIGHTS[name], *more)]
 
 
 def looking() -> list[Obj]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import termios
 from typing import TYPE_CHECKING, TextIO
 
 from sully.cli.client.calling import CommandError
@@ -16,17 +17,32 @@ MANY_DEVICES = 0.10
 
 async def confirm(plan: "Plan", out: TextIO = sys.stdout) -> bool:
     """Ask whether to go on; refuse where nobody can be asked."""
-    if not sys.stdin.isatty():
+    screen = _screen(out)
+    if screen is None or not sys.stdin.isatty():
+        what = "placements move" if plan.about == "clusters" else "pods leave"
         raise CommandError(
-            "refused: this may make pods leave, and there is nobody to ask\n"
+            f"refused: this may make {what}, and there is nobody to ask\n"
             "  --yes goes on without a question, --dry-run only shows the plan",
             code=2,
         )
+    if screen is not out:
+        _show_briefly(plan, screen)
     wanted = number_to_type(plan)
     if wanted is None:
-        return (await _answer("Go on? [y/N] ", out)).lower() in ("y", "yes")
+        return (await _answer("Go on? [y/N] ", screen)).lower() in ("y", "yes")
     count, thing = wanted
-    return await _answer(f"Type the number of {thing} ({count}) to go on: ", out) == str(count)
+    return await _answer(f"Type the number of {thing} ({count}) to go on: ", screen) == str(count)
+
+
+def _screen(out: TextIO) -> TextIO | None:
+    """Return where whoever types sees the question: the plan may go into a file."""
+    return next((each for each in (out, sys.stderr, sys.stdout) if each.isatty()), None)
+
+
+def _show_briefly(plan: "Plan", screen: TextIO) -> None:
+    from sully.cli.acting.plantext import summary
+
+    screen.writelines(f"{line}\n" for line in summary(plan))
 
 
 def number_to_type(plan: "Plan") -> tuple[int, str] | None:
@@ -44,8 +60,10 @@ def number_to_type(plan: "Plan") -> tuple[int, str] | None:
 
 async def _answer(question: str, out: TextIO) -> str:
     """Wait for a line from the keyboard, in the loop, so that Ctrl-C is heard as elsewhere."""
-    print(question, end="", file=out, flush=True)
     loop, keyboard = asyncio.get_running_loop(), sys.stdin.fileno()
+    # What was typed before the plan was on the screen is no answer to it.
+    termios.tcflush(keyboard, termios.TCIFLUSH)
+    print(question, end="", file=out, flush=True)
     typed = asyncio.Event()
     loop.add_reader(keyboard, typed.set)
     try:

@@ -4,6 +4,7 @@ On a terminal it is a bar; in a pipe each step is a line. progress.py finds out 
 """
 
 from dataclasses import dataclass
+from datetime import timedelta
 from math import ceil
 from typing import TYPE_CHECKING, TextIO
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from sully.cli.acting.progress import Followed
 
 BAR = 30
+SHORTEST = 5
+"""A bar that is shorter than this shows nothing; a narrow terminal has none."""
 AWAY = "the server does not answer; trying again"
 
 
@@ -29,6 +32,14 @@ class State:
     paused: bool
     leaving: int = 0
     """How many of those that were evicted are still shutting down, where that is looked at."""
+    rate: int | None = None
+    """How many pods may leave in a second, as the rules say now; None: any number."""
+    outlasting: int = 0
+    """How many tolerate the taint for longer than it stays, so that they need not leave."""
+    staying: int = 0
+    """How many were to leave by the plan and do not, once it is over."""
+    lifted: bool = False
+    """Whether the rules are gone."""
 
     @property
     def over(self) -> bool:
@@ -44,6 +55,10 @@ class Bar:
         self._what = what
         self._out = out
         self._shown = ""
+        # Pods that tolerate the taint leave when they do, however fast the others go.
+        by_pace = _seconds_at(what.rate, len(what.pods), 0)
+        paced = session.clock.now() + timedelta(seconds=by_pace + 1)
+        self._tolerated = what.ends is not None and what.ends > paced
 
     @property
     def _width(self) -> int | None:
@@ -85,18 +100,29 @@ class Bar:
             text += self._pace(state)
         if self._width is None or not total:
             return text
-        full = BAR * state.evicted // total
-        return f"[{'#' * full}{'.' * (BAR - full)}] {text}"
+        length = min(BAR, self._width - len(text) - len("[] ") - 1)
+        if length < SHORTEST:
+            return text
+        full = length * state.evicted // total
+        return f"[{'#' * full}{'.' * (length - full)}] {text}"
 
     def _pace(self, state: State) -> str:
-        from sully.domain.pacing import BURST
-
-        rate, ends = self._what.rate, self._what.ends
-        paced = max(0, state.pending - max(0, BURST - state.evicted))
-        by_rate = -(-paced // rate) if rate else 0
-        by_plan = (ends - self._clock.now()).total_seconds() if ends is not None else 0
+        rate, ends = state.rate, self._what.ends
+        by_rate = _seconds_at(rate, state.pending, state.evicted)
+        # Somebody may have given the rule another pace since; the plan knows only of the first.
+        planned = rate == self._what.rate or self._tolerated
+        left = (ends - self._clock.now()).total_seconds() if ends is not None else 0
+        by_plan = left if planned else 0
         pace = f", {rate}/s" if rate else ""
         # In a pipe each text is a line, so one that counts down would fill it.
         if self._width is None:
             return pace
         return f"{pace}, about {span(max(1, by_rate, ceil(by_plan)))} to go"
+
+
+def _seconds_at(rate: int | None, pending: int, evicted: int) -> int:
+    """Return how long pods take at a pace, after those that may leave at once."""
+    from sully.domain.pacing import BURST
+
+    paced = max(0, pending - max(0, BURST - evicted))
+    return -(-paced // rate) if rate else 0

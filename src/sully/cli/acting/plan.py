@@ -4,13 +4,15 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sully.cli.acting.taintflags import add_taint_flags
+from sully.cli.acting.taintflags import add_taint_flags, refuse_taint_flags
 from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.durations import seconds
 from sully.cli.client.flags import TABLES, add_client_flags, add_snapshot_flag
 from sully.cli.client.patience import patience
 from sully.cli.client.taking import take
 from sully.cli.client.words import number
+from sully.cli.running.evictionflags import rate
+from sully.cli.running.placementflags import add_placement_flags
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan
@@ -43,7 +45,10 @@ no place
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Describe the command."""
-    parser.usage = "%(prog)s -f FILE… | device|cluster PATTERN… KEY[=VALUE]:EFFECT[-]… [flags]"
+    parser.usage = (
+        "%(prog)s -f FILE… [flags]\n"
+        "       %(prog)s device|cluster PATTERN… KEY[=VALUE]:EFFECT[-]… [flags]"
+    )
     parser.description = "Show what would happen, before it happens."
     parser.epilog = _EPILOG
     parser.add_argument(
@@ -84,18 +89,19 @@ def _add_assumptions(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--default-evictions-per-second",
-        type=int,
+        type=rate,
         default=None,
         metavar="N",
         help="what the controllers run with; no object says it",
     )
     parser.add_argument(
         "--max-evictions-per-minute",
-        type=int,
+        type=rate,
         default=None,
         metavar="N",
         help="what the controllers run with; no object says it",
     )
+    add_placement_flags(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -104,6 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _run(session: Session) -> int:
+    from sully.cli.acting.idle import warn_of_idle
     from sully.cli.acting.proposals import proposed, read_bodies
 
     options = session.options
@@ -116,25 +123,41 @@ async def _run(session: Session) -> int:
 
         snapshot, changes = await proposals(session, options.words)
     else:
-        bodies = read_bodies(options.filename)
+        refuse_taint_flags(options)
+        bodies = read_bodies(session)
         snapshot = await take_for(session, [each.get("kind", "") for each in bodies])
-        changes = await proposed(session, snapshot, bodies, delete=options.delete)
+        changes = await proposed(session, snapshot, bodies, delete=options.delete, manifests=True)
+        warn_of_idle(session, snapshot, changes)
     plan = make_plan(session, snapshot, changes)
     show(plan, options.output)
     unknown = _unknown(snapshot, plan)
     if unknown:
-        session.warn(f"who would have to leave is not known, for want of {unknown}")
+        session.warn(unknown)
         return 1
     return NO_PLACE if plan.homeless else 0
 
 
 def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
-    """Return what is missing so that nobody can say who leaves; a review must not pass then."""
-    from sully.views.kinds import CLAIMS, PODS
+    """Say what nobody can know, and for want of what; a review must not pass then."""
+    from sully.domain.planning.report import Fate
+    from sully.views.kinds import CLAIMS, CLASSES, PODS
+    from sully.views.snapshotkinds import NODES
 
-    if plan.devices and snapshot.gap(CLAIMS) is not None:
-        return CLAIMS.plural
-    return PODS.plural if plan.claims and snapshot.gap(PODS) is not None else ""
+    fates = {each.landing.fate for each in plan.caused}
+    leaving, going = "who would have to leave", "where pods would go"
+    wanted = (
+        (bool(plan.devices), CLAIMS, leaving),
+        (bool(plan.claims), PODS, leaving),
+        # What nobody makes again has no place, wherever there might be one.
+        (Fate.PENDING in fates and Fate.LOST not in fates, NODES, going),
+        (Fate.PENDING in fates and Fate.LOST not in fates, CLASSES, going),
+    )
+    for matters, kind, what in wanted:
+        gap = snapshot.gap(kind) if matters else None
+        if gap is not None:
+            others = " of other namespaces" if gap.but else ""
+            return f"{what} is not known, for want of {kind.plural}{others}"
+    return ""
 
 
 async def take_for(session: Session, names: Sequence[str]) -> "Snapshot":
@@ -157,9 +180,15 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
     from sully.planning.changes import begins, is_about_fleet
 
     if any(is_about_fleet(each) for each in changes):
+        from sully.controllers.placement.settings import PlacementSettings
         from sully.planning.fleet import plan_fleet
 
-        return plan_fleet(snapshot, changes)
+        said = session.options
+        flags = PlacementSettings(
+            toleration_seconds=getattr(said, "default_cluster_toleration_seconds", None),
+            leaves_per_minute=getattr(said, "cluster_leave_budget_per_minute", None),
+        )
+        return plan_fleet(snapshot, changes, flags)
 
     from sully.planning.rehearsal import Rehearsal, Story
     from sully.planning.telling import gaps, tell
@@ -180,8 +209,8 @@ def settings_of(session: Session) -> "Settings":
     options = session.options
     return Settings(
         stop_seconds=getattr(options, "stop_seconds", None),
-        default_per_second=getattr(options, "default_evictions_per_second", None),
-        max_per_minute=getattr(options, "max_evictions_per_minute", None),
+        default_per_second=getattr(options, "default_evictions_per_second", None) or None,
+        max_per_minute=getattr(options, "max_evictions_per_minute", None) or None,
     )
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
         Plan,
     )
 
-_DONE = re.compile(r" (created|changed|deleted)$")
+_DONE = re.compile(r" (created|changed|unchanged|deleted)$")
 MOST_DEVICES = 10
 """Rows that the short form has for devices, and for pods without a place."""
 
@@ -50,24 +50,29 @@ def summary(plan: "Plan") -> Iterator[str]:
     devices, claims = number(len(plan.devices), "device"), number(len(plan.claims), "claim")
     yield f"{devices} of {plan.devices_known} would change, held by {claims}."
     left = plan.caused
+    surely = ", as far as is known." if plan.notes else "."
     if not left:
-        yield "Nobody would have to leave" + (", as far as is known." if plan.notes else ".")
+        yield f"Nobody would have to leave{surely}"
         return
     at_once = sum(each.after < 1 for each in left)
     last = max(each.after for each in left)
     when = "at once" if at_once == len(left) else f"{at_once} at once, the last after {_when(last)}"
     yield f"{number(len(left), 'pod')} would have to leave: {when}."
-    yield _places(len(left), plan.homeless)
+    yield f"{_places(len(left), plan.homeless)}{surely}"
 
 
 def _places(pods: int, homeless: int) -> str:
     if pods == 1:
-        return f"It would find {'no' if homeless else 'another'} place."
+        return f"It would find {'no' if homeless else 'another'} place"
     if homeless == pods:
-        return "None of them would find another place."
+        return "None of them would find another place"
     if homeless:
-        return f"{homeless} of them would find no place."
-    return "All of them would find another place."
+        return f"{homeless} of them would find no place"
+    return "All of them would find another place"
+
+
+def _would(done: re.Match[str]) -> str:
+    return " would stay as it is" if done[1] == "unchanged" else f" would be {done[1]}"
 
 
 class _Screen:
@@ -89,7 +94,7 @@ class _Screen:
 
     def changes(self, plan: "Plan") -> None:
         shown = plan.changes if self._wide else plan.changes[:MOST_DEVICES]
-        self.lines(_DONE.sub(r" would be \1", each) for each in shown)
+        self.lines(_DONE.sub(_would, each) for each in shown)
         self._more(len(plan.changes) - len(shown), "change")
 
     def devices(self, plan: "Plan") -> None:

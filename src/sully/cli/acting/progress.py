@@ -7,7 +7,7 @@ followed. bar.py draws it.
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TextIO
 
@@ -29,11 +29,12 @@ _FEW = 3
 """So many rules are asked for one by one, more of them as a list."""
 
 
-def state_of(rules: "Sequence[DeviceTaintRule]") -> State:
-    """Read the status of rules."""
+def state_of(rules: "Sequence[DeviceTaintRule]", before: int = 0) -> State:
+    """Read the status of rules; of those that left so many did `before` anybody looks."""
     from sully.domain.evictionstatus import CONDITION, EVICTED, PAUSED, evicted_before
 
     told, pending, evicted, paused = True, 0, 0, False
+    rate = rules[0].spec.taint.evictions_per_second if rules else None
     for rule in rules:
         found = {each.type: each for each in rule.status.conditions}
         said = found.get(CONDITION)
@@ -44,7 +45,7 @@ def state_of(rules: "Sequence[DeviceTaintRule]") -> State:
             pending += evicted_before(said.message)
         evicted += _number(found.get(EVICTED))
         paused = paused or PAUSED in found
-    return State(told, pending, evicted, paused)
+    return State(told, pending, max(0, evicted - before), paused, rate=rate, lifted=not rules)
 
 
 def _number(condition: "Condition | None") -> int:
@@ -64,14 +65,23 @@ class Followed:
     """When the last pod leaves, by the plan: pods may tolerate the taint for a while."""
     pods: "Mapping[Key, str]" = field(default_factory=dict)
     """Who leaves, by the plan, and the uid of each."""
+    group: str = ""
+    """What the rules were made together under; empty if they were not, or not all."""
+    before: int = 0
+    """How many pods had left because of the rules when they were changed."""
+    expires: bool = False
+    """Whether the rules end by themselves, and the plan knows of every pod."""
 
 
-Look = Callable[[], Awaitable[State | None]]
-"""Finds out how far it is; None: the rules are gone."""
+Look = Callable[[], Awaitable[State]]
+"""Finds out how far it is."""
 
 
-async def follow(session: Session, what: Followed, out: TextIO = sys.stdout) -> None:
-    """Show how pods leave until none has to; Ctrl-C ends only the showing."""
+async def follow(session: Session, what: Followed, out: TextIO = sys.stdout) -> bool:
+    """Show how pods leave until none has to; say whether all left that were to.
+
+    Ctrl-C ends only the showing.
+    """
     from sully.cli.client.evictor import sully_evicts_at
     from sully.client.transport import UnreachableError
     from sully.machinery.errors import ServiceUnavailable
@@ -81,30 +91,40 @@ async def follow(session: Session, what: Followed, out: TextIO = sys.stdout) -> 
     try:
         ours = await sully_evicts_at(session)
         if ours:
-            await watch(session, line, lambda: _by_status(session, what))
-        else:
-            await _by_pods(session, what, line)
+            return await watch(session, line, lambda: _by_status(session, what))
+        return await _by_pods(session, what, line)
     except (asyncio.CancelledError, UnreachableError, ServiceUnavailable):
-        line.end(still_at_work(what.names, pausable=ours))
+        line.end(still_at_work(what.names, what.group, pausable=ours))
         raise
 
 
-async def watch(session: Session, line: Bar, look: Look) -> None:
-    """Show what is found out until it is over; a server may be away for a while meanwhile."""
+async def watch(session: Session, line: Bar, look: Look) -> bool:
+    """Show what is found out until it is over; say whether all left that were to.
+
+    A server may be away for a while meanwhile.
+    """
     while True:
         state = await _patiently(session, line, look)
-        if state is None:
-            line.end("The rule is gone: somebody lifted it, or its time is over.")
-            return
         line.show(state)
         if state.over:
-            some = f", {state.leaving} still shutting down" if state.leaving else ""
-            line.end(f"{number(state.evicted, 'pod')} evicted{some}.")
-            return
+            line.end(outcome(state))
+            return not state.staying
         await session.clock.sleep(LOOK_SECONDS)
 
 
-async def _patiently(session: Session, line: Bar, look: Look) -> State | None:
+def outcome(state: State) -> str:
+    """Say what came of it in the end."""
+    some = f", {state.leaving} still shutting down" if state.leaving else ""
+    stay = f"; {number(state.staying, 'pod')} did not leave" if state.staying else ""
+    if state.lifted:
+        return f"The rule is gone: somebody lifted it, or its time is over{stay}."
+    if state.outlasting:
+        pods = number(state.outlasting, "pod")
+        stay += f"; {pods} may stay: tolerations last longer than the taint"
+    return f"{number(state.evicted, 'pod')} evicted{some}{stay}."
+
+
+async def _patiently(session: Session, line: Bar, look: Look) -> State:
     from sully.client.transport import UnreachableError
     from sully.machinery.errors import ServiceUnavailable
 
@@ -119,12 +139,45 @@ async def _patiently(session: Session, line: Bar, look: Look) -> State | None:
             await session.clock.sleep(LOOK_SECONDS)
 
 
-async def _by_status(session: Session, what: Followed) -> State | None:
-    rules = await _rules(session, what.names)
-    return state_of(rules) if rules else None
+async def _by_status(session: Session, what: Followed) -> State:
+    state = measured(state_of(await _rules(session, what.names), what.before), what)
+    return await with_stragglers(session, what, state)
 
 
-async def _by_pods(session: Session, what: Followed, line: Bar) -> None:
+def measured(state: State, what: Followed) -> State:
+    """Return how far rules have come with what was planned for them.
+
+    Who tolerates the taint for longer than it stays has to leave by the status, and never will.
+    """
+    left = state.told and not state.paused and state.evicted >= len(what.pods)
+    outlasting = state.pending if what.expires and left else 0
+    return replace(state, pending=state.pending - outlasting, outlasting=outlasting)
+
+
+async def with_stragglers(session: Session, what: Followed, state: State) -> State:
+    """Find out, when it is over, who of those that were to leave is still there."""
+    from sully.machinery.errors import Forbidden
+    from sully.views.kinds import PODS
+    from sully.views.loading import list_all
+
+    if not state.over:
+        return state
+    namespaces = sorted({each.namespace for each in what.pods})
+    try:
+        pods = [pod for each in namespaces for pod in await list_all(session.transport, PODS, each)]
+    except Forbidden:
+        return state
+    uids = set(what.pods.values())
+    there = [each for each in pods if each.metadata.uid in uids and not each.finished]
+    leaving = sum(each.leaving for each in there)
+    staying = len(there) - leaving
+    if staying and state.outlasting:
+        # Others left in their stead, so it is not over.
+        return replace(state, pending=state.outlasting, outlasting=0)
+    return replace(state, leaving=max(state.leaving, leaving), staying=staying)
+
+
+async def _by_pods(session: Session, what: Followed, line: Bar) -> bool:
     from sully.cli.client.following import exposures_of, following
     from sully.views.kinds import CLAIMS, PODS, RULES
     from sully.views.snapshotkinds import DEVICES
@@ -132,16 +185,15 @@ async def _by_pods(session: Session, what: Followed, line: Bar) -> None:
     async with following(session, DEVICES, needed=(RULES,)) as caches:
         if caches.gap(PODS) is not None or caches.gap(CLAIMS) is not None:
             # Who sees no pods has nothing but the status, late as it is.
-            await watch(session, line, lambda: _by_status(session, what))
-            return
+            return await watch(session, line, lambda: _by_status(session, what))
         leavers = Leavers(exposures_of(session, caches), what.pods)
 
-        async def look() -> State | None:
+        async def look() -> State:
             rules = map(leavers.exposures.inventory.rule, what.names)
             there = [each for each in rules if each is not None]
-            return leavers.state(there) if there else None
+            return await with_stragglers(session, what, measured(leavers.state(there), what))
 
-        await watch(session, line, look)
+        return await watch(session, line, look)
 
 
 class Leavers:
@@ -152,7 +204,7 @@ class Leavers:
         self._seen = {uid: key for key, uid in planned.items()}
         """By uid; also those of the plan, for an evictor may be faster than whoever looks."""
 
-    def state(self, rules: "Iterable[DeviceTaintRule]") -> State:
+    def state(self, rules: "Sequence[DeviceTaintRule]") -> State:
         """Say how far rules have come together."""
         pending: set[Key] = set()
         for rule in rules:
@@ -167,7 +219,10 @@ class Leavers:
             elif pod.leaving:
                 # It may have let go of its devices already.
                 leaving += 1
-        return State(True, len(pending), gone + leaving, False, leaving)
+        rate = rules[0].spec.taint.evictions_per_second if rules else None
+        return State(
+            True, len(pending), gone + leaving, False, leaving, rate=rate, lifted=not rules
+        )
 
     def _note(self, keys: "Iterable[Key]") -> None:
         for key in keys:
@@ -196,15 +251,13 @@ async def _rules(session: Session, names: Sequence[str]) -> "list[DeviceTaintRul
     return found
 
 
-def still_at_work(names: Sequence[str], *, pausable: bool) -> str:
+def still_at_work(names: Sequence[str], group: str = "", *, pausable: bool) -> str:
     """Say what goes on after Ctrl-C, and how to stop it; not every evictor heeds a pause."""
     from sully.domain.rules import TOGETHER
 
-    several = len(names) > 1
-    which = f"{len(names)} rules stay" if several else f"The rule {names[0]} stays"
-    shared = _shared(names) if several else ""
-    meant = f"'{shared}-*'" if shared else " ".join(names)
-    rules = f"-l {TOGETHER}={shared}" if shared else " ".join(names)
+    which = f"{len(names)} rules stay" if len(names) > 1 else f"The rule {names[0]} stays"
+    meant = f"'{group}-*'" if group else " ".join(names)
+    rules = f"-l {TOGETHER}={group}" if group else " ".join(names)
     pause = (
         f"  to stop it:  sully evictions pause {meant}\n"
         f"  to go on:    sully evictions resume {meant}\n"
@@ -217,9 +270,3 @@ def still_at_work(names: Sequence[str], *, pausable: bool) -> str:
         f"{pause}"
         f"  to {'undo' if pausable else 'stop'} it:  kubectl delete devicetaintrule {rules}"
     )
-
-
-def _shared(names: Sequence[str]) -> str:
-    """Return what rules were made together under; empty if they were not: those begin alike."""
-    shared = {each.rpartition("-")[0] for each in names}
-    return shared.pop() if len(shared) == 1 else ""

@@ -5,7 +5,7 @@ the user may not write, the embedded server answers in memory.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -25,12 +25,19 @@ if TYPE_CHECKING:
 Obj = dict[str, Any]
 AT_ONCE = 16
 """How many objects a server is asked about at a time."""
+_KEPT = ("uid", "creationTimestamp", "deletionTimestamp")
+"""What no change of an object touches; buckets and records go by the uid."""
+_EFFECTS = ("SullyPreferNoSchedule", "SullyNoExecuteWithPodDisruptionBudget")
+"""Gates that a cluster may have on; who writes an effect behind one knows, and no file tells."""
 _FORMS = (".yaml", ".yml", ".json")
 _OR = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 
 
-def read_bodies(names: Sequence[str]) -> list[Obj]:
-    """Read the objects in files, YAML or JSON; `-` is the standard input."""
+def read_bodies(session: Session) -> list[Obj]:
+    """Read the objects in the files that were named, YAML or JSON; `-` is the standard input."""
+    names = session.options.filename
+    if "-" in names and "-" in (getattr(session.options, "snapshot", None) or ()):
+        raise CommandError("only one of -f and --snapshot can read the standard input", code=2)
     found = [obj for name in names for obj in _bodies(name)]
     if names and not found:
         raise CommandError(f"there is no object in {', '.join(names)}", code=2)
@@ -38,7 +45,8 @@ def read_bodies(names: Sequence[str]) -> list[Obj]:
 
 
 def _bodies(name: str) -> Iterator[Obj]:
-    from sully.views.snapshotfile import SnapshotError, documents_in, objects_in
+    from sully.views.filetext import TextError, read_documents
+    from sully.views.snapshotfile import SnapshotError, objects_in
 
     if name != "-" and Path(name).is_dir():
         found = sorted(each for each in Path(name).iterdir() if each.suffix in _FORMS)
@@ -48,8 +56,12 @@ def _bodies(name: str) -> Iterator[Obj]:
             yield from _bodies(str(each))
         return
     try:
-        yield from objects_in(documents_in(read_bytes(name, code=2)))
-    except SnapshotError as error:
+        for document, repeated in read_documents(read_bytes(name, code=2)):
+            if repeated:
+                text = f"{name}: {', '.join(repeated)} stands in it more than once"
+                raise CommandError(text, code=2)
+            yield from objects_in((document,))
+    except (SnapshotError, TextError) as error:
         raise CommandError(f"{name}: {error}", code=2) from error
 
 
@@ -70,6 +82,8 @@ def kind_of(body: Obj) -> "Kind[Any]":
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
         raise CommandError(f"the {name} has no name: metadata.name", code=2)
+    if not isinstance(metadata["name"], str):
+        raise CommandError(f"the {name}: metadata.name {metadata['name']} is no text", code=2)
     if not body.get("apiVersion"):
         text = f"the {name} {metadata['name']} has no apiVersion, such as {known[name].api_version}"
         raise CommandError(text, code=2)
@@ -77,9 +91,18 @@ def kind_of(body: Obj) -> "Kind[Any]":
 
 
 async def proposed(
-    session: Session, snapshot: "Snapshot", bodies: Iterable[Obj], *, delete: bool = False
+    session: Session,
+    snapshot: "Snapshot",
+    bodies: Iterable[Obj],
+    *,
+    delete: bool = False,
+    manifests: bool = False,
 ) -> "list[Change]":
-    """Return the changes that objects stand for, given what there is."""
+    """Return the changes that objects stand for, given what there is.
+
+    Those of `manifests` are what `kubectl apply` would make of them, and what the server does not
+    know in them is refused, as kubectl does.
+    """
     from sully.planning.changes import Put, Remove
 
     found = [(kind_of(body), body) for body in bodies]
@@ -90,7 +113,7 @@ async def proposed(
                 raise CommandError(f"there is no {kind.kind} {key} to delete")
         return [Remove(kind, key) for kind, key in keys]
     hub = [(kind, _in_hub_version(kind, body)) for kind, body in found]
-    completer = _Completer(session, snapshot)
+    completer = _Completer(session, snapshot, manifests=manifests)
     # A glob may stand for many rules; a server that is asked for all of them at once tires.
     many = asyncio.Semaphore(AT_ONCE)
 
@@ -108,21 +131,22 @@ def _key(session: Session, kind: "Kind[Any]", body: Obj) -> "Key":
     from sully.client.objects import key_of
 
     metadata = body["metadata"]
-    if kind.namespaced and not metadata.get("namespace"):
+    if not kind.namespaced:
+        # Servers overlook one, too.
+        metadata.pop("namespace", None)
+    elif not metadata.get("namespace"):
         metadata["namespace"] = session.namespace or session.default_namespace
     return key_of(body)
 
 
 def _in_hub_version(kind: "Kind[Any]", body: Obj) -> Obj:
-    if body.get("apiVersion") == kind.api_version:
-        return body
-    group, _, version = str(body.get("apiVersion", "")).rpartition("/")
-    resource = _scheme().find(kind.group, version, kind.plural)
-    if resource is None or group != kind.group:
-        raise CommandError(f"there is no {kind.kind} in {body.get('apiVersion')!r}", code=2)
-    convert = next(each.to_hub for each in resource.versions if each.name == version)
-    hub = body if convert is None else convert(body)
-    return {**hub, "apiVersion": kind.api_version}
+    from sully.views.snapshotfile import SnapshotError, in_hub_version
+
+    try:
+        return in_hub_version(body, kind)
+    except SnapshotError as error:
+        text = f"there is no {kind.kind} in {body.get('apiVersion')!r}"
+        raise CommandError(text, code=2) from error
 
 
 @cache
@@ -135,10 +159,11 @@ def _scheme() -> "Scheme":
 class _Completer:
     """Finds out how objects would be stored."""
 
-    def __init__(self, session: Session, snapshot: "Snapshot") -> None:
+    def __init__(self, session: Session, snapshot: "Snapshot", *, manifests: bool) -> None:
         local = getattr(session.options, "dry_run", "") == "client"
         self._connection = None if local else session.connection
         self._snapshot = snapshot
+        self._manifests = manifests
         self._turn = asyncio.Lock()
         self._embedded: Transport | None = None
         self._known: set[tuple[Kind[Any], Key]] = set()
@@ -146,40 +171,64 @@ class _Completer:
     async def complete(self, kind: "Kind[Any]", body: Obj) -> Any:
         """Return an object as it would be stored."""
         from sully.client.objects import from_body, key_of
-        from sully.machinery.errors import Forbidden, NotFound
+        from sully.machinery.errors import ApiError
 
         known = self._snapshot.get(kind, key_of(body))
+        try:
+            return from_body(kind, await self._completed(kind, body, known))
+        except ApiError as error:
+            raise CommandError(_complaint(kind, body, error.message)) from error
+
+    async def _completed(self, kind: "Kind[Any]", body: Obj, known: Any | None) -> Obj:
+        from sully.client.objects import to_body
+        from sully.machinery.errors import Forbidden, NotFound
+
+        live = None if known is None else to_body(kind, known)
+        said = _applied(kind, body, live) if self._manifests and live is not None else body
         if self._connection is not None:
             try:
-                made = await _write(self._connection, kind, body, exists=known is not None)
-                return from_body(kind, made)
+                return await self._write(self._connection, kind, said, exists=live is not None)
             except (Forbidden, NotFound):
                 # Who may not write may still ask what would happen.
                 pass
         async with self._turn:
-            return from_body(kind, await self._rehearse(kind, body, known))
+            return await self._rehearse(kind, said, live)
 
-    async def _rehearse(self, kind: "Kind[Any]", body: Obj, known: Any | None) -> Obj:
+    async def _rehearse(self, kind: "Kind[Any]", body: Obj, live: Obj | None) -> Obj:
         """Have the embedded server complete and check an object, in memory."""
-        from sully.client.objects import key_of, to_body
-        from sully.machinery.errors import ApiError
+        from sully.client.objects import key_of
 
         key = key_of(body)
         transport = self._server_for(kind, key)
         if kind.namespaced:
             await _make_namespace(transport, key)
-        try:
-            if known is not None:
-                before = to_body(kind, known)
-                before["metadata"].pop("resourceVersion", None)
-                await transport.create(kind.read_as(dict), before)
-            made = await _write(transport, kind, body, exists=known is not None, dry=False)
-        except ApiError as error:
-            raise CommandError(error.message) from error
-        # Buckets and statuses go by the uid, so a changed rule must keep it.
-        if known is not None:
-            made["metadata"]["uid"] = known.metadata.uid
-        return made
+        if live is None:
+            return await self._write(transport, kind, body, exists=False, dry=False)
+        await transport.create(kind.read_as(dict), _without(live, "resourceVersion"))
+        # Versions and ids are those of another server; the file is of the object all the same.
+        said = _without(body, "resourceVersion", "uid")
+        made = await self._write(transport, kind, said, exists=True, dry=False)
+        return _as_known(made, live)
+
+    async def _write(
+        self,
+        transport: "Transport",
+        kind: "Kind[Any]",
+        body: Obj,
+        *,
+        exists: bool,
+        dry: bool = True,
+    ) -> Obj:
+        """Write as `kubectl apply` does: what the object says, and nothing else."""
+        from sully.client.objects import key_of
+        from sully.client.options import WriteOptions
+
+        validation = "Strict" if self._manifests else ""
+        options = WriteOptions(dry_run=dry, field_validation=validation)
+        plain = kind.read_as(dict)
+        if not exists:
+            return await transport.create(plain, body, "", options)
+        return await transport.patch(plain, key_of(body), body, options=options)
 
     def _server_for(self, kind: "Kind[Any]", key: "Key") -> "Transport":
         """Return an embedded server that does not know the object yet: files may repeat it."""
@@ -188,6 +237,13 @@ class _Completer:
             self._known.clear()
         self._known.add((kind, key))
         return self._embedded
+
+
+def _as_known(made: Obj, live: Obj) -> Obj:
+    """Return a changed object with all that a change leaves alone, and another server lost."""
+    kept = {name: live["metadata"][name] for name in _KEPT if name in live["metadata"]}
+    status = {"status": live["status"]} if "status" in live else {}
+    return made | {"metadata": made["metadata"] | kept} | status
 
 
 def _embedded(snapshot: "Snapshot") -> "Transport":
@@ -208,22 +264,36 @@ def _embedded(snapshot: "Snapshot") -> "Transport":
         scheme=_scheme(),
         store=MemoryStore(),
         chance=Chance(clock, Ids(chance), chance),
-        gates=Gates(),
+        gates=Gates(dict.fromkeys(_EFFECTS, True)),
     )
     return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))
 
 
-async def _write(
-    transport: "Transport", kind: "Kind[Any]", body: Obj, *, exists: bool, dry: bool = True
-) -> Obj:
-    """Write as `kubectl apply` does: what the object says, and nothing else."""
-    from sully.client.objects import key_of
-    from sully.client.options import WriteOptions
+def _applied(kind: "Kind[Any]", body: Obj, live: Obj) -> Obj:
+    """Return what an apply would send, given what is there."""
+    from sully.cli.acting.applying import as_applied, last_applied
+    from sully.views.snapshotfile import SnapshotError, in_hub_version
 
-    options, plain = WriteOptions(dry_run=dry), kind.read_as(dict)
-    if not exists:
-        return await transport.create(plain, body, "", options)
-    return await transport.patch(plain, key_of(body), body, options=options)
+    before = last_applied(live)
+    if before is not None:
+        with suppress(SnapshotError, LookupError, TypeError):  # What cannot be read is as it is.
+            before = in_hub_version(before, kind)
+    return as_applied(body, live, before)
+
+
+def _without(obj: Obj, *names: str) -> Obj:
+    metadata = {name: each for name, each in obj["metadata"].items() if name not in names}
+    return {**obj, "metadata": metadata}
+
+
+def _complaint(kind: "Kind[Any]", body: Obj, message: str) -> str:
+    """Say which object a server refuses, and of what is wrong in it no more than that."""
+    name = f'"{body["metadata"]["name"]}"'
+    _, strict, fields = message.partition("strict decoding error: ")
+    if strict:
+        # Of a custom resource that is patched a server shows the whole object before it.
+        return f"{kind.kind} {name}: {fields}"
+    return message if name in message else f"{kind.kind} {name}: {message}"
 
 
 async def _make_namespace(transport: "Transport", key: "Key") -> None:

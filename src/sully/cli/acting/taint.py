@@ -1,20 +1,19 @@
 """`sully taint`: marks devices or clusters, after showing what that would do."""
 
 import argparse
-import asyncio
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
-from sully.cli.acting.plan import NAMESPACE, NO_PLACE, make_plan, show
+from sully.cli.acting.plan import NAMESPACE, make_plan
 from sully.cli.acting.taintflags import add_dry_run_flag, add_taint_flags, refuse_useless_flags
-from sully.cli.acting.tainting import is_there, rule_bodies, take_devices, take_fleet
+from sully.cli.acting.tainting import rule_bodies, take_devices, take_fleet
+from sully.cli.acting.telling import beside, for_programs, go_on, is_dry, say, show_objects
 from sully.cli.acting.words import CLUSTER, Words, read_words
 from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import TABLES, add_client_flags
-from sully.cli.client.patience import patience
+from sully.cli.client.flags import NAMES, OUTPUTS, add_client_flags
 
 if TYPE_CHECKING:
+    from sully.cli.acting.progress import Followed
     from sully.domain.planning.report import Plan
     from sully.planning.changes import Put, Remove
     from sully.views.snapshot import Snapshot
@@ -33,7 +32,12 @@ PATTERN is DRIVER/POOL/DEVICE. A part written * is left out of the rule, so it a
 devices to come. A glob such as rack1-* stands for the names there are now: a rule for each, and
 one pace for all of them.
 Before pods are made to leave, the plan is shown and you are asked; --yes answers for scripts.
-With -o json or yaml the plan alone goes to the standard output, and all else to the other.
+With -o json, yaml or name the objects alone go to the standard output, as kubectl prints them,
+and all else to the other. With --dry-run they are those that would be written, so that
+'--dry-run -o yaml | kubectl apply -f -' does the same; 'sully plan -o json' has the plan.
+
+exit codes: 0 done, 1 failed, or pods that were to leave did not, because somebody lifted or changed
+the rule, 2 wrong usage, 3 something would find no place (--dry-run)
 """
 
 
@@ -54,7 +58,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-wait", action="store_true", help="do not follow the eviction to its end"
     )
-    add_client_flags(parser, namespace=NAMESPACE)
+    add_client_flags(parser, namespace=NAMESPACE, outputs=(*OUTPUTS, NAMES))
 
 
 def run(options: argparse.Namespace) -> int:
@@ -73,93 +77,99 @@ async def act(session: Session, words: Words) -> int:
     return await (_clusters if words.what == CLUSTER else _devices)(session, words)
 
 
-def beside(session: Session) -> TextIO:
-    """Return where texts go: not between the lines of a document for programs."""
-    return sys.stdout if session.options.output in TABLES else sys.stderr
-
-
-def say(session: Session, text: str) -> None:
-    """Tell what was done."""
-    print(text, file=beside(session), flush=True)
-
-
-def _is_dry(session: Session) -> bool:
-    return bool(session.options.dry_run != "none")
-
-
-async def _go_on(session: Session, plan: "Plan", *, ask: bool) -> int | None:
-    """Show a plan and ask, where that is due; return the exit code if that was all."""
-    from sully.cli.acting.asking import confirm
-
-    show(plan, session.options.output)
-    if _is_dry(session):
-        return NO_PLACE if plan.homeless else 0
-    if ask and not session.options.yes and not await confirm(plan, beside(session)):
-        say(session, "Nothing was changed.")
-        return 1
-    return None
-
-
 # -- devices --------------------------------------------------------------------------------------
 
 
 async def _devices(session: Session, words: Words) -> int:
     from sully.cli.acting.lifting import removals
+    from sully.cli.acting.proposals import proposed
+    from sully.cli.acting.writing import lift_rules, write_rules
 
-    snapshot = await take_devices(session)
+    ask = any(_evicts(each.effect) for each in words.sets)
+    snapshot = await take_devices(session, planned=ask or is_dry(session))
     lifts = removals(session, snapshot, words)
-    bodies = await _fitting(session, snapshot, rule_bodies(session, snapshot, words))
-    evicts = [each for each in bodies if _evicts(each)]
+    bodies = await as_kept(session, snapshot, rule_bodies(session, snapshot, words))
+    going = await _as_they_are(session, lifts if not bodies else ())
     plan = None
-    if evicts or _is_dry(session) or session.options.output not in TABLES:
-        plan = await _planned(session, snapshot, lifts, bodies)
-        done = await _go_on(session, plan, ask=bool(evicts))
+    if ask or is_dry(session):
+        changes = [*lifts, *await proposed(session, snapshot, bodies)]
+        plan = make_plan(session, snapshot, changes)
+        done = await go_on(session, plan, ask=ask)
+        if is_dry(session):
+            show_objects(session, await _would_be(session, snapshot, bodies) or going)
         if done is not None:
             return done
-    for each in lifts:
-        await session.transport.delete(each.kind, each.key)
-        say(session, f"devicetaintrule {each.key} deleted")
-    for body in bodies:
-        await _write(session, snapshot, body)
-    if plan is not None and evicts:
-        await _follow(session, snapshot, plan, evicts)
-    return 0
+    await lift_rules(session, lifts)
+    written = await write_rules(session, snapshot, bodies)
+    show_objects(session, written or going)
+    evicts = [each for each in bodies if _evicts(each["spec"]["taint"]["effect"])]
+    if plan is None or not evicts:
+        return 0
+    return 0 if await _follow(session, snapshot, plan, evicts) else 1
 
 
-def _evicts(body: Obj) -> bool:
+def _evicts(effect: str) -> bool:
     from sully.domain.eviction import EVICTING_WITH_BUDGETS
 
-    return body["spec"]["taint"]["effect"] in EVICTING_WITH_BUDGETS
+    return effect in EVICTING_WITH_BUDGETS
 
 
-async def _planned(
-    session: Session, snapshot: "Snapshot", lifts: "Sequence[Remove]", bodies: Sequence[Obj]
-) -> "Plan":
-    from sully.cli.acting.proposals import proposed
+async def _would_be(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
+    """Return rules for programs as they would be stored, or be sent if no server was asked."""
+    if not for_programs(session):
+        return []
+    if session.options.dry_run == "client":
+        return list(bodies)
+    return [await _tried(session, snapshot, each) for each in bodies]
 
-    changes = [*lifts, *await proposed(session, snapshot, bodies)]
-    return make_plan(session, snapshot, changes)
+
+async def _as_they_are(session: Session, lifts: "Sequence[Remove]") -> list[Obj]:
+    """Return rules that go, for programs."""
+    if not for_programs(session):
+        return []
+    return [await session.transport.get(each.kind.read_as(dict), each.key) for each in lifts]
 
 
 async def _follow(
     session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj]
-) -> None:
-    from sully.cli.acting.progress import Followed, follow
-    from sully.client.transport import Key
+) -> bool:
+    """Show how pods leave, if that is wanted; say whether all left that were to."""
+    from sully.cli.acting.progress import follow
     from sully.domain.planning.report import Fate
 
     if any(each.landing.fate is Fate.RETURNS for each in plan.caused):
         session.warn("pods come back and leave again, so this has no end to wait for")
-    elif not session.options.no_wait:
-        rate = bodies[0]["spec"]["taint"].get("evictionsPerSecond")
-        names = [str(each["metadata"]["name"]) for each in bodies]
-        leavers = [Key(each.namespace, each.name) for each in plan.caused]
-        known = {key: pod for key in leavers if (pod := snapshot.usage.pod(key)) is not None}
-        pods = {key: pod.metadata.uid for key, pod in known.items()}
-        await follow(session, Followed(names, rate, plan.ends, pods), beside(session))
+        return True
+    if session.options.no_wait:
+        return True
+    return await follow(session, _followed(session, snapshot, plan, bodies), beside(session))
 
 
-async def _fitting(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
+def _followed(
+    session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj]
+) -> "Followed":
+    from sully.cli.acting.progress import Followed, state_of
+    from sully.client.transport import Key
+    from sully.domain.planning.rulemaking import made_together
+    from sully.views.kinds import CLAIMS, PODS, RULES
+
+    names = [str(each["metadata"]["name"]) for each in bodies]
+    there = [snapshot.get(RULES, Key("", each)) for each in names]
+    leavers = [Key(each.namespace, each.name) for each in plan.caused]
+    known = {key: pod for key in leavers if (pod := snapshot.usage.pod(key)) is not None}
+    all_seen = snapshot.gap(PODS) is None and snapshot.gap(CLAIMS) is None
+    return Followed(
+        names,
+        rate=bodies[0]["spec"]["taint"].get("evictionsPerSecond"),
+        ends=plan.ends,
+        pods={key: pod.metadata.uid for key, pod in known.items()},
+        group=made_together(bodies),
+        before=state_of([each for each in there if each is not None]).evicted,
+        expires=session.options.lasts is not None and all_seen,
+    )
+
+
+async def as_kept(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
     """Return rules as this server can keep them, or refuse by name what it would drop.
 
     The rules of one taint differ in the devices they name, which every server knows, so one of
@@ -167,8 +177,9 @@ async def _fitting(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]
     """
     from sully.domain.planning.rulemaking import lost, with_description_aside, without_rate
 
-    if session.options.dry_run == "client":
+    if getattr(session.options, "dry_run", "") == "client":
         return list(bodies)
+    await _warn_of_no_end(session, bodies)
     tried: dict[str, set[str]] = {}
     found = []
     for body in bodies:
@@ -183,6 +194,17 @@ async def _fitting(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]
             body = without_rate(body)
         found.append(body)
     return found
+
+
+async def _warn_of_no_end(session: Session, bodies: Sequence[Obj]) -> None:
+    """Say that a rule may stay for ever that was to end: a server keeps the time, and no more."""
+    from sully.cli.client.evictor import sully_ends_rules_at
+
+    if bodies and session.options.lasts is not None and not await sully_ends_rules_at(session):
+        session.warn(
+            f"warning: {session.server} ends no rules by itself\n"
+            "  unless 'sully controllers' run there, it stays until somebody deletes it"
+        )
 
 
 def _refuse_dropped(session: Session, dropped: set[str]) -> None:
@@ -210,57 +232,57 @@ async def _tried(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
     return await session.transport.patch(plain, key, body, options=dry)
 
 
-async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> None:
-    from sully.client.transport import Key
-    from sully.machinery.errors import AlreadyExists
-    from sully.views.kinds import RULES
-
-    name = str(body["metadata"]["name"])
-    key, plain = Key("", name), RULES.read_as(dict)
-    known = snapshot.get(RULES, key) is not None
-    try:
-        with patience(lambda: f"taint: writing devicetaintrule {name}"):
-            if known:
-                await session.transport.patch(plain, key, body)
-            else:
-                await session.transport.create(plain, body)
-    except AlreadyExists as error:
-        # Somebody else was faster than whoever read the plan.
-        raise CommandError(is_there(name)) from error
-    except asyncio.CancelledError:
-        session.warn(
-            f"whether devicetaintrule {name} was written is not known: the server had not answered"
-            f"\n  to see it:   kubectl get devicetaintrule {name}"
-            f"\n  to undo it:  kubectl delete devicetaintrule {name}"
-        )
-        raise
-    say(session, f"devicetaintrule {name} {'changed' if known else 'created'}")
-
-
 # -- clusters -------------------------------------------------------------------------------------
 
 
 async def _clusters(session: Session, words: Words) -> int:
     from sully.cli.acting.clusters import cluster_changes
 
-    snapshot = await take_fleet(session)
-    changes = cluster_changes(session, snapshot, words)
     ask = any(each.effect == "NoSelect" for each in words.sets)
-    if ask or _is_dry(session) or session.options.output not in TABLES:
-        done = await _go_on(session, make_plan(session, snapshot, changes), ask=ask)
+    snapshot = await take_fleet(session, planned=ask or is_dry(session))
+    changes = cluster_changes(session, snapshot, words)
+    if ask or is_dry(session):
+        if session.options.dry_run != "client":
+            # All get the same taints, so what the server thinks of one holds for the others.
+            await _write_cluster(session, changes[0], dry=True)
+        done = await go_on(session, make_plan(session, snapshot, changes), ask=ask)
+        if is_dry(session):
+            show_objects(session, await _would_be_clusters(session, changes))
         if done is not None:
             return done
-    await _write_clusters(session, changes, "tainted" if words.sets else "untainted")
+    written = []
+    for each in changes:
+        written.append(await _write_cluster(session, each))
+        say(session, f"managedcluster {each.key} {'tainted' if words.sets else 'untainted'}")
+    show_objects(session, written)
     return 0
 
 
-async def _write_clusters(session: Session, changes: "Sequence[Put]", done: str) -> None:
+async def _would_be_clusters(session: Session, changes: "Sequence[Put]") -> list[Obj]:
+    """Return clusters for programs as they would be."""
+    if not for_programs(session):
+        return []
+    if session.options.dry_run != "client":
+        return [await _write_cluster(session, each, dry=True) for each in changes]
+    found = []
+    for each in changes:
+        known = await session.transport.get(each.kind.read_as(dict), each.key)
+        found.append({**known, "spec": {**known["spec"], "taints": _taints(each)}})
+    return found
+
+
+async def _write_cluster(session: Session, change: "Put", *, dry: bool = False) -> Obj:
+    """Write the taints of a cluster, and return it as the server has it then."""
+    from sully.client.options import WriteOptions
+
+    # The version that was looked at: another writer's taints must not be lost.
+    version = change.obj.metadata.resource_version
+    patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": _taints(change)}}
+    plain, options = change.kind.read_as(dict), WriteOptions(dry_run=dry)
+    return await session.transport.patch(plain, change.key, patch, options=options)
+
+
+def _taints(change: "Put") -> Any:
     from sully.client.objects import to_body
 
-    for each in changes:
-        wanted = to_body(each.kind, each.obj)["spec"].get("taints", [])
-        # The version that was looked at: another writer's taints must not be lost.
-        version = each.obj.metadata.resource_version
-        patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": wanted}}
-        await session.transport.patch(each.kind, each.key, patch)
-        say(session, f"managedcluster {each.key} {done}")
+    return to_body(change.kind, change.obj)["spec"].get("taints", [])

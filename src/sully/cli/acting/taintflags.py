@@ -8,6 +8,8 @@ from sully.cli.client.durations import seconds
 
 RATE = 10
 """Evictions per second, unless somebody says otherwise."""
+_MARKS = {"--reason": "reason", "--for": "lasts", "--rate": "rate", "--name": "name"}
+_PICKS = {"--class": "device_class", "--cel": "cel"}
 DRY_RUNS = ("none", "client", "server")
 
 
@@ -79,19 +81,27 @@ def add_dry_run_flag(parser: argparse.ArgumentParser) -> None:
 
 def refuse_useless_flags(options: argparse.Namespace, words: Words) -> None:
     """Refuse flags that would do nothing: whoever gives one believes that it does."""
-    marks = {"--reason": "reason", "--for": "lasts", "--rate": "rate", "--name": "name"}
-    picks = {"--class": "device_class", "--cel": "cel"}
-    given = {
-        flag
-        for flag, name in (marks | picks | {"-l": "selector"}).items()
-        if getattr(options, name, None) not in (None, "", [])
-    }
+    given = _given(options)
     if words.what == CLUSTER:
-        _refuse(given & (marks.keys() | picks.keys()), "clusters have nothing of the kind")
+        _refuse(given & (_MARKS.keys() | _PICKS.keys()), "clusters have nothing of the kind")
         return
     _refuse(given & {"-l"}, "devices have no labels; --class and --cel choose among them")
     if not words.sets:
-        _refuse(given & marks.keys(), "it is for taints that are set, and none is")
+        _refuse(given & _MARKS.keys(), "it is for taints that are set, and none is")
+
+
+def refuse_taint_flags(options: argparse.Namespace) -> None:
+    """Refuse the flags of a taint where objects come from files, which say all that themselves."""
+    more = {"--overwrite"} if options.overwrite else set()
+    _refuse(_given(options) | more, "it is for a taint in words; in a file the object says it")
+
+
+def _given(options: argparse.Namespace) -> set[str]:
+    return {
+        flag
+        for flag, name in (_MARKS | _PICKS | {"-l": "selector"}).items()
+        if getattr(options, name, None) not in (None, "", [])
+    }
 
 
 def _refuse(flags: set[str], why: str) -> None:

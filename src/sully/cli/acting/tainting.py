@@ -5,6 +5,7 @@ words.py, clusters in clusters.py, the end of taints in lifting.py.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,8 @@ async def proposals(session: Session, given: Sequence[str]) -> "tuple[Snapshot, 
     from sully.cli.acting.clusters import cluster_changes
     from sully.cli.acting.lifting import removals
     from sully.cli.acting.proposals import proposed
+    from sully.cli.acting.taint import as_kept
+    from sully.machinery.errors import Forbidden
 
     words = read_words(given)
     refuse_useless_flags(session.options, words)
@@ -40,22 +43,29 @@ async def proposals(session: Session, given: Sequence[str]) -> "tuple[Snapshot, 
     snapshot = await take_devices(session)
     lifts = removals(session, snapshot, words)
     bodies = rule_bodies(session, snapshot, words)
+    if session.connection is not None:
+        # Who may not write may still ask what would happen.
+        with suppress(Forbidden):
+            bodies = await as_kept(session, snapshot, bodies)
     return snapshot, [*lifts, *await proposed(session, snapshot, bodies)]
 
 
-async def take_devices(session: Session) -> "Snapshot":
-    """Return all that a plan for devices needs."""
+async def take_devices(session: Session, *, planned: bool = True) -> "Snapshot":
+    """Return all that a plan for devices needs, or what makes rules from words if there is none."""
     from sully.planning.world import NEEDED
-    from sully.views.kinds import RULES, SLICES
+    from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
 
-    return await take(session, NEEDED, needed=(SLICES, RULES), in_files=(SLICES,))
+    kinds = NEEDED if planned else (SLICES, CLASSES, RULES, PATCHES)
+    return await take(session, kinds, needed=(SLICES, RULES), in_files=(SLICES,))
 
 
-async def take_fleet(session: Session) -> "Snapshot":
-    """Return all that a plan for clusters needs."""
+async def take_fleet(session: Session, *, planned: bool = True) -> "Snapshot":
+    """Return all that a plan for clusters needs, or the clusters alone if there is none."""
     from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
     from sully.views.snapshotkinds import FLEET
 
+    if not planned:
+        return await take(session, (CLUSTERS,), needed=(CLUSTERS,))
     return await take(session, FLEET, needed=(CLUSTERS, PLACEMENTS), in_files=(CLUSTERS,))
 
 

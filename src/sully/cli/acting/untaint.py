@@ -11,7 +11,7 @@ from sully.cli.acting.taintflags import (
 )
 from sully.cli.acting.words import read_words
 from sully.cli.client.calling import Session, call
-from sully.cli.client.flags import add_client_flags
+from sully.cli.client.flags import NAMES, OUTPUTS, add_client_flags
 
 _EPILOG = """\
 examples:
@@ -23,6 +23,8 @@ examples:
 
 The rules that set the taint are deleted. A rule that is also for other devices stays, and so does
 what a driver or a ResourceSlicePatch says; you are told which object it is, and what to do.
+With -o json, yaml or name the rules that go, or the clusters as they are then, alone go to the
+standard output, and all else to the other.
 """
 
 
@@ -39,7 +41,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_selection_flags(parser)
     add_dry_run_flag(parser)
-    add_client_flags(parser, namespace=NAMESPACE)
+    add_client_flags(parser, namespace=NAMESPACE, outputs=(*OUTPUTS, NAMES))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Who evicts on the server at hand: commands promise pauses and counts only where Sully does."""
+"""Who works on the server at hand: what only Sully does is promised only where it is."""
 
 from sully.cli.client.calling import Session
 
@@ -6,15 +6,33 @@ from sully.cli.client.calling import Session
 async def sully_evicts_at(session: Session) -> bool:
     """Say whether it is Sully's controller that evicts; who may not find out is told yes."""
     from sully.client.capabilities import sully_evicts
-    from sully.client.options import ListOptions
     from sully.machinery.errors import Forbidden, NotFound
-    from sully.views.snapshotkinds import TAINT_RECORDS
 
     try:
         # A server that imitates Kubernetes has no records, nor does its evictor know of pauses.
-        await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))
+        await _look_at_records(session)
         return await sully_evicts(session.transport)
     except Forbidden:
         return True
     except NotFound:
         return False
+
+
+async def sully_ends_rules_at(session: Session) -> bool:
+    """Say whether somebody may be there who ends rules; who may not find out is told yes."""
+    from sully.machinery.errors import Forbidden, NotFound
+
+    try:
+        await _look_at_records(session)
+    except Forbidden:
+        return True
+    except NotFound:
+        return False
+    return True
+
+
+async def _look_at_records(session: Session) -> None:
+    from sully.client.options import ListOptions
+    from sully.views.snapshotkinds import TAINT_RECORDS
+
+    await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))

@@ -1,6 +1,5 @@
 """What went wrong between a command and its server, in words that say what to do."""
 
-import re
 from datetime import datetime
 from pathlib import Path
 from shlex import quote
@@ -11,8 +10,6 @@ if TYPE_CHECKING:
 
 _STARTED = ("data/kubeconfig", "data/demo/kubeconfig")
 """What `make up` and `make demo` write, as seen from where they are typed."""
-_SOCKET = re.compile(r" ssl:(<[^>]*>|\w+)| \[Connect call failed \([^)]*\)\]")
-"""How aiohttp names the settings of a connection, and says it again: nobody can read that."""
 
 
 def refused(error: Any) -> str:
@@ -39,7 +36,9 @@ def inaccessible(error: Exception) -> str:
 
 async def unreachable(error: Exception, access: "Access", now: datetime) -> str:
     """Say why no answer came, as far as can be told from here."""
-    text = _SOCKET.sub("", str(error))
+    from sully.client.breakdowns import UNTRUSTED
+
+    text = str(error)
     ended = _end((await access.credentials.current()).certificate)
     if ended is not None and ended < now:
         # Servers just hang up then.
@@ -47,11 +46,8 @@ async def unreachable(error: Exception, access: "Access", now: datetime) -> str:
             f"{text}\n  the client certificate in the kubeconfig was good until"
             f" {ended:%Y-%m-%dT%H:%M:%SZ}; get a new one"
         )
-    if "CERTIFICATE_VERIFY_FAILED" in text:
-        return (
-            f"{text}\n  the server's certificate is not from an authority that the kubeconfig"
-            " names: is this the right server, and the right kubeconfig?"
-        )
+    if UNTRUSTED in text:
+        return f"{text}\n  is this the right server, and the right kubeconfig for it?"
     return f"{text}\n  is the server running, and is this the right kubeconfig?"
 
 

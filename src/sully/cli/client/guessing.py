@@ -57,7 +57,12 @@ def check_class(snapshot: "Snapshot", name: str) -> None:
         return
     known = [each.metadata.name for each in snapshot.of(CLASSES).values()]
     if name not in known:
-        raise CommandError(
-            f'there is no DeviceClass "{name}"{_meant(name, known)}\n'
-            "  'kubectl get deviceclasses' lists them"
-        )
+        raise no_class(name, known)
+
+
+def no_class(name: str, known: Iterable[str] = ()) -> CommandError:
+    """Say that there is no such class, and which may be meant."""
+    return CommandError(
+        f'there is no DeviceClass "{name}"{_meant(name, known)}\n'
+        "  'kubectl get deviceclasses' lists them"
+    )

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 
 from sully.cli.client.calling import Session
 from sully.cli.client.words import span
+from sully.client.transport import UnreachableError
 from sully.client.troubles import Troubles, is_outage
 
 
@@ -21,10 +22,14 @@ class Outages(Troubles):
     def began(self, who: Hashable, error: Exception) -> bool:
         """Tell of a trouble that is new; for the log it never is."""
         if super().began(who, error):
-            away = f"{self._session.server} is away: {error}"
+            why = error.why if isinstance(error, UnreachableError) else error
+            away = f"{self._session.server} is away: {why}"
             told = away if is_outage(error) else f"cannot follow what happens: {error}"
             self._session.warn(f"{told}\n  the watch goes on when that is over")
         return False
 
     def _tell_of_server(self, seconds: float) -> None:
         self._session.warn(f"{self._session.server} answers again, after {span(seconds)}")
+
+    def _tell_of_one(self, name: str, seconds: float) -> None:
+        self._session.warn(f"{name} can be followed again, after {span(seconds)}")

@@ -75,8 +75,8 @@ Row = Sequence[Cell | str]
 class Table:
     """Rows under columns; more rows may follow later, in the same columns.
 
-    One that `grows` takes the whole width of a terminal, for rows that nobody knows yet; one that
-    is not `titled` has rows only.
+    One that `grows` takes the whole width of a terminal, for rows that nobody knows yet, also when
+    that changes; one that is not `titled` has rows only.
     """
 
     def __init__(
@@ -90,7 +90,10 @@ class Table:
         self._columns = columns
         self._titled = titled
         self._grows = grows
+        self._given = look
         self._look = look if look is not None else look_of(sys.stdout)
+        self._natural: list[int] = []
+        """How wide each column would be if there were room."""
         self._places: list[int] = []
         """Which columns are shown."""
         self._widths: list[int] = []
@@ -105,6 +108,10 @@ class Table:
     def add(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
         """Print more rows, without the title."""
         out = stream or sys.stdout
+        look = look_of(out) if self._given is None else self._given
+        if look != self._look:
+            self._look = look
+            self._fit()
         out.writelines(line + "\n" for line in self.more(rows))
         out.flush()
 
@@ -112,8 +119,12 @@ class Table:
         """Yield the title and the rows."""
         known = [_cells(row) for row in rows]
         titles = [Cell(column.title, "bold") for column in self._columns]
-        head = [titles] if self._titled or not known else []
-        self._fit([*head, *known])
+        head = [titles] if self._titled or self._grows or not known else []
+        self._natural = [
+            max(column.least * self._grows, *(width(row[at].text) for row in (*head, *known)))
+            for at, column in enumerate(self._columns)
+        ]
+        self._fit()
         if self._places and self._titled:
             yield from self._row(titles)
         yield from self.more(known)
@@ -123,12 +134,9 @@ class Table:
         for row in rows:
             yield from self._row(_cells(row)) if self._places else self._list(_cells(row))
 
-    def _fit(self, rows: Sequence[Sequence[Cell]]) -> None:
+    def _fit(self) -> None:
         self._places = list(range(len(self._columns)))
-        self._widths = [
-            max(self._columns[at].least * self._grows, *(width(row[at].text) for row in rows))
-            for at in self._places
-        ]
+        self._widths = list(self._natural)
         if self._over() > 0:
             self._places = [at for at in self._places if not self._columns[at].drops]
         for turn in (1, 2):

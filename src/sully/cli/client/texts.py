@@ -39,7 +39,7 @@ def _columns(char: str) -> int:
 def fitting(text: str, columns: int) -> int:
     """Return how many characters of a text fit into so many columns, at least one."""
     if text.isascii():
-        return columns
+        return max(1, columns)
     taken = 0
     for at, char in enumerate(text):
         taken += _columns(char)

@@ -13,7 +13,7 @@ def add_eviction_flags(parser: argparse.ArgumentParser) -> None:
     """Describe the flags."""
     parser.add_argument(
         "--default-evictions-per-second",
-        type=_rate,
+        type=rate,
         default=0,
         metavar="N",
         help="how fast pods leave because of a taint that does not say so itself, after a burst"
@@ -21,7 +21,7 @@ def add_eviction_flags(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-evictions-per-minute",
-        type=_rate,
+        type=rate,
         default=0,
         metavar="N",
         help="how many pods may leave in any minute because of all taints together; 0: no limit"
@@ -56,7 +56,8 @@ def _bound(text: str) -> float:
     return found
 
 
-def _rate(text: str) -> int:
+def rate(text: str) -> int:
+    """Read how many may leave; for `type=` of a flag."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"must be a whole number, 0 or more, not {text!r}")
     return int(text)

@@ -82,6 +82,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_etcd_flags(parser)
     add_lease_flags(parser)
+    _add_api_flags(parser)
+    _add_controller_flags(parser)
+    add_eviction_flags(parser)
+    add_history_flags(parser)
+    add_event_flags(parser)
+    add_placement_flags(parser)
+    hollow.add_flags(parser)
+    add_hollow_cluster_flags(parser)
+    _add_access_flags(parser)
+    _add_limit_flags(parser)
+    add_log_flags(parser)
+
+
+def _add_api_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--feature-gates",
         default="",
@@ -101,15 +115,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
         choices=("sully", "reference"),
         help="reference: behave as Kubernetes does, quirks included, and nothing of ours",
     )
-    _add_controller_flags(parser)
-    add_eviction_flags(parser)
-    add_history_flags(parser)
-    add_event_flags(parser)
-    add_placement_flags(parser)
-    hollow.add_flags(parser)
-    add_hollow_cluster_flags(parser)
-    _add_access_flags(parser)
-    add_log_flags(parser)
 
 
 def _add_controller_flags(parser: argparse.ArgumentParser) -> None:
@@ -151,6 +156,9 @@ def _add_access_flags(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="note also who read which objects; much more to write",
     )
+
+
+def _add_limit_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-requests-inflight",
         type=int,
@@ -219,16 +227,27 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
     # Late imports: `sully up --help` and usage errors need none of this.
     import uvloop
 
-    from sully.app import Config
     from sully.machinery.errors import ApiError
     from sully.runtime.log import configure as configure_log
-    from sully.server.limits import Allowance
     from sully.store.errors import StoreError
 
     configure_log(options.log_format, level=options.log_level)
     # Fewer, larger collections: objects here live long, and young ones die by reference count.
     gc.set_threshold(50_000, 20, 100)
-    config = Config(
+    code = 0
+    try:
+        uvloop.run(_serve(_config(options, host, port, gates), demo=options.demo))
+    except* (StoreError, ApiError, OSError) as group:
+        print(f"sully up: {explain(group, options)}", file=sys.stderr)
+        code = 1
+    return code
+
+
+def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> "Config":
+    from sully.app import Config
+    from sully.server.limits import Allowance
+
+    return Config(
         data_dir=options.data_dir,
         host=host,
         port=port,
@@ -255,13 +274,6 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
         hollow=hollow.settings(options),
         hollow_clusters=hollow_clusters(options),
     )
-    code = 0
-    try:
-        uvloop.run(_serve(config, demo=options.demo))
-    except* (StoreError, ApiError, OSError) as group:
-        print(f"sully up: {explain(group, options)}", file=sys.stderr)
-        code = 1
-    return code
 
 
 def _controllers(options: argparse.Namespace) -> frozenset[str] | None:

@@ -23,10 +23,10 @@ from sully.domain.taints import Origin
 from sully.views.sights import Holder, Mark, Sight
 
 _COLUMNS = (
-    Column("DEVICE", shrinks=2),
-    Column("NODE", shrinks=2),
-    Column("TAINTS", shrinks=1),
-    Column("USED BY", shrinks=1),
+    Column("DEVICE", shrinks=2, least=24),
+    Column("NODE", shrinks=2, least=8),
+    Column("TAINTS", shrinks=1, least=20),
+    Column("USED BY", shrinks=1, least=20),
 )
 _WIDE_COLUMNS = (
     Column("CLAIMS", shrinks=1),
@@ -41,10 +41,11 @@ _ORDER = ("NoExecute", "NoExecuteWithPodDisruptionBudget", "NoSchedule")
 def columns(sights: Iterable[Sight], *, wide: bool) -> Sequence[Column]:
     """Return the columns for these devices.
 
-    Most drivers have a pool for each node and call it so; then the node need not be said twice.
+    Most drivers have a pool for each node and call it so; then the node need not be said twice,
+    unless it says that a device is gone.
     """
     device, node, *others = (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
-    said = all(each.node in ("", each.id.pool) for each in sights)
+    said = all(each.device is not None and each.node in ("", each.id.pool) for each in sights)
     return device, replace(node, drops=said), *others
 
 

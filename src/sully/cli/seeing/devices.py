@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.calling import CommandError, Session, call
+from sully.cli.client.calling import Session, call
 from sully.cli.client.flags import (
     NAMES,
     OUTPUTS,
@@ -13,7 +13,9 @@ from sully.cli.client.flags import (
     add_headers_flag,
     add_snapshot_flag,
 )
+from sully.cli.client.patterns import ANY
 from sully.cli.client.taking import is_known, take
+from sully.cli.client.words import number
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -47,7 +49,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "pattern",
         nargs="?",
-        default="*",
+        default=ANY,
         metavar="PATTERN",
         help="DRIVER/POOL/DEVICE, each a name or a glob; what is left out at the end is any",
     )
@@ -112,9 +114,30 @@ def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
 
 def _nothing(session: Session, found: "Snapshot") -> str:
     """Say that nothing was found, and whether there is anything at all."""
-    if not any(found.inventory.pools()):
+    known = sum(len(found.inventory.devices(each)) for each in found.inventory.pools())
+    if not known:
         return "no driver publishes devices here"
-    return "there is no such device" + _guess(session, found)
+    guess, asked = _guess(session, found), list(_asked(session))
+    if guess or not asked:
+        return f"there is no such device{guess}"
+    return f"none of {number(known, 'device')} is {' and '.join(asked)}"
+
+
+def _asked(session: Session) -> "Iterator[str]":
+    """Say in words which devices the flags ask for."""
+    options = session.options
+    if options.pattern != ANY:
+        yield f"called {options.pattern}"
+    if options.node:
+        yield f"on node {options.node}"
+    if options.device_class:
+        yield f"of class {options.device_class}"
+    if options.tainted:
+        yield "tainted"
+    if options.free:
+        yield "free"
+    if session.namespace:
+        yield f"used in namespace {session.namespace}"
 
 
 def _guess(session: Session, found: "Snapshot") -> str:
@@ -168,6 +191,7 @@ class Choice:
     """The devices that the flags ask for."""
 
     def __init__(self, session: Session, inventory: "Inventory", sights: "Sights") -> None:
+        from sully.cli.client.guessing import no_class
         from sully.cli.client.patterns import parse_pattern
 
         options = session.options
@@ -175,10 +199,7 @@ class Choice:
         self._pattern = parse_pattern(options.pattern)
         self._tests = list(_tests(session, sights))
         if options.device_class and inventory.class_(options.device_class) is None:
-            raise CommandError(
-                f'there is no DeviceClass "{options.device_class}"\n'
-                "  'kubectl get deviceclasses' lists them"
-            )
+            raise no_class(options.device_class)
 
     def all(self, now: "datetime") -> "Iterator[Sight]":
         """Yield all that are asked for."""

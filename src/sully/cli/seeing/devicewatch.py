@@ -4,29 +4,38 @@ Only pools that an event touched are looked at again; a device is printed when s
 different that does not merely come with time.
 """
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from functools import partial
+from operator import is_
+from typing import Any, TypeVar
 
 from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector, ResourceSlicePatch
+from sully.api.resource.types import (
+    DeviceClass,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlicePatch,
+)
 from sully.cli.client.calling import Session
 from sully.cli.client.documents import show_line
 from sully.cli.client.flags import NAMES, TABLES
-from sully.cli.client.following import Caches, News, following
+from sully.cli.client.following import Caches, News, exposures_of, following
 from sully.cli.client.tables import Table
 from sully.cli.client.taking import is_known
 from sully.cli.seeing.devicerows import columns, document, row
 from sully.cli.seeing.devices import Choice, needed_kinds
-from sully.domain.pods import Pod
+from sully.client.transport import Kind
 from sully.domain.pools import DeviceId, PoolId
 from sully.views.inventory import Inventory
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
 from sully.views.nameindex import names_in
 from sully.views.sights import Sight, Sights
 from sully.views.snapshotkinds import DEVICES
 from sully.views.usage import Usage
 
+T = TypeVar("T")
 Noted = DeviceTaintRule | ResourceSlicePatch
+_Same = Callable[[Any, Any], bool]
 _LEFT = "(left)"
 
 
@@ -44,54 +53,53 @@ async def watch(session: Session) -> int:
 
 def views_of(session: Session, caches: Caches) -> tuple[News, Choice]:
     """Return what tells which pools to look at again, and the devices to be shown."""
-    inventory = Inventory(
-        slices=caches.of(SLICES),
-        classes=caches.of(CLASSES),
-        rules=caches.of(RULES),
-        patches=caches.of(PATCHES),
-    )
-    usage = Usage(pods=caches.of(PODS), claims=caches.of(CLAIMS))
+    exposures = exposures_of(session, caches)
+    inventory, usage = exposures.inventory, exposures.usage
     known = is_known(caches.gap(CLAIMS))
     sights = Sights(inventory, usage, caches.of(PATCHES), users_known=known)
     choice = Choice(session, inventory, sights)
     news, begun = News(), False
 
-    def pods_changed(old: Pod | None, new: Pod | None) -> None:
-        if begun:
-            for pod in (old, new):
-                for claim in usage.claims_of(pod) if pod is not None else ():
-                    news.add(*_pools(claim))
+    def listen(kind: Kind[T], pools: Callable[[T], Iterable[PoolId]], same: _Same = is_) -> None:
+        def changed(old: T | None, new: T | None) -> None:
+            for each in (old, new) if begun and not same(old, new) else ():
+                if each is not None:
+                    news.add(*pools(each))
 
-    def claims_changed(old: ResourceClaim | None, new: ResourceClaim | None) -> None:
-        if begun:
-            for claim in (old, new):
-                news.add(*_pools(claim))
+        caches.of(kind).on_change(changed)
 
-    def notes_changed(old: Noted | None, new: Noted | None) -> None:
-        """Look again where only annotations say something else, such as another end.
-
-        What no slice has any more is no part of the inventory, and under rules all the same.
-        """
-        for each in (old, new) if begun and _notes(old) != _notes(new) else ():
-            if each is not None:
-                news.add(*_reach(each, inventory, usage))
-
-    caches.of(RULES).on_change(notes_changed)
-    caches.of(PATCHES).on_change(notes_changed)
+    reach = partial(_reach, inventory, usage)
+    listen(RULES, reach, _says_the_same)
+    listen(PATCHES, reach, _says_the_same)
+    listen(CLASSES, lambda each: inventory.pools() if _is_asked(session, each) else ())
+    listen(CLAIMS, _pools)
+    listen(PODS, lambda each: [id_ for one in usage.claims_of(each) for id_ in _pools(one)])
     inventory.on_change(lambda change: news.add(*change.pools) if begun else None)
-    caches.of(CLAIMS).on_change(claims_changed)
-    caches.of(PODS).on_change(pods_changed)
     begun = True
     return news, choice
 
 
-def _notes(noted: Noted | None) -> object:
-    """Return what a watch shows of a rule or patch; not its status, which changes all the time."""
-    return (noted.metadata.uid, noted.spec, noted.metadata.annotations) if noted else None
+def _says_the_same(old: Noted | None, new: Noted | None) -> bool:
+    """Say whether nothing of a rule or patch is different that a watch shows.
+
+    The annotations are, such as another end; the status is not, which changes all the time.
+    """
+    if old is None or new is None:
+        return False
+    before, after = old.metadata, new.metadata
+    return old.spec == new.spec and before.annotations == after.annotations
 
 
-def _reach(noted: Noted, inventory: Inventory, usage: Usage) -> Iterable[PoolId]:
-    """Return the pools with devices, published or held, that a rule or patch names."""
+def _is_asked(session: Session, class_: DeviceClass) -> bool:
+    """Say whether it is this class that says which devices are shown."""
+    return bool(class_.metadata.name == session.options.device_class)
+
+
+def _reach(inventory: Inventory, usage: Usage, noted: Noted) -> Iterable[PoolId]:
+    """Return the pools with devices that a rule or patch names.
+
+    What no slice has any more is no part of the inventory, and under rules all the same.
+    """
     if isinstance(noted, DeviceTaintRule):
         selector = noted.spec.device_selector or DeviceTaintSelector()
     else:
@@ -100,8 +108,8 @@ def _reach(noted: Noted, inventory: Inventory, usage: Usage) -> Iterable[PoolId]
     return found | {each.device.pool_id: None for each in usage.held(names_in(selector))}
 
 
-def _pools(claim: ResourceClaim | None) -> Iterable[PoolId]:
-    if claim is None or claim.status.allocation is None:
+def _pools(claim: ResourceClaim) -> Iterable[PoolId]:
+    if claim.status.allocation is None:
         return ()
     results = claim.status.allocation.devices.results
     return {PoolId(each.driver, each.pool): None for each in results}
@@ -132,9 +140,10 @@ class _Screen:
                 self._print("ADDED", document(sight), sight)
 
     def update(self, pool: PoolId, sights: list[Sight]) -> None:
-        before = self._shown.get(pool, {})
+        before = self._shown.pop(pool, {})
         after = {sight.id: document(sight) for sight in sights}
-        self._shown[pool] = after
+        if after:
+            self._shown[pool] = after
         for sight in sights:
             was = before.get(sight.id)
             if was != after[sight.id]:
@@ -153,5 +162,5 @@ class _Screen:
         cells = list(row(sight, self._clock.now(), wide=self._wide))
         if type_ == "DELETED":
             # No longer there, or no longer one of those that were asked for.
-            cells[1] = _LEFT
+            cells[1:3] = "-", _LEFT
         self._table.add([cells])

@@ -5,14 +5,12 @@ from typing import Any
 from sully.cli.client.calling import Session
 from sully.cli.client.documents import show_line
 from sully.cli.client.flags import NAMES, TABLES
-from sully.cli.client.following import News, exposures_of, following
+from sully.cli.client.following import Caches, News, exposures_of, following
 from sully.cli.client.tables import Table
 from sully.cli.seeing.evictionrows import UNRECORDED, columns, document, row
 from sully.cli.seeing.evictions import full_name, kinds_for, progress_in
-from sully.client.transport import Kind
 from sully.views.evictions import Progress
-from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
-from sully.views.snapshotkinds import TAINT_RECORDS
+from sully.views.kinds import RULES
 
 _LIFTED = "lifted"
 _MOVING = ("finishTime", "pods", "leaving", "leavingPods")
@@ -22,14 +20,19 @@ _MOVING = ("finishTime", "pods", "leaving", "leavingPods")
 async def watch(session: Session) -> int:
     """Show evictions until interrupted."""
     async with following(session, kinds_for(session), needed=(RULES,)) as caches:
-        screen, news = _Screen(session), News()
+        screen, news = _Screen(session), news_of(session, caches)
         exposures = exposures_of(session, caches)
-        kinds: tuple[Kind[Any], ...] = (RULES, PODS, CLAIMS, SLICES, TAINT_RECORDS)
-        for kind in kinds:
-            caches.of(kind).on_change(lambda *_: news.add("something"))
         while True:
             screen.show(list(progress_in(session, exposures, caches)))
             await news.take(session, caches)
+
+
+def news_of(session: Session, caches: Caches) -> News:
+    """Return what tells that something may be different."""
+    news = News()
+    for kind in kinds_for(session):
+        caches.of(kind).on_change(lambda *_: news.add("something"))
+    return news
 
 
 class _Screen:

@@ -11,7 +11,7 @@ from sully.cli.client.subjects import ALIASES, Kinds, named
 from sully.cli.client.taking import take
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from sully.client.transport import Key
     from sully.domain.explaining.story import Explanation
@@ -91,6 +91,11 @@ async def _explain(session: Session) -> int:
     from sully.explaining.devices import AmbiguousError
 
     kind, name = _asked(session.options.kind, session.options.name)
+    if session.options.cluster and kind != "placement":
+        raise CommandError(
+            "--cluster is for a placement; 'sully explain cluster C' is the other way around",
+            code=2,
+        )
     question = QUESTIONS[kind]
     key = _key(session, name, namespaced=question.namespaced)
     loaded = await _load(session, question, key)
@@ -98,12 +103,12 @@ async def _explain(session: Session) -> int:
         found = _answer(session, loaded, kind, key)
     except AmbiguousError as error:
         raise CommandError(f"{error}\n  write DRIVER/POOL/DEVICE") from error
+    for note in loaded.notes:
+        session.warn(f"warning: {note}")
     if found is None:
         raise CommandError(_unknown(loaded.world, kind, key))
     if loaded.notes:
         found = replace(found, notes=loaded.notes)
-    for note in loaded.notes:
-        session.warn(f"warning: {note}")
     _show(session, found)
     return 0
 
@@ -119,7 +124,7 @@ def _unknown(world: "World", kind: str, key: "Key") -> str:
         text += f"\n  did you mean {joined(names, 'or')}?"
     where = f" -n {key.namespace}" if key.namespace else ""
     text += f"\n  see: {_LISTS[kind]}{where}"
-    if kind in _REMEMBERED and not world.remembers:
+    if kind in _REMEMBERED and not world.snapshot.remembers:
         text += "\n  if it is gone, nobody remembers: evictions and rules are not recorded here"
     return text
 
@@ -140,7 +145,10 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
 
     namespace = key.namespace or session.namespace or session.default_namespace
     if session.options.snapshot:
-        return _Loaded(World(await take(session, question.reads, needed=question.needs)), namespace)
+        found = await take(session, question.reads, needed=question.needs)
+        partly = any(gap.but for gap in found.gaps)
+        notes = tuple(_lacks(session.options.snapshot, found, question))
+        return _Loaded(World(found, everything=not partly), namespace, notes=notes)
     now, transport = session.clock.now(), session.transport
     found = await load(transport, question.reads, now=now)
     narrow = any(gap.kind.namespaced for gap in _hidden(found))
@@ -161,6 +169,19 @@ def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
     return any(
         kind.namespaced and kind not in [gap.kind for gap in gaps] for kind in question.needs
     )
+
+
+def _lacks(files: "Sequence[str]", snapshot: "Snapshot", question: "Question") -> "Iterator[str]":
+    """Say what files do not have that an answer is made from; of the rest there may be none."""
+    from sully.explaining.kinds import TOLD_IF_MISSING
+
+    matter = [*question.needs, *(each for each in TOLD_IF_MISSING if each in question.reads)]
+    gaps = [gap for gap in map(snapshot.gap, dict.fromkeys(matter)) if gap is not None]
+    where = ", ".join(files)
+    if missing := sorted(gap.kind.plural for gap in gaps if not gap.but):
+        yield f"{where}: no {', '.join(missing)} in it; the answer takes it that there are none"
+    for namespace in sorted({gap.but for gap in gaps if gap.but}):
+        yield f"{where}: only namespace {namespace}; what others have and want is not looked at"
 
 
 def _notes(snapshot: "Snapshot", namespace: str) -> "Iterator[str]":

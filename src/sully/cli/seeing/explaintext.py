@@ -11,7 +11,18 @@ from sully.cli.client.texts import printable
 from sully.domain.explaining.story import Explanation
 
 _NARROW = frozenset(
-    ("devices", "wanted", "available", "weight", "score", "number", "status", "stage", "nodes")
+    (
+        "devices",
+        "refuses",
+        "wanted",
+        "available",
+        "weight",
+        "score",
+        "number",
+        "status",
+        "stage",
+        "nodes",
+    )
 )
 """Columns that are never broken: numbers and words."""
 

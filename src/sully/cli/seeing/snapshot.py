@@ -18,9 +18,9 @@ examples:
   sully snapshot cluster.json                 quicker to read where there are many objects
   sully snapshot - | gzip > cluster.yaml.gz
 
-The file is a List as 'kubectl get -o yaml' prints it, without managed fields. It has whole pods,
-with whatever their specs say: keep it as safe as the cluster's own objects. What you may not list
-is left out, and said.
+The file is a List as 'kubectl get -o yaml' prints it; managed fields it has only of rules, patches,
+clusters and placements. It has whole pods, with whatever their specs say: keep it as safe as the
+cluster's own objects. What you may not list is left out, and said. Files are read packed, too.
 """
 
 
@@ -62,16 +62,16 @@ async def _save(session: Session) -> int:
     needed = [each for each in EVERYTHING if each.plural == SLICES.plural]
     found = await take(session, EVERYTHING, needed=needed, namespace=session.namespace)
     form = options.output or ("json" if path.suffix == ".json" else "yaml")
-    data = write_snapshot(found, as_json=form == "json")
+    data = write_snapshot(found, as_json=form == "json", namespace=session.namespace)
     if options.file == "-":
         sys.stdout.buffer.write(data)
     else:
-        _write(path, data)
+        write_file(path, data)
     print(f"{options.file}: {_summary(found)}", file=sys.stderr)
     return 0
 
 
-def _write(path: Path, data: bytes) -> None:
+def write_file(path: Path, data: bytes) -> None:
     """Write a file that only its owner can read, whole or not at all."""
     import os
     import tempfile
@@ -84,6 +84,9 @@ def _write(path: Path, data: bytes) -> None:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
         Path(name).replace(path)
+    except OSError as error:
+        Path(name).unlink(missing_ok=True)
+        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from error
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
@@ -99,4 +102,5 @@ def _summary(found: "Snapshot") -> str:
     )
     texts = [number(devices, "device")]
     texts += [number(counts[kind], kind) for kind in ("Node", "Pod", "ResourceClaim")]
+    texts += [number(n, kind) for kind in ("ManagedCluster", "Placement") if (n := counts[kind])]
     return ", ".join(texts) + f", {number(sum(counts.values()), 'object')} in all"
