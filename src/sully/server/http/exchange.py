@@ -98,7 +98,7 @@ class Exchange:
         """Send a whole answer."""
         headers = dict(headers or {})
         if len(body) > _WORTH_COMPRESSING and self._takes_gzip():
-            # A list of pods becomes forty times smaller; beside the loop, because it may be long.
+            # Slices become eight times smaller, pods more; beside the loop, for it may take long.
             body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
             headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
         await self.start(code, content_type, {"content-length": str(len(body)), **headers})
