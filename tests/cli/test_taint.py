@@ -407,5 +407,5 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
     done = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
     assert (done.returncode, taints()) == (0, ["maintenance"])
 
-    done = server.sully("untaint", "cluster", "eu-1", "maintenance")
+    done = server.sully("untaint", "cluster", "eu-1", "maintenance", "--yes")
     assert (done.returncode, done.stdout, taints()) == (0, "managedcluster eu-1 untainted\n", [])

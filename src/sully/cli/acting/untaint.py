@@ -41,6 +41,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     add_selection_flags(parser)
     add_dry_run_flag(parser)
+    parser.add_argument(
+        "-y", "--yes", action="store_true", help="for scripts that always say it: nothing is asked"
+    )
     add_client_flags(parser, namespace=NAMESPACE, outputs=(*OUTPUTS, NAMES))
 
 
