@@ -37,7 +37,7 @@ class World:
         clock = FakeClock()
 
         def feed(kind: Kind[Any]) -> Informer[Any]:
-            return Informer(None, kind, clock=clock)  # type: ignore[arg-type]  # nothing is fetched
+            return Informer(None, kind, clock=clock)
 
         self.rules = feed(RULES)
         self.slices = feed(SLICES)
@@ -121,7 +121,7 @@ def _one_rule(world: World) -> Iterator[Line]:
     for _ in range(ROUNDS):
         expect(world.read(world.pools), 0)
         event = _rule("all", driver=shapes.DRIVER)
-        told.append(_timed(lambda event=event: world.rules.change(event)))  # type: ignore[misc]  # mypy cannot infer a default
+        told.append(_timed(lambda event=event: world.rules.change(event)))
         read.append(_timed(lambda: expect(world.read(world.pools), 32_000)))
         world.rules.change(_rule("all", "DELETED"))
     both = statistics.median(map(sum, zip(told, read, strict=True)))

@@ -158,7 +158,7 @@ def placement(index: int, want: int | None, **spec: object) -> Placement:
     """Make one placement of the workload."""
     return Placement(
         metadata=ObjectMeta(namespace="apps", name=f"placement-{index:03d}"),
-        spec=PlacementSpec(number_of_clusters=want, tolerations=TOLERATIONS, **spec),  # type: ignore[arg-type]  # fields of the spec by name
+        spec=PlacementSpec(number_of_clusters=want, tolerations=TOLERATIONS, **spec),
     )
 
 

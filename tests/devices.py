@@ -196,7 +196,7 @@ def claim(
 def _result(
     held: DeviceId | tuple[DeviceId, tuple[DeviceToleration, ...]],
 ) -> dict[str, Any]:
-    id_, tolerations = held if isinstance(held[1], tuple) else (held, ())  # type: ignore[misc]  # a DeviceId is a tuple of texts
+    id_, tolerations = held if isinstance(held[1], tuple) else (held, ())
     return {
         "request": "r",
         "driver": id_[0],

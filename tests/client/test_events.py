@@ -66,7 +66,7 @@ def clock() -> FakeClock:
 
 def recorder(ledger: Ledger, clock: FakeClock) -> EventRecorder:
     backoff = Backoff(base=1.0, cap=4.0, jitter=0.0, chance=random.Random(1))
-    return EventRecorder(ledger, "tester", clock=clock, host="here", backoff=backoff)  # type: ignore[arg-type]  # the recorder needs no more verbs
+    return EventRecorder(ledger, "tester", clock=clock, host="here", backoff=backoff)
 
 
 async def test_event_on_the_wire(clock: FakeClock) -> None:

@@ -70,7 +70,7 @@ class Story:
         self.clock = FakeClock()
         self.server = Chronicle()
         self.informer: Informer[Thing] = Informer(
-            self.server,  # type: ignore[arg-type]  # it has the two verbs that an informer uses
+            self.server,
             THINGS,
             clock=self.clock,
             backoff=CALM,
@@ -152,7 +152,7 @@ FEW = 5
 async def test_a_slow_worker_behind_many_updates_costs_little_and_sees_the_last() -> None:
     clock = FakeClock()
     queue: WorkQueue[Key] = WorkQueue(clock)
-    informer: Informer[Thing] = Informer(ScriptedTransport(lists=[]), THINGS, clock=clock)  # type: ignore[arg-type]  # it is never run
+    informer: Informer[Thing] = Informer(ScriptedTransport(lists=[]), THINGS, clock=clock)
     informer.enqueue(queue.add, own_key)
     names = [f"n-{number}" for number in range(FEW)]
     informer.replace([thing(name, 1) for name in names])

@@ -46,7 +46,7 @@ async def put(store: Store, *keys: Key, value: bytes = b"v") -> int:
 
 
 async def names(store: Store, **how: object) -> list[str]:
-    page = await store.list("pods", **how)  # type: ignore[arg-type]  # keywords of the case
+    page = await store.list("pods", **how)
     return [record.key.name for record in page.records]
 
 

@@ -228,7 +228,7 @@ class StoreMachine(RuleBasedStateMachine):
     def refuses(self, at: int, attempt: object) -> None:
         error = CompactedError if at < self.model.compacted else FutureRevisionError
         try:
-            self.runner.run(attempt)  # type: ignore[arg-type]  # a coroutine of any result
+            self.runner.run(attempt)
         except error:
             return
         raise AssertionError(f"revision {at} was not refused")

@@ -88,7 +88,7 @@ class Late:
         self._open = asyncio.Event()
         self._open.set()
         ordinary = world.transport
-        world.transport = lambda name: (  # type: ignore[method-assign]  # for this test only
+        world.transport = lambda name: (
             self._late(ordinary(name)) if name == "informers" else ordinary(name)
         )
 
@@ -108,7 +108,7 @@ class Late:
                         await is_open.wait()
                     yield event
 
-        transport.watch = late  # type: ignore[method-assign,assignment]  # for this test only
+        transport.watch = late
         return transport
 
 

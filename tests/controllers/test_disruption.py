@@ -59,7 +59,7 @@ async def numbers(world: World) -> tuple[int, int, int, int]:
     """Return how many are allowed, healthy, wanted healthy, expected."""
     found = await status(world, BUDGETS)
     names = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
-    return tuple(found[name] for name in names)  # type: ignore[return-value]  # four of them
+    return tuple(found[name] for name in names)
 
 
 async def allowed(world: World) -> tuple[str, str, str]:

@@ -103,7 +103,7 @@ def test_a_claim_takes_everything_from_its_template() -> None:
         },
         "spec": SPEC,
     }
-    assert template["metadata"]["annotations"] == {"a": "2"}  # type: ignore[index]  # a plain dict
+    assert template["metadata"]["annotations"] == {"a": "2"}
 
 
 @pytest.mark.parametrize(

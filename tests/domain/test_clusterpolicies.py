@@ -47,7 +47,7 @@ BORN = {"creation_timestamp": NOON}
 
 def one(status: str, *taints: object) -> ManagedCluster:
     """Return a cluster whose condition has had its status since noon."""
-    return cluster("c", *taints, conditions={"Cool": status}, **BORN)  # type: ignore[arg-type]  # taints come as objects of a table
+    return cluster("c", *taints, conditions={"Cool": status}, **BORN)
 
 
 @dataclass(frozen=True)

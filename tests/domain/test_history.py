@@ -49,7 +49,7 @@ UID = "0123abcd-4567-89ab-cdef-0123456789ab"
 
 def reason(device: str = "gpu-0", kind: str = "DeviceTaintRule", name: str = "hot") -> Reason:
     taint = DeviceTaint(key="k", value="v", effect="NoExecute", description="it smokes")
-    origin = Origin(kind, name, f"{name}-uid")  # type: ignore[arg-type]  # a case names its kind
+    origin = Origin(kind, name, f"{name}-uid")
     return Reason(DeviceId("d.com", "pool", device), SourcedTaint(taint, origin))
 
 

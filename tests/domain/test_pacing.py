@@ -105,7 +105,7 @@ def test_what_was_written_down_gives_the_same_bucket(
 
 
 def rated(rate: int | None, **more: str) -> DeviceTaint:
-    return msgspec.structs.replace(taint(**more), evictions_per_second=rate)  # type: ignore[arg-type]  # names of texts only
+    return msgspec.structs.replace(taint(**more), evictions_per_second=rate)
 
 
 def by_rule(name: str, rate: int | None, group: str = "") -> SourcedTaint:

@@ -24,7 +24,7 @@ def published(found: Device = PLAIN) -> Published:
 
 
 def says(name: str, value: str, **more: object) -> ResourceSlicePatch:
-    return patch(name, attributes={MODEL: set_to(value)}, **more)  # type: ignore[arg-type]  # passed on
+    return patch(name, attributes={MODEL: set_to(value)}, **more)
 
 
 ORDER = {
@@ -150,7 +150,7 @@ TAINTS = {
 
 
 @pytest.mark.parametrize(("driver", "patches", "want"), TAINTS.values(), ids=TAINTS.keys())
-def test_taints(driver: tuple, patches: tuple, want: list[str]) -> None:  # type: ignore[type-arg]  # of the table
+def test_taints(driver: tuple, patches: tuple, want: list[str]) -> None:
     got = overlay(published(device("gpu-0", *driver)), patches)
 
     assert [f"{each.origin} {each.taint.key}={each.taint.value}" for each in got.taints] == want

@@ -158,7 +158,7 @@ class Resize:
 
 
 def was(name: str, size: int, whole: int, **more: int) -> ReplicaSet:
-    return replica_set(name, size, desired_replicas=str(whole), max_replicas=str(whole), **more)  # type: ignore[arg-type]  # annotations are texts, the rest numbers
+    return replica_set(name, size, desired_replicas=str(whole), max_replicas=str(whole), **more)
 
 
 RESIZES = {

@@ -19,7 +19,7 @@ class Knot:
 
 
 @pytest.fixture
-async def keeper() -> Iterator[Keeper]:  # type: ignore[misc]  # an async fixture: it needs the loop
+async def keeper() -> Iterator[Keeper]:
     made = Keeper()
     before = gc.get_threshold()
     made.start()

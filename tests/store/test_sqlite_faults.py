@@ -112,7 +112,7 @@ async def test_a_name_that_cannot_be_written_harms_nobody(tmp_path: Path) -> Non
 async def test_a_defect_in_the_writer_leaves_nobody_waiting(tmp_path: Path) -> None:
     async with await SqliteStore.open(tmp_path) as store:
         await store.commit([Put(A, b"")])
-        broken = Put(A, [1])  # type: ignore[arg-type]  # what SQLite has no type for
+        broken = Put(A, [1])
         outcomes = await asyncio.gather(
             store.commit([broken]), store.commit([Put(B, b"")]), return_exceptions=True
         )

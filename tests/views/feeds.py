@@ -26,7 +26,7 @@ class Feed:
     _versions = count(100)
 
     def __init__(self, kind: Kind[Any], clock: FakeClock) -> None:
-        self.informer: Informer[Any] = Informer(None, kind, clock=clock)  # type: ignore[arg-type]  # nothing is fetched
+        self.informer: Informer[Any] = Informer(None, kind, clock=clock)
 
     def put(self, *objects: Any) -> None:
         for obj in objects:

@@ -66,10 +66,10 @@ def test_a_rule_marks_what_it_names(
     scene = Scene()
     for step in order:
         step(scene)
-        scene.rules.put(rule("r", selector))  # type: ignore[arg-type]  # of the table
+        scene.rules.put(rule("r", selector))
 
     assert marked(scene) == want
-    counted = rule("r", selector).spec.device_selector  # type: ignore[arg-type]  # of the table
+    counted = rule("r", selector).spec.device_selector
     if counted is not None:
         assert scene.inventory.count_named(counted) == len(want)
         assert {str(each) for each in scene.inventory.named(counted)} == want
@@ -180,7 +180,7 @@ def test_a_rule_event_names_its_pools_and_itself() -> None:
         {PoolId(DRIVER, "pool-1"): None, PoolId(DRIVER, "pool-2"): None},
         {PoolId(DRIVER, "pool-1"): frozenset({"gpu-1"})},
     ]
-    assert [each.rules[0].new.metadata.name for each in heard] == ["r", "s"]  # type: ignore[union-attr]  # both are new
+    assert [each.rules[0].new.metadata.name for each in heard] == ["r", "s"]
 
 
 def test_who_comes_late_hears_of_all_there_is() -> None:

@@ -20,7 +20,7 @@ NEW = slice_("new", device("gpu-0", taint()), generation=2)
 def filled(*slices: object) -> Pool:
     pool = Pool(ID)
     for each in slices:
-        pool.put(each)  # type: ignore[arg-type]  # slices, all of them
+        pool.put(each)
     return pool
 
 
@@ -146,7 +146,7 @@ def test_after_any_events_a_pool_is_what_its_slices_say(events: list[object]) ->
         if isinstance(event, str):
             pool.remove(event)
         else:
-            pool.put(event)  # type: ignore[arg-type]  # slices, all that are no names
+            pool.put(event)
 
     counting = current(pool.slices.values())
     assert pool.current() == list(counting)

@@ -10,7 +10,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Show the version of this program and of the API level it serves."
 
 
-def run(options: argparse.Namespace) -> int:  # noqa: ARG001 - every command has the same shape
+def run(_options: argparse.Namespace) -> int:
     """Print the versions."""
     print(f"sully {__version__} (serves the Kubernetes 1.37 API)")
     return 0

@@ -15,6 +15,7 @@ Kinds that are custom resources in the reference also have limits in their table
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 SCALARS = frozenset(
     (
@@ -192,17 +193,18 @@ class Tables:
             yield self.get(package, name)
 
     def _field(self, package: str, entry: _Entry) -> Field:
-        options: dict[str, object] = {}
-        limits: dict[str, object] = {}
+        # By the names of the fields of Field and Limits.
+        options: dict[str, Any] = {}
+        limits: dict[str, Any] = {}
         for flag in entry.flags:
             if limit := _limit(flag, self._patterns):
                 limits.update(limit)
             else:
                 options.update(_flag(flag))
         if limits:
-            options["limits"] = Limits(**limits)  # type: ignore[arg-type]  # _limit yields only Limits' own names
+            options["limits"] = Limits(**limits)
         kind = self._type(package, entry.type)
-        return Field(entry.name, kind, _prose(entry.doc), **options)  # type: ignore[arg-type]  # _flag yields only Field's own names
+        return Field(entry.name, kind, _prose(entry.doc), **options)
 
     def _type(self, package: str, text: str) -> Type:
         if text.startswith("[]"):

@@ -87,7 +87,7 @@ def _processors(form: Format, *, colors: bool) -> list[Processor]:
     return [*shared, structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time")]
 
 
-def _render_json(logger: WrappedLogger, name: str, event: EventDict) -> str:  # noqa: ARG001 - structlog's signature
+def _render_json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:
     # Anything may be a field; what has no JSON form is shown as text rather than lost.
     return msgspec.json.encode(event, enc_hook=str).decode()
 

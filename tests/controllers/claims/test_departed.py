@@ -15,11 +15,11 @@ class Feed:
     """An informer that a test feeds by hand."""
 
     def __init__(self, world_transport: object = None) -> None:
-        self.informer: Informer[Pod] = Informer(world_transport, PODS, clock=FakeClock())  # type: ignore[arg-type]  # it is never run
+        self.informer: Informer[Pod] = Informer(world_transport, PODS, clock=FakeClock())
 
     def tell(self, type_: str, uid: str) -> None:
         pod = Pod(metadata=PodMetadata(name=uid, namespace="a", uid=uid, resource_version="1"))
-        self.informer.change(WatchEvent(type_, pod, "1"))  # type: ignore[arg-type]  # a word of the wire
+        self.informer.change(WatchEvent(type_, pod, "1"))
 
 
 def test_who_went_is_remembered_until_it_comes_back() -> None:

@@ -222,7 +222,7 @@ class Deaf(Asked):
     deaf = True
 
     async def delete(self, *args: object, **more: object) -> None:
-        await super().delete(*args, **more)  # type: ignore[arg-type]  # passed on as they came
+        await super().delete(*args, **more)
         if self.deaf:
             self.deaf = False
             raise UnreachableError("the line is dead")
@@ -331,7 +331,7 @@ class Dying(Asked):
         super().__init__(world)
         self._left = calls
 
-    async def _call(self, call):  # type: ignore[no-untyped-def]  # as in the class above it
+    async def _call(self, call):
         if self._left <= 0:
             raise UnreachableError("killed")
         self._left -= 1

@@ -18,7 +18,7 @@ from machinery.patch.widgets import (
 from sully.machinery.errors import ApiError, BadRequest, Conflict
 from sully.machinery.patch.apply import Applied, apply
 from sully.machinery.patch.entries import settle_times
-from sully.machinery.patch.errors import MalformedPatch
+from sully.machinery.patch.errors import MalformedPatchError
 from sully.machinery.patch.managed import track_update
 from sully.machinery.schema import ObjectType
 
@@ -255,7 +255,7 @@ def test_deep_configuration() -> None:
     for _ in range(5000):
         deep = {"a": deep}
 
-    with pytest.raises(MalformedPatch, match="nests deeper"):
+    with pytest.raises(MalformedPatchError, match="nests deeper"):
         apply(None, wanted({"raw": deep}), write("a"))
 
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from sully.machinery.patch.errors import (
-    FailedPatch,
-    MalformedPatch,
+    FailedPatchError,
+    MalformedPatchError,
     PatchError,
-    TooManyOperations,
+    TooManyOperationsError,
 )
 from sully.machinery.patch.json_patch import apply_json_patch
 
@@ -116,7 +116,7 @@ FAILURES = {
 
 @pytest.mark.parametrize("patch", FAILURES.values(), ids=FAILURES.keys())
 def test_failure(patch: list[dict[str, Any]]) -> None:
-    with pytest.raises(FailedPatch) as caught:
+    with pytest.raises(FailedPatchError) as caught:
         apply_json_patch(DOCUMENT, patch)
 
     status = caught.value.answer().to_status()
@@ -145,7 +145,7 @@ MALFORMED = {
 
 @pytest.mark.parametrize(("patch", "message"), MALFORMED.values(), ids=MALFORMED.keys())
 def test_malformed(patch: Any, message: str) -> None:
-    with pytest.raises(MalformedPatch) as caught:
+    with pytest.raises(MalformedPatchError) as caught:
         apply_json_patch(DOCUMENT, patch)
 
     status = caught.value.answer().to_status()
@@ -153,7 +153,7 @@ def test_malformed(patch: Any, message: str) -> None:
 
 
 def test_too_many_operations() -> None:
-    with pytest.raises(TooManyOperations) as caught:
+    with pytest.raises(TooManyOperationsError) as caught:
         apply_json_patch({}, [{"op": "test", "path": "", "value": {}}] * 10_001)
 
     assert caught.value.answer().code == 413
@@ -165,7 +165,7 @@ def test_too_many_operations() -> None:
 def test_copies_are_bounded() -> None:
     doubling = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
 
-    with pytest.raises(FailedPatch, match="exceeding the limit"):
+    with pytest.raises(FailedPatchError, match="exceeding the limit"):
         apply_json_patch({"a": ["x" * 100]}, doubling)
 
 
@@ -176,7 +176,7 @@ def test_moves_cannot_stack_without_end() -> None:
         steps.append({"op": "move", "from": "/a", "path": "/b/a"})
         steps.append({"op": "move", "from": "/b", "path": "/a"})
 
-    with pytest.raises(MalformedPatch, match="nests deeper"):
+    with pytest.raises(MalformedPatchError, match="nests deeper"):
         apply_json_patch({"a": {}}, steps)
 
 
@@ -185,5 +185,5 @@ def test_deep_value() -> None:
     for _ in range(5000):
         value = [value]
 
-    with pytest.raises(MalformedPatch, match="nests deeper"):
+    with pytest.raises(MalformedPatchError, match="nests deeper"):
         apply_json_patch({}, [{"op": "add", "path": "/a", "value": value}])

@@ -34,7 +34,7 @@ STANDING: dict[str, tuple[Obj, str]] = {
     "changed since": (wanted({"replicas": 3}), "kubectl"),
     "another version": (wanted({"replicas": 1}) | {"apiVersion": "v9"}, "kubectl"),
     "undeclared fields": (wanted({"replicas": 1, "x": 1}), "kubectl"),
-    "not an object": ([], "kubectl"),  # type: ignore[dict-item]  # clients can write anything there
+    "not an object": ([], "kubectl"),
 }
 
 

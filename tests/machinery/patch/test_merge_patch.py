@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.machinery.patch.errors import MalformedPatch
+from sully.machinery.patch.errors import MalformedPatchError
 from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch
 
 # The examples of RFC 7396, appendix A.
@@ -82,7 +82,7 @@ def test_deep_patch() -> None:
     for _ in range(5000):
         patch = {"a": patch}
 
-    with pytest.raises(MalformedPatch, match="nests deeper"):
+    with pytest.raises(MalformedPatchError, match="nests deeper"):
         apply_merge_patch({}, patch)
 
 
@@ -91,7 +91,7 @@ KINDS = {"array": [1], "number": 1.5, "bool": True, "string": "x", "null": None}
 
 @pytest.mark.parametrize(("kind", "patch"), KINDS.items())
 def test_not_an_object(kind: str, patch: Any) -> None:
-    with pytest.raises(MalformedPatch) as caught:
+    with pytest.raises(MalformedPatchError) as caught:
         check_merge_patch(patch)
 
     assert str(caught.value) == (

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from machinery.patch.widgets import WIDGET
-from sully.machinery.patch.errors import MalformedPatch, PatchError
+from sully.machinery.patch.errors import MalformedPatchError, PatchError
 from sully.machinery.patch.merge_patch import apply_merge_patch
 from sully.machinery.patch.strategic import apply_strategic_merge_patch
 
@@ -252,7 +252,7 @@ def test_error(patch: dict[str, Any], code: int, message: str) -> None:
 
 
 def test_not_an_object() -> None:
-    with pytest.raises(MalformedPatch) as caught:
+    with pytest.raises(MalformedPatchError) as caught:
         apply_strategic_merge_patch({}, [1], WIDGET)
 
     assert str(caught.value) == (
@@ -265,7 +265,7 @@ def test_deep_patch() -> None:
     for _ in range(5000):
         patch = {"spec": patch}
 
-    with pytest.raises(MalformedPatch, match="nests deeper"):
+    with pytest.raises(MalformedPatchError, match="nests deeper"):
         apply_strategic_merge_patch({}, patch, WIDGET)
 
 

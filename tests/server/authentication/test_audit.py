@@ -339,7 +339,7 @@ def test_a_disk_that_fails_stops_nobody(tmp_path: Path) -> None:
         def close(self) -> None: ...
 
     real = log._file
-    log._file = Full()  # type: ignore[assignment]  # what is used of a file
+    log._file = Full()
     log.write(entry(1))
     log.close()
     real.close()

@@ -90,7 +90,7 @@ def test_served_and_unserved_paths_ask_the_same(case: Case) -> None:
 
     target = parse_path(SCHEME, split.path)
     assert target is not None
-    verb = verb_of(_Seen(case.method, query), target)  # type: ignore[arg-type]  # method and query are all it reads
+    verb = verb_of(_Seen(case.method, query), target)
     served = on_target(verb, target, query)
 
     assert served == want

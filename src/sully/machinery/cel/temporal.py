@@ -82,7 +82,8 @@ def parse_timestamp(text: str) -> Timestamp:
         raise EvaluationError(f'parsing time "{text}": cannot parse as RFC 3339')
     *numbers, fraction, sign, hours, minutes = match.groups()
     try:
-        moment = datetime(*map(int, numbers), tzinfo=UTC)  # type: ignore[misc,arg-type] # six ints
+        year, month, day, hour, minute, second = map(int, numbers)
+        moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC)
     except ValueError:
         raise EvaluationError(f'parsing time "{text}": value out of range') from None
     nanos = _whole_seconds(moment) * NANOS + int((fraction or "0")[:9].ljust(9, "0"))

@@ -1,10 +1,10 @@
 """What can be wrong with a patch, and how the API answers.
 
 PatchError
-├── MalformedPatch      400  the patch cannot be read
-├── TooManyOperations   413  more operations than the server runs
-├── FailedPatch         422  the patch can be read but does not fit the object
-└── UnmergeablePatch    500  a strategic merge patch contradicts itself or the object
+├── MalformedPatchError      400  the patch cannot be read
+├── TooManyOperationsError   413  more operations than the server runs
+├── FailedPatchError         422  the patch can be read but does not fit the object
+└── UnmergeablePatchError    500  a strategic merge patch contradicts itself or the object
 
 Field errors after a patch are not here: the patched object is validated like any other.
 """
@@ -25,7 +25,7 @@ class PatchError(Exception):
         return ApiError(str(self))
 
 
-class MalformedPatch(PatchError):  # noqa: N818 - named for what the patch is
+class MalformedPatchError(PatchError):
     """The patch has the wrong shape; the text goes to the client."""
 
     def answer(self) -> ApiError:
@@ -33,7 +33,7 @@ class MalformedPatch(PatchError):  # noqa: N818 - named for what the patch is
         return BadRequest(str(self))
 
 
-class TooManyOperations(PatchError):  # noqa: N818 - named for what the patch is
+class TooManyOperationsError(PatchError):
     """The list of operations is longer than the server runs."""
 
     def answer(self) -> ApiError:
@@ -41,7 +41,7 @@ class TooManyOperations(PatchError):  # noqa: N818 - named for what the patch is
         return RequestEntityTooLarge(str(self))
 
 
-class FailedPatch(PatchError):  # noqa: N818 - named for what the patch is
+class FailedPatchError(PatchError):
     """An operation did not fit the object.
 
     Kubernetes hides the reason from the client, and clients match on its text.
@@ -52,7 +52,7 @@ class FailedPatch(PatchError):  # noqa: N818 - named for what the patch is
         return Invalid("the server rejected our request due to an error in our request", details={})
 
 
-class UnmergeablePatch(PatchError):  # noqa: N818 - named for what the patch is
+class UnmergeablePatchError(PatchError):
     """A strategic merge patch that cannot be merged; the text goes to the client."""
 
 
@@ -72,6 +72,6 @@ def check_depth(document: Any) -> None:
     raise too_deep()
 
 
-def too_deep() -> MalformedPatch:
+def too_deep() -> MalformedPatchError:
     """Say that a document nests deeper than the server follows."""
-    return MalformedPatch(f"the patch nests deeper than {MAX_DEPTH} levels")
+    return MalformedPatchError(f"the patch nests deeper than {MAX_DEPTH} levels")

@@ -11,9 +11,9 @@ from typing import Any
 
 from sully.machinery.patch.errors import (
     MAX_DEPTH,
-    FailedPatch,
-    MalformedPatch,
-    TooManyOperations,
+    FailedPatchError,
+    MalformedPatchError,
+    TooManyOperationsError,
     check_depth,
 )
 from sully.machinery.patch.merge_patch import go_kind
@@ -31,12 +31,12 @@ Change = Callable[[Any, str], Any]  # (container, last token) → the changed co
 def apply_json_patch(document: Any, operations: Any) -> Any:
     """Return the document after all operations, or raise and have done nothing."""
     if not isinstance(operations, list):
-        raise MalformedPatch(
+        raise MalformedPatchError(
             f"error decoding patch: json: cannot unmarshal {go_kind(operations)} "
             "into Go value of type []handlers.jsonPatchOp"
         )
     if len(operations) > MAX_OPERATIONS:
-        raise TooManyOperations(
+        raise TooManyOperationsError(
             f"The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, "
             f"got {len(operations)}"
         )
@@ -55,7 +55,7 @@ def _run_all(document: Any, operations: list[dict[str, Any]]) -> Any:
         if operation.get("op") == "copy":
             copied += _size(_get(document, _tokens(operation, "from")))
             if copied > MAX_COPIED_BYTES:
-                raise FailedPatch(
+                raise FailedPatchError(
                     "Unable to complete the copy, the accumulated size increase of copy is "
                     f"{copied}, exceeding the limit {MAX_COPIED_BYTES}"
                 )
@@ -65,14 +65,14 @@ def _run_all(document: Any, operations: list[dict[str, Any]]) -> Any:
 
 def _check_shape(operation: Any) -> None:
     if not isinstance(operation, dict):
-        raise MalformedPatch(
+        raise MalformedPatchError(
             f"error decoding patch: json: cannot unmarshal {go_kind(operation)} "
             "into Go value of type handlers.jsonPatchOp"
         )
     for name in ("op", "path", "from"):
         value = operation.get(name)
         if value is not None and not isinstance(value, str):
-            raise MalformedPatch(
+            raise MalformedPatchError(
                 f"error decoding patch: json: cannot unmarshal {go_kind(value)} "
                 f"into Go struct field jsonPatchOp.{name} of type string"
             )
@@ -95,26 +95,26 @@ def _run(document: Any, operation: dict[str, Any]) -> Any:
         case "test":
             return _test(document, path, _value(operation))
         case other:
-            raise FailedPatch(f"Unexpected kind: {other}")
+            raise FailedPatchError(f"Unexpected kind: {other}")
 
 
 def _tokens(operation: dict[str, Any], name: str) -> list[str]:
     pointer = operation.get(name)
     if pointer is None:
-        raise FailedPatch(f"operation has no {name!r}")
+        raise FailedPatchError(f"operation has no {name!r}")
     if pointer == "":
         return []
     if not pointer.startswith("/") or _BAD_ESCAPE.search(pointer):
-        raise FailedPatch(f"{pointer!r} is not a JSON pointer")
+        raise FailedPatchError(f"{pointer!r} is not a JSON pointer")
     tokens = [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
     if len(tokens) > MAX_DEPTH:
-        raise FailedPatch(f"{pointer!r} is longer than {MAX_DEPTH} steps")
+        raise FailedPatchError(f"{pointer!r} is longer than {MAX_DEPTH} steps")
     return tokens
 
 
 def _value(operation: dict[str, Any]) -> Any:
     if "value" not in operation:
-        raise FailedPatch("operation has no 'value'")
+        raise FailedPatchError("operation has no 'value'")
     return operation["value"]
 
 
@@ -125,16 +125,16 @@ def _get(document: Any, tokens: Sequence[str]) -> Any:
         elif isinstance(document, list):
             document = document[_position(document, token)]
         else:
-            raise FailedPatch(f"there is no {token!r} on the way")
+            raise FailedPatchError(f"there is no {token!r} on the way")
     return document
 
 
 def _position(items: list[Any], token: str, *, end: int = 0) -> int:
     """Read a list index; `end` is 1 where the place after the last item counts too."""
     if not _INDEX.fullmatch(token) or len(token) > 9:
-        raise FailedPatch(f"{token!r} is not an index")
+        raise FailedPatchError(f"{token!r} is not an index")
     if int(token) >= len(items) + end:
-        raise FailedPatch(f"index {token} is out of range")
+        raise FailedPatchError(f"index {token} is out of range")
     return int(token)
 
 
@@ -163,7 +163,7 @@ def _adding(value: Any) -> Change:
         if isinstance(container, list):
             at = len(container) if token == "-" else _position(container, token, end=1)
             return [*container[:at], value, *container[at:]]
-        raise FailedPatch(f"{token!r} cannot be added to a scalar")
+        raise FailedPatchError(f"{token!r} cannot be added to a scalar")
 
     return add
 
@@ -190,7 +190,7 @@ def _remove(container: Any, token: str) -> Any:
 
 def _move(document: Any, source: list[str], target: list[str]) -> Any:
     if source == target[: len(source)] and len(target) > len(source):
-        raise FailedPatch("a value cannot move into itself")
+        raise FailedPatchError("a value cannot move into itself")
     value = _get(document, source)
     if source == target:
         return document
@@ -199,7 +199,7 @@ def _move(document: Any, source: list[str], target: list[str]) -> Any:
 
 def _test(document: Any, tokens: list[str], value: Any) -> Any:
     if not same_json(_get(document, tokens), value):
-        raise FailedPatch("a tested value differs")
+        raise FailedPatchError("a tested value differs")
     return document
 
 

@@ -9,7 +9,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from sully.machinery.codec import to_json
-from sully.machinery.patch.errors import MalformedPatch, UnmergeablePatch
+from sully.machinery.patch.errors import MalformedPatchError, UnmergeablePatchError
 from sully.machinery.patch.gotext import plain, type_name
 
 
@@ -38,7 +38,7 @@ def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
     ordered = iter([_name(item, merge_key) for item in order])
     for item in patch:
         if not has_directive(item) and _name(item, merge_key) not in ordered:
-            raise UnmergeablePatch(
+            raise UnmergeablePatchError(
                 f"The order in patch list:\n{plain(patch)}\n doesn't match "
                 f"$setElementOrder list:\n{plain(order)}\n"
             )
@@ -47,11 +47,11 @@ def check_order(patch: list[Any], order: list[Any], merge_key: str) -> None:
 def merge_key_of(item: Any, merge_key: str) -> Any:
     """Return what names an item of a list that merges by key."""
     if not isinstance(item, dict):
-        raise UnmergeablePatch(
+        raise UnmergeablePatchError(
             f"expected a map[string]interface {{}}, but received a {type_name(item)}"
         )
     if merge_key not in item:
-        raise UnmergeablePatch(
+        raise UnmergeablePatchError(
             f"map: {plain(item)} does not contain declared merge key: {merge_key}"
         )
     return item[merge_key]
@@ -82,7 +82,7 @@ def token(value: Any) -> Hashable:
 def _name(item: Any, merge_key: str) -> Any:
     name = merge_key_of(item, merge_key) if merge_key else item
     if isinstance(name, dict | list):
-        raise MalformedPatch("invalid patch format of setElementOrder list")
+        raise MalformedPatchError("invalid patch format of setElementOrder list")
     return token(name)
 
 

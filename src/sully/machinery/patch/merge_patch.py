@@ -5,13 +5,13 @@ The neighbour strategic.py does the same with lists that merge by key.
 
 from typing import Any
 
-from sully.machinery.patch.errors import MAX_DEPTH, MalformedPatch, too_deep
+from sully.machinery.patch.errors import MAX_DEPTH, MalformedPatchError, too_deep
 
 
 def check_merge_patch(patch: Any) -> None:
     """Refuse a patch that is not an object: it would replace the whole document."""
     if not isinstance(patch, dict):
-        raise MalformedPatch(
+        raise MalformedPatchError(
             f"error decoding patch: json: cannot unmarshal {go_kind(patch)} "
             "into Go value of type map[string]interface {}"
         )

@@ -9,10 +9,10 @@ upstream's; listorder.py has the order.
 from typing import Any
 
 from sully.machinery.patch.errors import (
-    FailedPatch,
-    MalformedPatch,
+    FailedPatchError,
+    MalformedPatchError,
     PatchError,
-    UnmergeablePatch,
+    UnmergeablePatchError,
     check_depth,
 )
 from sully.machinery.patch.gotext import plain, type_name
@@ -38,7 +38,7 @@ SET_ORDER = "$setElementOrder"
 def apply_strategic_merge_patch(document: Obj, patch: Any, schema: ObjectType) -> Obj:
     """Return the patched document; parts that do not change are shared with the old one."""
     if not isinstance(patch, dict):
-        raise MalformedPatch(
+        raise MalformedPatchError(
             f"json: cannot unmarshal {go_kind(patch)} "
             "into Go value of type map[string]interface {}"
         )
@@ -74,7 +74,7 @@ def _directed(patch: Obj) -> Obj:
         return {name: value for name, value in patch.items() if name != DIRECTIVE}
     if directive == "delete":
         return {}
-    raise UnmergeablePatch(f"unknown patch type: {plain(directive)} in map: {plain(patch)}")
+    raise UnmergeablePatchError(f"unknown patch type: {plain(directive)} in map: {plain(patch)}")
 
 
 def _retain(original: Obj, patch: Obj) -> Obj:
@@ -101,8 +101,8 @@ def _listed_name(key: str, directive: str) -> str:
 _LISTS = {DELETE_FROM: "primitive list", SET_ORDER: "setElementOrder list"}
 
 
-def _bad_format(what: str) -> MalformedPatch:
-    return MalformedPatch(f"invalid patch format of {what}")
+def _bad_format(what: str) -> MalformedPatchError:
+    return MalformedPatchError(f"invalid patch format of {what}")
 
 
 def _merge_value(original: Any, value: Any, field: Field | None, kind: Type | None) -> Any:
@@ -151,7 +151,7 @@ def _merge_list(
                 merged.append(item)
         return in_patch_order(merged, patch, original, "")
     if not field.merge_key:
-        raise UnmergeablePatch("cannot merge lists without merge key for type map")
+        raise UnmergeablePatchError("cannot merge lists without merge key for type map")
     original, patch = _special_items(original, patch, field.merge_key)
     merged = _merge_items(original, patch, field.merge_key, kind)
     return in_patch_order(merged, patch, original, field.merge_key)
@@ -161,9 +161,9 @@ def _holds_maps(*lists: list[Any]) -> bool:
     kinds = {type_name(item) for items in lists for item in items}
     if "[]interface {}" in kinds:
         # Upstream keeps this one to itself, behind the general text.
-        raise FailedPatch("lists of lists are not supported")
+        raise FailedPatchError("lists of lists are not supported")
     if len(kinds) > 1 and "map[string]interface {}" in kinds:
-        raise UnmergeablePatch("list element types are not identical")
+        raise UnmergeablePatchError("list element types are not identical")
     return "map[string]interface {}" in kinds
 
 
@@ -182,9 +182,11 @@ def _special_items(original: list[Any], patch: list[Any], key: str) -> tuple[lis
         elif directive == "replace":
             replaces = True
         elif directive == "merge":
-            raise UnmergeablePatch("merging lists cannot yet be specified in the patch")
+            raise UnmergeablePatchError("merging lists cannot yet be specified in the patch")
         else:
-            raise UnmergeablePatch(f"unknown patch type: {plain(directive)} in map: {plain(item)}")
+            raise UnmergeablePatchError(
+                f"unknown patch type: {plain(directive)} in map: {plain(item)}"
+            )
     left = [known for known in original if token(known.get(key)) not in gone]
     return (rest, []) if replaces else (left, rest)
 
@@ -225,7 +227,7 @@ def _merge_ordered(result: Obj, patch: Obj, name: str, order: Any, kind: Type | 
 
 
 def _bad_type(value: Any) -> PatchError:
-    return UnmergeablePatch(f"expected a []interface {{}}, but received a {type_name(value)}")
+    return UnmergeablePatchError(f"expected a []interface {{}}, but received a {type_name(value)}")
 
 
 def _delete_from(result: Obj, name: str, gone: Any) -> None:

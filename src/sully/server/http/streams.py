@@ -52,7 +52,8 @@ class Stream:
         memo = None if change.source is None else change.source.derived
         key = ("line", change.type, target.resource.group, target.version)
         if memo is not None and key in memo:
-            return memo[key]  # type: ignore[no-any-return]  # the memo holds what we put there
+            known: bytes = memo[key]
+            return known
         line = b'{"type":"%s","object":%s}\n' % (change.type.encode(), self._document(change))
         if memo is not None:
             memo[key] = line
