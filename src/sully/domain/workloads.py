@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from sully.domain.pods import FINISHED
+from sully.domain import pods
 from sully.machinery.labels import NOTHING, Selector, SelectorError, from_object
-from sully.machinery.meta import ObjectMeta, OwnerReference, Wire, find_condition
+from sully.machinery.meta import ObjectMeta, Wire, find_condition
 
 NEVER = 2**31 - 1
 """The number by which a deployment says that it has no deadline, or keeps all revisions."""
@@ -48,22 +48,12 @@ class PodStatus(Wire, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class PodMetadata(Wire, frozen=True, kw_only=True):
-    """Who a pod is and to whom it belongs."""
+class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
+    """Who a pod is, to whom it belongs, and what selects it."""
 
-    name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
     creation_timestamp: datetime | None = None
-    deletion_timestamp: datetime | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
-    owner_references: tuple[OwnerReference, ...] = ()
-
-    def controller(self) -> OwnerReference | None:
-        """Return the owner that manages the pod, if one does."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
 
 
 class Pod(Wire, frozen=True, kw_only=True):
@@ -81,7 +71,7 @@ class Pod(Wire, frozen=True, kw_only=True):
     @property
     def finished(self) -> bool:
         """Say whether all its containers have ended for good."""
-        return self.status.phase in FINISHED
+        return self.status.phase in pods.FINISHED
 
     @property
     def active(self) -> bool:
