@@ -14,11 +14,12 @@ from pathlib import Path
 import pytest
 
 from e2e.raw import Raw
+from sully.server.listen import DRAIN_SECONDS
 from sully.testing.cluster import Process, process
 
 pytestmark = pytest.mark.e2e
 # How long a user may wait for the prompt after Ctrl-C, with watches open.
-PATIENCE = 5.0
+PATIENCE = 30.0
 
 
 def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -137,7 +138,7 @@ def test_a_client_that_stays_connected_does_not_keep_it(tmp_path: Path) -> None:
             assert up.stop() == 0
             took = time.monotonic() - began
 
-    assert took < PATIENCE / 2
+    assert took < DRAIN_SECONDS
 
 
 def test_logs_for_programs_are_json(tmp_path: Path) -> None:
