@@ -8,6 +8,7 @@ with terminal("devices", "--watch", env=...) as screen:
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -23,6 +24,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+ERASE = "\r\x1b[K"
+"""Empties the line: what was on it is gone, also for whoever reads the screen."""
 PATIENCE = 60.0
 """Seconds that anything may take; nothing takes a tenth of it."""
 
@@ -57,6 +60,10 @@ def piped(
     )
 
 
+def _decoder() -> codecs.IncrementalDecoder:
+    return codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+
 @dataclass(slots=True)
 class Terminal:
     """A command in a terminal: what it shows, and the keyboard."""
@@ -65,6 +72,7 @@ class Terminal:
     keyboard: int
     shown: str = ""
     _seen: int = field(default=0)
+    _decoder: codecs.IncrementalDecoder = field(default_factory=_decoder)
 
     def wait_for(self, text: str) -> None:
         """Read until a text is shown, after what was waited for before."""
@@ -96,8 +104,17 @@ class Terminal:
             data = os.read(self.keyboard, 65536)
         except OSError:  # how Linux says that nobody is on the other side any more
             return False
-        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
+        self._show(self._decoder.decode(data))
         return bool(data)
+
+    def _show(self, text: str) -> None:
+        """Add to the screen; lines and what ends them may come in pieces."""
+        self.shown = (self.shown + text).replace("\r\n", "\n")
+        # How far a slow machine has come is told on a line that vanishes: no part of any screen.
+        while (at := self.shown.find(ERASE)) >= 0:
+            line = self.shown.rfind("\n", 0, at) + 1
+            self.shown = self.shown[:line] + self.shown[at + len(ERASE) :]
+            self._seen = min(self._seen, line)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ Each object is written by one worker, which waits for an answer before it writes
 each object at most one write is in doubt when the server dies, and everything else is certain.
 """
 
+import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Mapping
@@ -48,6 +49,13 @@ class Journal:
     namespaces: dict[str, str] = field(default_factory=dict)
     """Namespaces of this round: creating, active, deleting (sent), deleted (acknowledged)."""
     counts: Counter[str] = field(default_factory=Counter)
+    _longer: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def grown(self, acknowledged: int) -> None:
+        """Wait until so many requests were answered with success."""
+        while self.counts["acknowledged"] < acknowledged:
+            self._longer.clear()
+            await self._longer.wait()
 
     def send(self, write: Write) -> None:
         """Note a request before it is sent."""
@@ -60,6 +68,7 @@ class Journal:
         del self.in_doubt[write.name]
         self.acknowledged.setdefault(write.name, []).append(write)
         self.counts["acknowledged"] += 1
+        self._longer.set()
 
     def withdraw(self, write: Write) -> None:
         """Note that a request was refused, so it did nothing."""

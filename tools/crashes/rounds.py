@@ -26,6 +26,8 @@ Obj = dict[str, Any]
 WORKERS = 5
 TENANTS = 2
 _NUMBERS_PER_ROUND = 1_000_000
+_WRITES_PER_ROUND = 400
+"""The most that are acknowledged before a kill, or little more."""
 _SETTLE_SECONDS = 30.0
 _SENTINEL = "sentinel"
 _LIST = f"{EVERYWHERE}?labelSelector=robust%3Dload"
@@ -101,10 +103,16 @@ class Rounds:
         workers += [Tenant(WORKERS + n, connection, journal, self._number) for n in range(TENANTS)]
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(record(connection, *watch))
+            at_work = []
             for number, worker in enumerate(workers):
                 first = (self._number * 100 + number) * _NUMBERS_PER_ROUND
-                tasks.create_task(worker.run(random.Random(self._chance.random()), first))
-            await asyncio.sleep(self._chance.uniform(0.02, 0.9))
+                run = worker.run(random.Random(self._chance.random()), first)
+                at_work.append(tasks.create_task(run))
+            # By what was done, not by the clock: on a busy machine that may be nothing at all.
+            enough = tasks.create_task(journal.grown(self._chance.randint(1, _WRITES_PER_ROUND)))
+            await asyncio.wait([enough, *at_work], return_when=asyncio.FIRST_COMPLETED)
+            enough.cancel()
+            await asyncio.sleep(self._chance.uniform(0, 0.02))
             await self._running().kill()
             self.figures.kills += 1
 

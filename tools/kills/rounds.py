@@ -151,8 +151,10 @@ class Rounds:
     async def _furnished(self, api: HttpTransport) -> None:
         accounts: Kind[Obj] = Kind("", "v1", "serviceaccounts", "ServiceAccount", dict)
         async with aclosing(api.watch(accounts, fleet.ROOM, _from_start())) as events:
-            async for _ in events:
-                return
+            async for event in events:
+                # A bookmark is no account: it only says that nothing has happened for a while.
+                if event.object is not None:
+                    return
 
     @asynccontextmanager
     async def _following(
