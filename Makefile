@@ -76,6 +76,7 @@ conformance: $(DEV_STAMP) ## replay recorded answers of a real server: DIR=folde
 generate: $(DEV_STAMP) ## rewrite everything that is generated
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_deploy.py
+	$(BIN)/python tools/generate_picture.py
 
 verify: generate lint test ## what a merge must pass: generate, lint, test, and a clean tree
 	@dirt=$$(git status --porcelain); test -z "$$dirt" || { \
@@ -90,20 +91,22 @@ clean: ## remove the virtual environment, caches and build outputs; data stays
 	  .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BIN)/python:
+# pip comes last into a new environment: where it is missing, what there is broke off halfway, and
+# would be taken for whole. So it is cleared.
+$(BIN)/pip:
 	@for each in $(or $(PYTHON),$(PYTHONS)); do \
 	  if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	    echo "$$each -m venv $(VENV)"; exec "$$each" -m venv $(VENV); \
+	    echo "$$each -m venv --clear $(VENV)"; exec "$$each" -m venv --clear $(VENV); \
 	  fi; \
 	done; \
 	echo "no Python 3.11 or newer among: $(or $(PYTHON),$(PYTHONS))" >&2; \
 	echo "  install one, or name it: make PYTHON=/path/to/python3" >&2; exit 1
 
-$(RUN_STAMP): $(PINS) | $(BIN)/python
+$(RUN_STAMP): $(PINS) | $(BIN)/pip
 	$(PIP) install --constraint constraints.txt --editable .
 	@touch $@
 
-$(DEV_STAMP): $(PINS) | $(BIN)/python
+$(DEV_STAMP): $(PINS) | $(BIN)/pip
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@if git rev-parse --git-dir >/dev/null 2>&1; then \
 	  $(BIN)/pre-commit install --install-hooks || echo "git hooks not installed: see above" >&2; \

@@ -4,11 +4,23 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from e2e.beside import plane as controlled
 from house.project import ROOT
 
 FILES = sorted((ROOT / "examples").glob("*.yaml"))
+ALL = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "examples").rglob("*.yaml"))}
+
+
+@pytest.mark.parametrize("path", ALL.values(), ids=ALL)
+def test_an_example_goes_into_the_namespace_that_is_asked_for(path: Path) -> None:
+    namespaces = [
+        each.get("metadata", {}).get("namespace") for each in yaml.safe_load_all(path.read_text())
+    ]
+
+    # kubectl refuses another `-n` than the one in a file.
+    assert set(namespaces) <= {None}
 
 
 @pytest.mark.e2e

@@ -10,7 +10,7 @@ import pytest
 
 from house.project import ROOT
 
-NEW = '#!/bin/sh\ncase "$1" in -c) exit 0;; esac\nmkdir -p .venv/bin\necho "$0" >.venv/bin/python\n'
+NEW = '#!/bin/sh\ncase "$1" in -c) exit 0;; esac\nmkdir -p .venv/bin\necho "$0 $*" >.venv/bin/pip\n'
 OLD = "#!/bin/sh\nexit 1\n"
 HALF = NEW + "exit 1\n"
 FOUND: dict[str, tuple[dict[str, str], str, str | None]] = {
@@ -33,13 +33,16 @@ def test_make_finds_python(
         (tmp_path / name).chmod(0o755)
     for name in ("sh", "mkdir", "getconf", "expr"):
         (tmp_path / name).symlink_to(shutil.which(name) or name)
+    # What a first try left that was interrupted: it must not be taken for whole.
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").touch()
 
     ran = subprocess.run(
         [
             shutil.which("make") or "make",
             "-f",
             str(ROOT / "Makefile"),
-            ".venv/bin/python",
+            ".venv/bin/pip",
             given or "PYTHON=",
         ],
         cwd=tmp_path,
@@ -49,6 +52,7 @@ def test_make_finds_python(
         check=False,
     )
 
-    made = tmp_path / ".venv/bin/python"
-    found = Path(made.read_text().strip()).name if made.exists() else None
-    assert (found, ran.returncode == 0) == (want, want is not None), ran.stderr
+    made = tmp_path / ".venv/bin/pip"
+    used, *words = made.read_text().split() if made.exists() else ("",)
+    assert (Path(used).name or None, ran.returncode == 0) == (want, want is not None), ran.stderr
+    assert words == ([] if want is None else ["-m", "venv", "--clear", ".venv"])
