@@ -113,6 +113,8 @@ def test_ctrl_c_at_the_question_says_that_nothing_happened(server: Server) -> No
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("Go on? [y/N] ")
         screen.type("\x03")
+        # A terminal throws away what is on its way when it hears Ctrl-C, and shows ^C then.
+        screen.wait_for("^C")
         screen.interrupt()
         code = screen.end()
 
@@ -189,7 +191,9 @@ def test_a_dry_run_for_a_cluster_is_checked_and_printed(server: Server) -> None:
 
     for each in seen:
         assert (each["kind"], each["metadata"]["name"]) == ("ManagedCluster", "eu-1")
-        assert [taint["value"] for taint in each["spec"]["taints"] if taint["key"] == "m"] == ["1"]
+        (marked,) = (taint for taint in each["spec"]["taints"] if taint["key"] == "m")
+        assert marked["value"] == "1"
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", marked["timeAdded"])
     assert (wrong.returncode, wrong.stdout) == (1, "")
     assert "spec.taints" in wrong.stderr
     assert named.stdout == "managedcluster.cluster.open-cluster-management.io/eu-1\n"
@@ -262,10 +266,14 @@ def test_clusters_by_label(server: Server) -> None:
 def test_rules_are_paused_together(server: Server) -> None:
     server.sully("taint", "device", f"{FIRST}/gpu-[67]", f"{KEY}:NoSchedule", "--name", "rack")
 
-    paused = server.sully("evictions", "pause", "rack-*")
+    shown = server.sully("evictions", "-l", "sully.dev/taint=rack", "-o", "name")
+    nobody = server.sully("evictions", "pause", "-l", "sully.dev/taint=rakc")
+    paused = server.sully("evictions", "pause", "-l", "sully.dev/taint=rack")
     wrong = server.sully("evictions", "pause", "rack-*", "rakc-1")
     resumed = server.sully("evictions", "resume", *server.rules())
 
+    assert shown.stdout == ""
+    assert "no DeviceTaintRule with sully.dev/taint=rakc" in nobody.stderr
     assert paused.stdout.count(" paused\n") == 2
     assert resumed.stdout.count(" resumed\n") == 2
     assert (wrong.returncode, wrong.stdout) == (1, "")

@@ -17,7 +17,7 @@ from client.foreign import Foreign, connected
 from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
-from sully.cli.acting.asking import number_to_type
+from sully.cli.acting.asking import in_sight, number_to_type
 from sully.cli.acting.bar import AWAY, Bar, State
 from sully.cli.acting.progress import (
     Followed,
@@ -29,6 +29,7 @@ from sully.cli.acting.progress import (
     watch,
     with_stragglers,
 )
+from sully.cli.acting.tainting import own_label
 from sully.cli.acting.writing import lasting
 from sully.cli.client.calling import Session
 from sully.client.transport import Key, UnreachableError
@@ -134,6 +135,14 @@ class Screen(StringIO):
 
     def fileno(self) -> int:
         raise OSError("there is no terminal behind it")
+
+
+SIGHT = {"a short plan": (10, True), "one line too many": (24, False), "it just fits": (23, True)}
+
+
+@pytest.mark.parametrize(("lines", "want"), SIGHT.values(), ids=SIGHT)
+def test_whether_a_plan_is_in_sight_of_the_question(lines: int, want: bool) -> None:
+    assert in_sight(lines, Screen(terminal=True)) == want
 
 
 MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
@@ -397,7 +406,7 @@ LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
     "one rule": ([made("hot")], "pause hot\n", "devicetaintrule hot"),
     "the rules of a glob": (
         [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")],
-        "pause 'hot-1f-*'\n",
+        f"pause -l {TOGETHER}=hot-1f\n",
         f"devicetaintrule -l {TOGETHER}=hot-1f",
     ),
     "rules of several taints": (
@@ -426,6 +435,23 @@ def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, und
 
     assert f"sully evictions {pause}" in text
     assert text.endswith(f"kubectl delete {undo}")
+
+
+OWN = {
+    "nobody else has it": ((), "hot-1f"),
+    "another one has it, too": (("hot-1f-c",), ""),
+    "one of them was there": (("hot-1f-a",), "hot-1f"),
+}
+
+
+@pytest.mark.parametrize(("there", "want"), OWN.values(), ids=OWN)
+def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
+    """Rules of earlier days must not go with those that somebody has just made."""
+    labels = {TOGETHER: "hot-1f"}
+    known = [replace(rule(each, select()), metadata=meta(each, labels=labels)) for each in there]
+    bodies = [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")]
+
+    assert own_label(Snapshot([Objects(RULES, known)], taken=NOON), bodies) == want
 
 
 def test_where_nobody_heeds_pauses_none_is_offered() -> None:

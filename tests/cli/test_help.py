@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sully.cli.helptext import fitted
-from sully.cli.main import COMMANDS, build_parser
+from sully.cli.main import COMMANDS, build_parser, overview
 from sully.cli.parsing import CommandParser
 from sully.cli.running.hollow import hints
 
@@ -61,6 +61,12 @@ def test_each_command_has_examples_and_fits_a_screen(name: str) -> None:
     assert list(examples(name))
     assert parser.description
     assert all(len(line) <= 100 for line in (parser.epilog or "").splitlines())
+
+
+def test_the_overview_has_every_command_once() -> None:
+    told = [line.split()[0] for line in overview().splitlines() if line.startswith("  ")]
+
+    assert sorted(told) == sorted(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -127,6 +127,16 @@ def test_what_is_refused(
     assert told.err.startswith(f"sully kubeconfig: {text}")
 
 
+def test_an_authority_that_is_none(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (folder / "ca.key").write_text("no key")
+
+    assert main(["kubeconfig", "--user", "a", "--data-dir", str(folder)]) == 1
+
+    said = capsys.readouterr().err
+    assert said.startswith(f"sully kubeconfig: {folder}/ca.crt and {folder}/ca.key are no ")
+    assert said.count("\n") == 1
+
+
 def test_without_the_admins_file_it_must_be_told_where_the_server_is(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

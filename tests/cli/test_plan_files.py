@@ -47,6 +47,11 @@ def applied(selector: Obj, version: str = HUB) -> Obj:
     return {"annotations": {LAST: text}}
 
 
+def unversioned(selector: Obj) -> Obj:
+    """Return what somebody keeps there who writes it by hand."""
+    return {"annotations": {LAST: json.dumps({"spec": {"deviceSelector": selector}})}}
+
+
 def owned(manager: str, *names: str, operation: str = "Apply") -> Obj:
     fields = {f"f:{name}": {} for name in names}
     return {
@@ -84,6 +89,7 @@ APPLIED = {
     ),
     "no selector is for no device": Case(applied(ONE), None, loses=2),
     "an empty selector is for all": Case(applied(ONE), {}, gains=4),
+    "an annotation that does not say its version": Case(unversioned(ONE), DRIVER, gains=4),
     "an annotation that nobody can read": Case({"annotations": {LAST: "{"}}, DRIVER),
     "an annotation of another kind": Case({"annotations": {LAST: '{"spec": 3, "x": {}}'}}, DRIVER),
     "applied by the server": Case(managed(owned("kubectl", "driver", "pool")), DRIVER, gains=4),
@@ -259,7 +265,20 @@ WRONG = {
     "nothing": ("", "there is no object in"),
     "a name that no yaml has": (yaml.safe_dump({**rule(ONE), "metadata": {}}), "has no name"),
     "no version": (yaml.safe_dump(rule(ONE, "")), "has no apiVersion"),
-    "a kind that cannot be planned": ("{apiVersion: v1, kind: Pod}", "there is no plan for a Pod"),
+    "a pod": (
+        "{apiVersion: v1, kind: Pod}",
+        r"tried.yaml: there is no plan for a Pod; only for .*\n  'sully explain pod NAME'",
+    ),
+    "a claim": ("{apiVersion: v1, kind: ResourceClaim}", "\n  'sully explain claim NAME'"),
+    "a node": ("{apiVersion: v1, kind: Node}", "\n  'kubectl drain'"),
+    "what kustomize reads": (
+        "{apiVersion: v1, kind: Kustomization}",
+        r"\n  .*kubectl kustomize DIR \| sully plan -f -",
+    ),
+    "another kind": (
+        "{apiVersion: v1, kind: ConfigMap}",
+        r"there is no plan for a ConfigMap; only for .*ManagedClusterSetBinding[^\n]*\n$",
+    ),
 }
 
 

@@ -90,6 +90,10 @@ WRONG = {
         "not both at once",
     ),
     "no such file": (["plan", "-f", "absent.yaml"], "absent.yaml"),
+    "a page of the web": (
+        ["plan", "-f", "https://example.com/a?b"],
+        "nothing is fetched\n  curl -sSfL 'https://example.com/a?b' | sully plan -f -",
+    ),
     "flags of a taint for a file": (
         ["plan", "-f", "rule.yaml", "--rate", "3", "--for", "2h"],
         "--for, --rate: it is for a taint in words; in a file the object says it",

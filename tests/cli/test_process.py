@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +13,18 @@ from cli.terminals import PATIENCE, environment, program
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, finished
 
 VERSION = ("version",)
+SAVED = str(Path(__file__).parent / "screens" / "cluster.yaml")
 SHELL = {
     "an output that is closed": (VERSION, ">&-", 0, ""),
     "an input that is closed": (VERSION, "<&-", 0, "sully "),
     "nothing is open": (VERSION, "<&- >&- 2>&-", 0, ""),
     "a full disk": (VERSION, ">/dev/full", 1, "sully: the output cannot be written: No space left"),
+    "a full disk for an answer": (
+        ("devices", "--snapshot", SAVED),
+        ">/dev/full",
+        1,
+        "sully: the output cannot be written: No space left",
+    ),
     "a closed output for a server": (("devices",), ">&-", 1, "no cluster is configured"),
     "letters that a terminal lacks": (("up", "--help"), "", 0, "etcd://\\u2026"),
     "bytes that are no letters": (("devices", "--context", "\udcff"), "", 1, "no cluster"),

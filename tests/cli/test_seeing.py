@@ -214,7 +214,7 @@ def test_what_may_not_be_seen(
     assert made.returncode == 0, made.stderr
     guest = environment(config)
 
-    done = piped("devices", env=guest)
+    done, watched = piped("devices", env=guest), piped("devices", "--watch", env=guest)
     rights = ("--verb=list", "--resource=resourceslices,devicetaintrules")
     cluster.run("create", "clusterrole", "slices", *rights)
     cluster.run("create", "clusterrolebinding", "slices", "--clusterrole=slices", "--user=guest")
@@ -223,7 +223,8 @@ def test_what_may_not_be_seen(
 
     assert done.returncode == 1
     assert done.stderr.startswith("sully devices: resourceslices.resource.k8s.io is forbidden")
-    assert "without resourceslices there is no answer" in done.stderr
+    assert "without resourceslices there is no answer; ask an admin" in done.stderr
+    assert (watched.returncode, watched.stderr) == (1, done.stderr)
     # Who may not see claims is not told that a device is free.
     assert [line.split()[-1] for line in seen.stdout.splitlines()] == ["?", "?"]
     assert "you may not list deviceclasses, pods, resourceclaims" in seen.stderr

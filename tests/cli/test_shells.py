@@ -42,6 +42,10 @@ LINES = {
         "sully devices gpu.sully.dev/hol",
         "sully devices gpu.sully.dev/hollow-0000/",
     ),
+    "another device": (
+        "sully devices x gpu.sully.dev/hol",
+        "sully devices x gpu.sully.dev/hollow-0000/",
+    ),
     "a key to take off": (
         "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.c",
         "sully untaint device gpu.sully.dev/hollow-0000/gpu-0 example.com/hot ",

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sully.cli.client.tables import Cell, Column, Look, Table, broken, look_of
+from sully.cli.client.tables import ROOMY, Cell, Column, Look, Table, broken, look_of
 from sully.cli.seeing.devicerows import columns as device_columns
 from sully.cli.seeing.devicerows import row as device_row
 from sully.cli.seeing.explaintext import lines as explained
@@ -68,6 +68,18 @@ CASES = {
         (("a", LONG),),
         ("NAME  TEXT", "a     a text of several", "      words"),
         Look(25),
+    ),
+    "long words are broken where one begins": Case(
+        (NAME, TEXT),
+        (("a", "HubAcceptedManagedCluster"), ("b", "ManagedClusterLEASESTOPPED")),
+        (
+            "NAME  TEXT",
+            "a     HubAcceptedManaged",
+            "      Cluster",
+            "b     ManagedCluster",
+            "      LEASESTOPPED",
+        ),
+        Look(26),
     ),
     "what fits is not broken": Case(
         (NAME, TEXT), (("a", LONG),), ("NAME  TEXT", f"a     {LONG}"), Look(6 + len(LONG))
@@ -133,6 +145,15 @@ def test_a_table_that_grows_takes_the_whole_line() -> None:
         "      three",
     ]
     assert list(other.lines([("a",)])) == ["NAME", "a"]
+
+
+def test_a_table_that_grows_leaves_no_gap_that_the_eye_cannot_cross() -> None:
+    table = Table((NAME, TEXT, COUNT), Look(200), grows=True)
+
+    assert list(table.lines([("a", "b", "1")])) == [
+        f"NAME  {'TEXT':<{ROOMY}}  COUNT",
+        f"a     {'b':<{ROOMY}}      1",
+    ]
 
 
 def test_a_table_that_grows_without_titles_keeps_their_room() -> None:

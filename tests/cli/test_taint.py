@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -174,7 +175,9 @@ def test_a_no_changes_nothing(server: Server, answer: str) -> None:
 
 def test_much_has_to_be_typed(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--no-wait")
-    with terminal(*words, env=server.env) as screen:
+    with terminal(*words, f"{KEY}2:NoExecute", env=server.env) as screen:
+        screen.wait_for("8 devices of 32 would change")
+        # The plan is longer than the screen, so the question comes with what matters of it.
         screen.wait_for("8 devices of 32 would change")
         screen.wait_for("Type the number of ")
         screen.type("y\n")
@@ -367,6 +370,24 @@ def test_a_glob_of_pools_is_a_rule_for_each_pool(server: Server) -> None:
     driver, _, pool = FIRST.partition("/")
     (rule,) = server.rules().values()
     assert rule["spec"]["deviceSelector"] == {"driver": driver, "pool": pool}
+
+
+def test_nobody_has_to_leave_before_all_rules_keep_new_pods_away(server: Server) -> None:
+    pattern = f"{DRIVER}/{name_of(0)[:-1]}[0-2]/*"
+
+    async def there_when_the_first_evicts(transport: HttpTransport) -> set[str]:
+        since = (await transport.list(RULES)).resource_version
+        words = ("taint", "device", pattern, f"{KEY}:NoExecute", "--name", "wide", "--yes")
+        done = await asyncio.to_thread(server.sully, *words, "--no-wait")
+        assert done.returncode == 0, done.stderr
+        options = WatchOptions(resource_version=since, timeout_seconds=1)
+        seen = [event.object async for event in transport.watch(RULES, "", options)]
+        specs = [rule["spec"] for rule in seen if rule is not None]
+        before = takewhile(lambda spec: spec["taint"]["effect"] == "NoSchedule", specs)
+        return {spec["deviceSelector"]["pool"] for spec in before}
+
+    assert server.ask(there_when_the_first_evicts) == {name_of(n) for n in range(3)}
+    assert {each["spec"]["taint"]["effect"] for each in server.rules().values()} == {"NoExecute"}
 
 
 def test_one_device_cannot_leave_a_wider_rule(server: Server) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 
@@ -156,6 +157,21 @@ def test_a_folder_is_the_files_in_it(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "b.yml").unlink()
     assert main(words) == 2
     assert "ends in .yaml, .yml or .json" in capsys.readouterr().err
+
+
+def test_folders_in_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a", "b/c.yaml"):
+        folder = tmp_path / name
+        folder.mkdir(parents=True)
+        text = (PLANS / "rule.yaml").read_text().replace("name: firmware", f"name: {folder.stem}")
+        (folder / "rule.yaml").write_text(text)
+    words = ["plan", "-f", str(tmp_path), "--snapshot", str(PLANS / "cluster.yaml"), "-o", "json"]
+
+    assert main(words) == 2
+    assert "; -R also looks into the folders in it" in capsys.readouterr().err
+    assert main([*words, "-R"]) in (0, 3)
+    changes = json.loads(capsys.readouterr().out)["changes"]
+    assert changes == ["DeviceTaintRule/a created", "DeviceTaintRule/c created"]
 
 
 def test_times_in_files_need_no_quotes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from devices import DRIVER, GPU, claim, class_, device, meta, pod, rule, select, slice_, taint
 from sully.cli.client.calling import Session
-from sully.cli.client.following import REST_SECONDS, Caches, News
+from sully.cli.client.following import REST_SECONDS, Caches, News, rest_after
 from sully.cli.client.outages import Outages
 from sully.cli.main import build_parser
 from sully.cli.seeing.devicewatch import views_of
@@ -194,3 +194,12 @@ def test_what_may_no_longer_be_seen_is_told_and_when_that_is_over(
     told = "sully devices: cannot follow what happens: pods is forbidden\n"
     over = "sully devices: pods can be followed again, after 8s\n"
     assert capsys.readouterr().err == told + GOES_ON + over
+
+
+RESTS = {"nothing": (0.0, REST_SECONDS), "little": (0.01, REST_SECONDS), "much": (0.5, 2.0)}
+
+
+@pytest.mark.parametrize(("spent", "want"), RESTS.values(), ids=RESTS)
+def test_a_watch_leaves_most_of_a_core_to_others(spent: float, want: float) -> None:
+    assert rest_after(spent) == want
+    assert rest_after(spent) <= rest_after(1000) < 10

@@ -45,11 +45,13 @@ SLIPS = {
     "a flag that looks alike": (["devices", "--tained"], "--tained; did you mean --tainted?\n"),
     "an unknown command": (["devics"], "no command 'devics'; did you mean devices?\n"),
     "nothing like a command": (["frobnicate"], "no command 'frobnicate'\n"),
-    "a word too many": (["devices", "a", "b"], "a word too many: b\n"),
+    "a word too many": (["capabilities", "b"], "a word too many: b\n"),
+    "a value that is none": (["history", "--since=--"], "--since: expected one argument\n"),
     "a form that is none": (["devices", "-o", "jsn"], "; did you mean json?\n"),
     "an unknown action": (["evictions", "paus"], "pause, resume; did you mean pause?\n"),
     "what kubectl takes out": (["devices", "-o", "jsonpath={.x}"], "; programs read '-o json'\n"),
     "what kubectl chooses by": (["devices", "-l", "a=b"], "no flag -l; 'jq' can choose from"),
+    "what kubectl puts together": (["plan", "-k", "d"], "-k; 'kubectl kustomize DIR | sully plan"),
     "what kubectl applies": (["taint", "-f", "x.yaml"], "no flag -f; 'kubectl apply' takes files"),
 }
 

@@ -177,6 +177,25 @@ class Bad:
 BAD = {
     "no YAML": Bad("a: [", ["FILE: the kubeconfig is no YAML"]),
     "no mapping": Bad("- a", ["FILE: a kubeconfig is a mapping"]),
+    "a day that there is not": Bad("a: 2026-13-45", ["FILE: the kubeconfig is no YAML"]),
+    "clusters that are no list": Bad({"clusters": 3}, ["FILE: ", "got `int` - at `$.clusters`"]),
+    "a user that is no mapping": Bad(
+        {"users": [{"name": "a", "user": "a"}]}, ["FILE: ", "got `str` - at `$.users[0].user`"]
+    ),
+    "groups that are no list": Bad(
+        config(user={"as": "a", "as-groups": "b"}), ["FILE: ", "at `$.users[0].user.as-groups`"]
+    ),
+    "a variable without a value": Bad(
+        config(user={"exec": {"command": "x", "env": [{"name": "A"}]}}),
+        ["FILE: ", "missing required field `value` - at `$.users[0].user.exec.env[0]`"],
+    ),
+    "a port that there is not": Bad(
+        config(cluster={"server": "https://a:99999"}), ["FILE: cluster 'main' needs a server"]
+    ),
+    "a proxy's port that there is not": Bad(
+        config(cluster={"proxy-url": "http://a:99999"}),
+        ["FILE: cluster 'main': proxy-url is http://a:99999; write it as http://"],
+    ),
     "no current context": Bad(
         config(current=""), ["FILE: there is no current-context", "main", "--context"]
     ),

@@ -157,8 +157,15 @@ RULES = {
             **rule("fw"),
             "metadata": {"name": "fw", "deletionTimestamp": at(0), "finalizers": ["x/y"]},
         },
-        first="Rule fw puts taint example.com/fw:NoSchedule on devices */*/*.",
+        first="Rule fw puts taint example.com/fw:NoSchedule on all devices.",
         says=("It is being deleted since 2030-01-01T12:00:00Z (0s ago) and waits for x/y",),
+    ),
+    "for a class": about_rule(
+        "Blocking",
+        "KeepsNewPodsOff",
+        *PLAIN,
+        rule("fw", select={"deviceClassName": "gpus"}),
+        says=("puts taint example.com/fw:NoSchedule on all devices of class gpus.",),
     ),
     "effect None": about_rule(
         "Preview",
@@ -178,7 +185,7 @@ RULES = {
         pod("w", "wants"),
         says=(
             "Rule fw, made by alice at 2030-01-01T12:00:00Z (0s ago), puts taint"
-            " example.com/fw:NoSchedule on devices */*/*.",
+            " example.com/fw:NoSchedule on all devices.",
             "It selects 2 published devices, 0 in use",
             "1 pod without a node is kept off by it: team/w",
             "It ends by itself at 2030-01-01T12:01:00Z (in 60s)",

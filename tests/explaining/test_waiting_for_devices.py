@@ -241,7 +241,10 @@ DEVICES = {
         claim("d"),
         pod("p", "c", "d"),
         first="rule fw (by alice) keeps it off",
-        says=("Request gpu of claim team/d wants 1 device, and 1 is available: 1 is tainted",),
+        says=(
+            "Request gpu of claim team/d wants 1 device, and 1 is available, but no node has all"
+            " that is asked for: 1 is tainted",
+        ),
         because=("DeviceTaintRule/fw",),
         helps="Tolerate example.com/fw:NoSchedule",
     ),

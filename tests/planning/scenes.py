@@ -21,7 +21,7 @@ from sully.controllers.workloads import BUDGETS, REPLICA_SETS
 from sully.controlling import build_manager
 from sully.domain.hollow.fleet import Fleet, Pace, name_of
 from sully.machinery.gates import Gates
-from sully.machinery.timestamps import format_time
+from sully.machinery.timestamps import format_micro_time
 from sully.parts import Given
 from sully.planning.changes import Change, Put, Remove
 from sully.runtime.ids import Ids
@@ -35,6 +35,8 @@ STOP = 1.0
 GATES = Gates({"SullyNoExecuteWithPodDisruptionBudget": True})
 CHOSEN = ("serviceaccounts", "replicasets", "disruption", "claims", "eviction", "expiry")
 MODEL = f'device.attributes["{DRIVER}"].model'
+
+OURS = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
 
 SETS: Kind[Obj] = REPLICA_SETS.read_as(dict)
 WHOLE_BUDGETS: Kind[Obj] = BUDGETS.read_as(dict)
@@ -88,10 +90,11 @@ class Marking:
     device: int | None = None
     cel: str = ""
     """The model of the devices it is for."""
+    of_class: str = ""
     model: str = ""
     """What a patch makes of the model."""
     rate: int | None = None
-    lasts: int | None = None
+    lasts: float | None = None
     paused: bool = False
 
 
@@ -147,12 +150,9 @@ async def fill(world: World, scene: Scene) -> None:
     """Make all that is there before."""
     await world.admin.create(NAMESPACES, {"metadata": {"name": "a"}})
     await world.settle()
-    driver = {"cel": {"expression": f'device.driver == "{DRIVER}"'}}
-    first = {"cel": {"expression": f'{MODEL} == "a"'}}
-    spec: Obj = {"selectors": [driver], "extendedResourceName": "example.com/gpu"}
+    spec: Obj = {"selectors": [OURS], "extendedResourceName": "example.com/gpu"}
     await world.admin.create(CLASSES, {"metadata": {"name": "gpu"}, "spec": spec})
-    spec = {"selectors": [driver, first]}
-    await world.admin.create(CLASSES, {"metadata": {"name": "model-a"}, "spec": spec})
+    await world.admin.create(CLASSES, class_of("a"))
     for number, machine in enumerate(scene.machines):
         for body in slices(number, machine):
             await world.admin.create(WHOLE_SLICES, body)
@@ -173,6 +173,12 @@ async def fill(world: World, scene: Scene) -> None:
     if scene.most_per_minute is not None:
         # A plan knows nothing of who left within the last minute.
         await world.pass_time(61, step=1)
+
+
+def class_of(model: str) -> Obj:
+    """Return the class for one model, whatever that is."""
+    wanted = {"cel": {"expression": f'{MODEL} == "{model}"'}}
+    return {"metadata": {"name": "model-a"}, "spec": {"selectors": [OURS, wanted]}}
 
 
 def slices(number: int, machine: Machine, generation: int = 1) -> list[Obj]:
@@ -261,7 +267,7 @@ WHOLE_RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 WHOLE_PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
 WHOLE_SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 TYPED: dict[str, Kind[Any]] = {
-    each.plural: each for each in (kinds.RULES, kinds.PATCHES, kinds.SLICES)
+    each.plural: each for each in (kinds.RULES, kinds.PATCHES, kinds.SLICES, kinds.CLASSES)
 }
 
 
@@ -279,12 +285,14 @@ def body_of(marking: Marking, world: World) -> Obj:
         names["device"] = f"gpu-{marking.device}"
     if marking.cel:
         names["selectors"] = [{"cel": {"expression": f'{MODEL} == "{marking.cel}"'}}]
+    if marking.of_class:
+        names["deviceClassName"] = marking.of_class
     taint: Obj = {"key": marking.key, "effect": marking.effect}
     if marking.rate is not None:
         taint["evictionsPerSecond"] = marking.rate
     notes: dict[str, str | None] = {EXPIRES_AT: None, PAUSED: None}
     if marking.lasts is not None:
-        notes[EXPIRES_AT] = format_time(world.clock.now() + timedelta(seconds=marking.lasts))
+        notes[EXPIRES_AT] = format_micro_time(world.clock.now() + timedelta(seconds=marking.lasts))
     if marking.paused and not marking.patch:
         notes[PAUSED] = "lunch"
     metadata = {"name": f"m{marking.number}", "annotations": notes}
@@ -311,7 +319,7 @@ async def act(world: World, scene: Scene, *, dry: bool) -> list[Change]:
     there = {
         (plural, each["metadata"]["name"]): each
         for plural, kind in (
-            (each.plural, each) for each in (WHOLE_RULES, WHOLE_PATCHES, WHOLE_SLICES)
+            (each.plural, each) for each in (WHOLE_RULES, WHOLE_PATCHES, WHOLE_SLICES, CLASSES)
         )
         for each in (await world.admin.list(kind)).items
     }
@@ -332,6 +340,8 @@ def _writes(world: World, scene: Scene, each: Act) -> Sequence[tuple[Kind[Obj], 
     match each.verb:
         case "mark" | "lift":
             return [(kind_of(each.marking), body_of(each.marking, world))]
+        case "define" | "undefine":
+            return [(CLASSES, class_of("b"))]
         case "publish":
             return [(WHOLE_SLICES, body) for body in slices(number, each.machine, generation=2)]
         case _:
@@ -342,7 +352,7 @@ async def _write(
     world: World, kind: Kind[Obj], body: Obj, verb: str, *, dry: bool, known: bool
 ) -> list[Change]:
     typed, key = TYPED[kind.plural], Key("", body["metadata"]["name"])
-    if verb in ("lift", "withdraw"):
+    if verb in ("lift", "withdraw", "undefine"):
         if known and not dry:
             await world.admin.delete(kind, key)
         return [Remove(typed, key)] if known else []

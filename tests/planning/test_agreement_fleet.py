@@ -215,7 +215,15 @@ class Acting:
         if act.verb in ("place", "unplace"):
             # One more than there are: a new one.
             return f"w{act.number % (len(self.scene.wishes) + (act.verb == 'place'))}"
+        if act.verb in ("bind", "unbind", "select", "unselect"):
+            return f"{act.verb.removeprefix('un')} {self._set(act)}"
+        if act.verb in ("police", "unpolice"):
+            return "p"
         return f"c{act.number % len(self.scene.members)}"
+
+    def _set(self, act: Act) -> str:
+        # The last one is not there yet.
+        return (SET, OTHER, "more")[act.number % (2 if act.verb.startswith("un") else 3)]
 
     async def _write(self, kind: Kind[Obj], body: Obj, typed: Kind[object]) -> None:
         namespace = body["metadata"].get("namespace", "")
@@ -270,6 +278,38 @@ class Acting:
         if not self.dry:
             await self.world.admin.delete(PLACEMENTS, key)
         self.changes.append(Remove(fleetkinds.PLACEMENTS, key))
+
+    async def _remove(self, kind: Kind[Obj], typed: Kind[object], key: Key) -> None:
+        if key in {
+            Key(each["metadata"].get("namespace", ""), each["metadata"]["name"])
+            for each in (await self.world.admin.list(kind)).items
+        }:
+            if not self.dry:
+                await self.world.admin.delete(kind, key)
+            self.changes.append(Remove(typed, key))
+
+    async def _bind(self, act: Act) -> None:
+        name = self._set(act)
+        body = {"metadata": {"name": name, "namespace": TEAM}, "spec": {"clusterSet": name}}
+        await self._write(BINDINGS, body, fleetkinds.BINDINGS)
+
+    async def _unbind(self, act: Act) -> None:
+        await self._remove(BINDINGS, fleetkinds.BINDINGS, Key(TEAM, self._set(act)))
+
+    async def _select(self, act: Act) -> None:
+        labels = {"matchLabels": {"region": act.region}}
+        spec = {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": labels}}
+        body = {"metadata": {"name": self._set(act)}, "spec": spec}
+        await self._write(SETS, body, fleetkinds.SETS)
+
+    async def _unselect(self, act: Act) -> None:
+        await self._remove(SETS, fleetkinds.SETS, Key("", self._set(act)))
+
+    async def _police(self, act: Act) -> None:
+        await self._write(POLICY, policy(act.region), fleetkinds.POLICIES)
+
+    async def _unpolice(self, act: Act) -> None:
+        await self._remove(POLICY, fleetkinds.POLICIES, Key("", "p"))
 
 
 # -- comparing ------------------------------------------------------------------------------------
@@ -370,6 +410,7 @@ WISHES = st.builds(
 )
 # No new cluster: whether a placement sees it before the hub taints it is chance.
 VERBS = ["taint", "taint", "untaint", "label", "move", "delete", "place", "unplace"]
+VERBS += ["bind", "unbind", "select", "unselect", "police", "unpolice"]
 ACTS = st.builds(
     Act,
     verb=st.sampled_from(VERBS),
@@ -399,6 +440,7 @@ SHARED = (
     Member(taints=(("k", "PreferNoSelect"),)),
     Member(health=""),
 )
+TWO = (Member(health="False", age=3), Member("us"))
 PATIENT = ((UNREACHABLE, None), ("k", None))
 
 
@@ -417,5 +459,10 @@ PATIENT = ((UNREACHABLE, None), ("k", None))
 @example(  # One would move, did anything make it look again.
     Scene(SHARED, (Wish(1, "", PATIENT), Wish(1)), (Act("taint"),))
 )
+@example(Scene(TWO, (Wish(), Wish(1)), (Act("unbind"),)))
+@example(Scene(TWO, (Wish(), Wish(1)), (Act("select", 1, region="eu"), Act("bind", 1))))
+@example(Scene(TWO, (Wish(), Wish(1)), (Act("unselect"),)))
+@example(Scene(TWO, (Wish(), Wish(1)), (Act("police", region="eu"),)))
+@example(Scene(TWO, (Wish(), Wish(1)), (Act("unpolice"),), policy="eu"))
 def test_what_was_planned_for_a_fleet_is_what_happens(scene: Scene) -> None:
     asyncio.run(check(scene))

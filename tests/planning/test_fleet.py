@@ -9,17 +9,20 @@ from typing import Any
 import pytest
 
 from fleets import (
+    SET,
     binding,
     cluster,
     cluster_set,
     decision,
     exists,
+    labelled,
     later,
     placement,
     scored,
     taint,
 )
 from fleets import policy as prioritizing
+from sully.api.cluster.marks import OWNED
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
 from sully.api.sully.policy_types import (
     ClusterTaintPolicy,
@@ -87,6 +90,13 @@ class Case:
 
 
 SICKLY = {AVAILABLE: "True", SICK: "True"}
+MARKED = cluster(
+    "b",
+    taint("sick", ""),
+    conditions=SICKLY,
+    labels={"region": "eu"},
+    annotations={OWNED: "sick:NoSelect"},
+)
 CASES = {
     "a new cluster is out of reach until its agent comes": Case(
         [healthy("a")], ["a"], [put(cluster("b"))], notes=1
@@ -198,6 +208,59 @@ CASES = {
         ["a"],
         notes=2,
         flags=PlacementSettings(leaves_per_minute=1),
+    ),
+    "a namespace loses its set": Case(
+        [healthy("a")], ["a"], [Remove(BINDINGS, Key("apps", SET))], ["0 a + "], [], lacks=1
+    ),
+    "and gets another": Case(
+        [healthy("a"), healthy("b", sets="other", labels={"tier": "gold"})],
+        ["a"],
+        [
+            Put(SETS, cluster_set("gold", labelled(tier="gold"))),
+            Put(BINDINGS, binding("gold")),
+        ],
+        ["0 + b"],
+        ["a", "b"],
+    ),
+    "which leads nowhere": Case([healthy("a")], ["a"], [Put(BINDINGS, binding("none"))], notes=1),
+    "a set goes": Case(
+        [healthy("a")], ["a"], [Remove(SETS, Key("", SET))], ["0 a + "], [], lacks=1
+    ),
+    "a set that the hub puts back": Case(
+        [healthy("a")], ["a"], [Remove(SETS, Key("", "global"))], notes=1
+    ),
+    "one that it mends": Case(
+        [healthy("a"), healthy("b", sets="other")],
+        ["a"],
+        [
+            Put(SETS, cluster_set("global", labelled(tier="silver"))),
+            Put(BINDINGS, binding("global")),
+        ],
+        ["0 + b"],
+        ["a", "b"],
+        notes=1,
+    ),
+    "a policy comes": Case(
+        [healthy("a"), cluster("b", conditions=SICKLY, labels={"region": "eu"})],
+        ["a", "b"],
+        [Put(POLICIES, policy(30))],
+        ["30 b + "],
+        ["a"],
+    ),
+    "a policy would do nothing any more": Case(
+        [healthy("a"), cluster("b", conditions=SICKLY, labels={"region": "eu"})],
+        ["a", "b"],
+        [Remove(POLICIES, Key("", "p"))],
+        ends=["a", "b"],
+        policies=[policy(30)],
+    ),
+    "a policy goes, and its taint with it": Case(
+        [healthy("a"), MARKED],
+        ["a"],
+        [Remove(POLICIES, Key("", "p"))],
+        ["0 + b"],
+        ["a", "b"],
+        policies=[policy(30)],
     ),
     "the reference does not know about that": Case(
         [healthy("a", taint("k", effect="PreferNoSelect")), healthy("b")],

@@ -189,7 +189,7 @@ def _subject(command: str, words: Sequence[str]) -> str:
     from sully.cli.names import DEVICES, SUBJECTS
 
     match command, list(words):
-        case "devices", []:
+        case "devices", _:
             return DEVICES
         case "evictions", [_, *_]:
             return SUBJECTS["rule"]

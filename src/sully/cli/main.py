@@ -45,6 +45,14 @@ COMMANDS = {
     "up": ("sully.cli.running.up", "run a control plane in this process"),
     "version": ("sully.cli.version", "show the version of this program"),
 }
+_PARTS = {
+    "seeing": "see and explain",
+    "acting": "preview and act",
+    "running": "run a control plane, or controllers",
+    "keeping": "keep its data safe",
+    "": "besides",
+}
+"""Folder of a command → what its commands are for, in the order of the overview."""
 _EPILOG = """\
 examples:
   sully up                          a control plane on https://127.0.0.1:8443
@@ -74,21 +82,31 @@ def build_parser(chosen: str) -> argparse.ArgumentParser:
     """Return the parser of everything, with the flags of one command."""
     parser = Parser(
         prog=_name(),
-        description="Taints and tolerations for devices and clusters.",
+        usage="%(prog)s COMMAND … [-h] [--version]",
+        description=f"Taints and tolerations for devices and clusters.\n\n{overview()}",
         epilog=_EPILOG,
         formatter_class=HelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"sully {__version__}")
     commands = parser.add_subparsers(
-        metavar="COMMAND", title="commands", parser_class=CommandParser
+        prog=_name(), metavar="COMMAND", help=argparse.SUPPRESS, parser_class=CommandParser
     )
-    for name, (module, text) in COMMANDS.items():
-        command = commands.add_parser(name, help=text, formatter_class=HelpFormatter)
+    for name, (module, _) in COMMANDS.items():
+        command = commands.add_parser(name, formatter_class=HelpFormatter)
         if name == chosen:
             loaded = importlib.import_module(module)
             loaded.configure(command)
             command.set_defaults(run=loaded.run)
     return parser
+
+
+def overview() -> str:
+    """Return all commands, by what they are for; argparse knows only one list of them."""
+    lines: dict[str, list[str]] = {part: [] for part in _PARTS}
+    for name, (module, text) in COMMANDS.items():
+        folder = module.split(".")[2]
+        lines[folder if folder in lines else ""].append(f"  {name:<13} {text}")
+    return "\n".join("\n".join([f"{_PARTS[part]}:", *some]) for part, some in lines.items())
 
 
 def _name() -> str:

@@ -15,6 +15,7 @@ BEFORE = ("--kubeconfig", "--context", "--as", "--as-group", "-n", "--namespace"
 _PROGRAMS = "; programs read '-o json'"
 _CHOOSING = "; 'jq' can choose from '-o json'"
 _KUBECONFIG = "; a kubeconfig says that"
+_BUILDING = "; 'kubectl kustomize DIR | sully plan -f -' shows what it would do"
 _INSTEAD = {
     "-l": _CHOOSING,
     "--selector": _CHOOSING,
@@ -25,6 +26,8 @@ _INSTEAD = {
     "--server": _KUBECONFIG,
     "--token": _KUBECONFIG,
     "--user": _KUBECONFIG,
+    "-k": _BUILDING,
+    "--kustomize": _BUILDING,
     "-f": "; 'kubectl apply' takes files, and 'sully plan' shows what they would do",
     "--filename": "; 'kubectl apply' takes files, and 'sully plan' shows what they would do",
 }
@@ -39,6 +42,12 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End the program: the words make no sense."""
         self.exit(2, f"{self.prog}: {message}\n  '{self.prog} --help' tells what there is\n")
+
+    def _get_values(self, action: argparse.Action, arg_strings: Any) -> Any:
+        if action.option_strings and arg_strings == ["--"]:
+            # argparse takes `--flag=--` for the end of all flags, and then for no value at all.
+            raise argparse.ArgumentError(action, "expected one argument")
+        return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         known = action.choices

@@ -24,7 +24,8 @@ from sully.client.credentials import (
     decode_data,
 )
 from sully.client.exec_plugin import ExecCredentials, cluster_info, parse_plugin
-from sully.client.proxies import checked
+from sully.client.kubeconfig_shape import odd_shape
+from sully.client.proxies import checked, is_address
 from sully.runtime.clock import Clock, SystemClock
 
 _HEADER_SAFE = "!#$&'*+.^_`|~-"
@@ -162,12 +163,15 @@ def _read(file: Path, *, required: bool) -> Mapping[str, Any]:
         raise AccessError(f"{file}: cannot read the kubeconfig: {error.strerror}") from error
     try:
         content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise AccessError(f"{file}: the kubeconfig is no YAML: {error}") from error
     if content is None:
         return {}
     if not isinstance(content, dict):
         raise AccessError(f"{file}: a kubeconfig is a mapping with clusters, users and contexts")
+    odd = odd_shape(content)
+    if odd:
+        raise AccessError(f"{file}: the kubeconfig has another shape than it should: {odd}")
     return content
 
 
@@ -200,7 +204,7 @@ def _access(
     cluster: Entry, user: Entry, *, namespace: str, names: tuple[str, str], clock: Clock
 ) -> Access:
     server = str(cluster.value.get("server") or "").rstrip("/")
-    if not server.startswith(("https://", "http://")):
+    if not is_address(server):
         raise AccessError(
             f"{cluster.file}: cluster {names[0]!r} needs a server such as https://127.0.0.1:6443"
         )
@@ -239,10 +243,9 @@ def _data(entry: Entry, name: str, what: str) -> bytes:
         return b""
     try:
         return path.read_bytes()
-    except OSError as error:
-        raise AccessError(
-            f"{entry.file}: {what}: cannot read {name} {path}: {error.strerror}"
-        ) from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AccessError(f"{entry.file}: {what}: cannot read {name} {path}: {why}") from error
 
 
 def _credentials(user: Entry, name: str, info: Mapping[str, Any], clock: Clock) -> Credentials:

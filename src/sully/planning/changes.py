@@ -20,8 +20,12 @@ from sully.client.transport import Key, Kind
 from sully.domain.revisions import LAST_APPLIED
 from sully.planning.timeline import Action
 from sully.planning.world import World
-from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import PATCHES, RULES, SLICES
+from sully.views.fleetkinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
+from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
+
+ABOUT_DEVICES: tuple[Kind[Any], ...] = (RULES, PATCHES, SLICES, CLASSES)
+ABOUT_FLEET: tuple[Kind[Any], ...] = (CLUSTERS, PLACEMENTS, BINDINGS, SETS, POLICIES)
+"""The kinds that a change can be about; a plan is about one sort or the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +58,7 @@ _SOON = timedelta(minutes=1)
 
 def is_about_fleet(change: Change) -> bool:
     """Say whether a change is about clusters and placements, not about devices."""
-    return change.kind.plural in (CLUSTERS.plural, PLACEMENTS.plural)
+    return any(change.kind.plural == each.plural for each in ABOUT_FLEET)
 
 
 def apply(world: World, change: Change, on_end: Action = lambda: None) -> None:
@@ -114,6 +118,7 @@ def copies(world: World) -> Mapping[str, Copy[Any]]:
         RULES.plural: world.rules,
         PATCHES.plural: world.patches,
         SLICES.plural: world.slices,
+        CLASSES.plural: world.classes,
     }
 
 

@@ -8,14 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
+from typing import Any
 
-from sully.client.transport import Key
+from msgspec.structs import replace
+
+from sully.api.cluster.types import ManagedCluster, ManagedClusterSet
+from sully.client.objects import key_of
+from sully.client.transport import Key, Kind
 from sully.controllers.placement.settings import PlacementSettings
+from sully.domain.clusterhub import BUILT_IN_SETS, is_astray
 from sully.domain.placement.changes import (
     Change,
+    DropBinding,
     DropCluster,
     DropPlacement,
-    PutPlacement,
+    DropSet,
+    PutObject,
 )
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet
@@ -24,7 +32,7 @@ from sully.domain.placement.whatif import Forecast
 from sully.domain.planning.report import ClusterMove, PlacementTold, Plan
 from sully.planning.changes import Put, Remove, told
 from sully.planning.hub import Hub
-from sully.views.fleetkinds import CLUSTERS, POLICIES
+from sully.views.fleetkinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
 from sully.views.snapshot import Snapshot
 
 HORIZON = timedelta(days=7)
@@ -68,40 +76,71 @@ def forecast(
 def _steps(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> list[Change]:
     """Return what happens to the fleet: what somebody does, and what the hub makes of it."""
     now, until = snapshot.taken, snapshot.taken + HORIZON
-    hub, known = _hub(snapshot), snapshot.fleet.fleet.clusters
-    changed = {each.key.name for each in changes if _is_cluster(each)}
+    hub, known = _hub(snapshot, changes), snapshot.fleet.fleet.clusters
+    changed = {each.key.name for each in changes if _is(each, CLUSTERS)}
     found: list[Change] = []
     for each in changes:
-        if isinstance(each, Put) and _is_cluster(each):
+        if isinstance(each, Put) and _is(each, CLUSTERS):
             found += hub.puts(each.obj, now, until)
         else:
-            found.append(_step(each))
+            found += _step(each)
     for name in sorted(known.keys() - changed):
         found += hub.goes_on(known[name].cluster, now, until)
     return found
 
 
-def _is_cluster(change: Put | Remove) -> bool:
-    return change.kind.plural == CLUSTERS.plural
+def _is(change: Put | Remove, kind: Kind[Any]) -> bool:
+    return change.kind.plural == kind.plural
 
 
-def _step(change: Put | Remove) -> Change:
+def _step(change: Put | Remove) -> Iterator[Change]:
+    """Yield what a change does to placements by itself; a policy does nothing without the hub."""
+    key = change.key
     if isinstance(change, Put):
-        return PutPlacement(change.obj)
-    return DropCluster(change.key.name) if _is_cluster(change) else DropPlacement(change.key)
+        if any(_is(change, kind) for kind in (PLACEMENTS, BINDINGS, SETS)):
+            yield PutObject(_mended(change.obj) if _is(change, SETS) else change.obj)
+    elif _is(change, PLACEMENTS):
+        yield DropPlacement(key)
+    elif _is(change, BINDINGS):
+        yield DropBinding(key)
+    elif _is(change, SETS) and key.name not in BUILT_IN_SETS:
+        yield DropSet(key.name)
+    elif _is(change, CLUSTERS):
+        yield DropCluster(key.name)
+
+
+def _mended(found: ManagedClusterSet) -> ManagedClusterSet:
+    """Return a set as the hub leaves it: of two of them it says itself what they select."""
+    name = found.metadata.name
+    if name not in BUILT_IN_SETS or not is_astray(found):
+        return found
+    return replace(found, spec=replace(found.spec, cluster_selector=BUILT_IN_SETS[name]))
 
 
 def _remarks(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Iterator[str]:
     """Say what the hub has to do with the changes."""
-    hub, known = _hub(snapshot), snapshot.fleet.fleet.clusters
+    hub, known = _hub(snapshot, changes), snapshot.fleet.fleet.clusters
+    sets = {each.metadata.name for each in snapshot.of(SETS).values()}
+    sets |= {each.key.name for each in changes if _is(each, SETS)}
     for each in changes:
-        if isinstance(each, Remove) or not _is_cluster(each):
+        name = each.key.name
+        if _is(each, SETS) and name in BUILT_IN_SETS:
+            if isinstance(each, Remove) or _mended(each.obj) is not each.obj:
+                yield f"the hub puts the set {name} back; for a moment placements may lose clusters"
+        elif isinstance(each, Remove):
             continue
-        name, tried = each.key.name, hub.tried(each.obj)
-        if tried:
-            yield f"this is as if {name} were so: the hub takes {tried} off clusters that are well"
-        elif name not in known:
-            yield f"{name} counts as unreachable until its agent says otherwise"
+        elif _is(each, BINDINGS) and name not in sets:
+            yield f"there is no ManagedClusterSet {name}, so the binding leads nowhere"
+        elif _is(each, CLUSTERS):
+            yield from _remarks_on_cluster(hub, each.obj, new=name not in known)
+
+
+def _remarks_on_cluster(hub: Hub, cluster: ManagedCluster, *, new: bool) -> Iterator[str]:
+    name, tried = cluster.metadata.name, hub.tried(cluster)
+    if tried:
+        yield f"this is as if {name} were so: the hub takes {tried} off clusters that are well"
+    elif new:
+        yield f"{name} counts as unreachable until its agent says otherwise"
 
 
 def _never_rests(key: PlacementKey) -> str:
@@ -111,9 +150,14 @@ def _never_rests(key: PlacementKey) -> str:
     )
 
 
-def _hub(snapshot: Snapshot) -> Hub:
+def _hub(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Hub:
     known = {each.metadata.name: each for each in snapshot.of(CLUSTERS).values()}
-    return Hub(snapshot.of(POLICIES).values(), known)
+    policies = {key_of(each): each for each in snapshot.of(POLICIES).values()}
+    for change in changes:
+        if _is(change, POLICIES):
+            policies.pop(change.key, None)
+            policies |= {change.key: change.obj} if isinstance(change, Put) else {}
+    return Hub(policies.values(), known)
 
 
 def _moves(found: Forecast, anyway: Forecast, now: datetime) -> list[ClusterMove]:
@@ -135,7 +179,7 @@ def _placements(
     fleet: Fleet, changes: Sequence[Put | Remove], found: Forecast, anyway: Forecast
 ) -> list[PlacementTold]:
     """Tell of placements that end up otherwise than without the changes, or are changed."""
-    touched = {Key(*each.key) for each in changes if not _is_cluster(each)}
+    touched = {Key(*each.key) for each in changes if _is(each, PLACEMENTS)}
     told = []
     for key in sorted(touched | {Key(*each) for each in found.outcomes}):
         before = tuple(sorted(fleet.counting.own(key)))

@@ -16,7 +16,7 @@ from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Ta
 from sully.api.sully.policy_types import ClusterTaintPolicy
 from sully.domain.clusterhealth import AVAILABLE, condition, wanted_taints
 from sully.domain.clusterpolicies import policy_taints
-from sully.domain.placement.changes import PutCluster
+from sully.domain.placement.changes import PutObject
 from sully.machinery.meta import Condition
 
 _HEALTH = {UNREACHABLE: "Unknown", UNAVAILABLE: "False"}
@@ -32,7 +32,7 @@ class Hub:
         self._policies = tuple(policies)
         self._known = known
 
-    def puts(self, cluster: ManagedCluster, now: datetime, until: datetime) -> Iterator[PutCluster]:
+    def puts(self, cluster: ManagedCluster, now: datetime, until: datetime) -> Iterator[PutObject]:
         """Yield a cluster that somebody changes now, as the hub then has it, and later again.
 
         Who tries a taint of the hub's own asks what comes when the cluster is so.
@@ -51,9 +51,9 @@ class Hub:
 
     def goes_on(
         self, cluster: ManagedCluster, now: datetime, until: datetime
-    ) -> Iterator[PutCluster]:
+    ) -> Iterator[PutObject]:
         """Yield what the hub will do to a cluster that nobody changes."""
-        if self._policies:
+        if self._policies or OWNED in cluster.metadata.annotations:
             yield from self._course(cluster, now, until, written=cluster)
 
     def _course(
@@ -63,12 +63,12 @@ class Hub:
         until: datetime,
         *,
         written: ManagedCluster | None,
-    ) -> Iterator[PutCluster]:
+    ) -> Iterator[PutObject]:
         at: datetime | None = now
         while at is not None and at <= until:
             cluster, look_at = self._settled(cluster, at)
             if cluster != written:
-                yield PutCluster(cluster, at - now)
+                yield PutObject(cluster, at - now)
                 written = cluster
             at = look_at
 

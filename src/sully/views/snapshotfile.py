@@ -155,12 +155,22 @@ def _items(document: Mapping[str, Any], items: Iterable[Any]) -> Iterator[dict[s
 
 
 def _kind_of(obj: Mapping[str, Any]) -> Kind[dict[str, Any]] | None:
-    group = str(obj.get("apiVersion") or "").rpartition("/")[0]
-    found = _kinds().get((group, str(obj["kind"])))
+    found = known_kind(obj)
+    if found is None:
+        return None
     metadata = obj.get("metadata")
-    if found is not None and not (isinstance(metadata, dict) and metadata.get("name")):
+    if not (isinstance(metadata, dict) and metadata.get("name")):
         raise SnapshotError(f"a {found.kind} in it has no metadata.name")
+    for field in ("name", "namespace"):
+        if not isinstance(metadata.get(field) or "", str):
+            raise SnapshotError(f"a {found.kind} in it: metadata.{field} is no text")
     return found
+
+
+def known_kind(obj: Mapping[str, Any]) -> Kind[dict[str, Any]] | None:
+    """Return what an object is; None if no question needs it."""
+    group = str(obj.get("apiVersion") or "").rpartition("/")[0]
+    return _kinds().get((group, str(obj["kind"])))
 
 
 @cache

@@ -29,7 +29,7 @@ from sully.domain.placement.changes import (
     DropCluster,
     LabelCluster,
     NoSuchClusterError,
-    PutPlacement,
+    PutObject,
     SilenceClusters,
     TaintCluster,
     UntaintCluster,
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[tuple[Change, ...], float, list[tuple[float, str, str, st
     ),
     "another label": (
         (
-            PutPlacement(placement("one", predicates=(predicate(labels=labelled(gpu="y")),))),
+            PutObject(placement("one", predicates=(predicate(labels=labelled(gpu="y")),))),
             LabelCluster("us-1", "gpu", "y"),
         ),
         0,

@@ -1,6 +1,7 @@
 """Asks before pods are made to leave; much has to be confirmed by typing a number."""
 
 import asyncio
+import os
 import sys
 import termios
 from typing import TYPE_CHECKING, TextIO
@@ -13,10 +14,12 @@ if TYPE_CHECKING:
 MANY_PODS = 20
 MANY_DEVICES = 0.10
 """The part of all devices from which on a number has to be typed."""
+_LINES = 24
+"""How many lines a terminal has that does not say it."""
 
 
-async def confirm(plan: "Plan", out: TextIO = sys.stdout) -> bool:
-    """Ask whether to go on; refuse where nobody can be asked."""
+async def confirm(plan: "Plan", out: TextIO = sys.stdout, *, lines: int = 0) -> bool:
+    """Ask whether to go on, below a plan of so many lines; refuse where nobody can be asked."""
     screen = _screen(out)
     if screen is None or not sys.stdin.isatty():
         what = "placements move" if plan.about == "clusters" else "pods leave"
@@ -25,7 +28,7 @@ async def confirm(plan: "Plan", out: TextIO = sys.stdout) -> bool:
             "  --yes goes on without a question, --dry-run only shows the plan",
             code=2,
         )
-    if screen is not out:
+    if screen is not out or not in_sight(lines, screen):
         _show_briefly(plan, screen)
     wanted = number_to_type(plan)
     if wanted is None:
@@ -39,10 +42,19 @@ def _screen(out: TextIO) -> TextIO | None:
     return next((each for each in (out, sys.stderr, sys.stdout) if each.isatty()), None)
 
 
+def in_sight(lines: int, screen: TextIO) -> bool:
+    """Say whether all of so many lines can still be seen when a question stands below them."""
+    try:
+        height = os.get_terminal_size(screen.fileno()).lines
+    except OSError:
+        height = 0
+    return lines < (height or _LINES)
+
+
 def _show_briefly(plan: "Plan", screen: TextIO) -> None:
     from sully.cli.acting.plantext import summary
 
-    screen.writelines(f"{line}\n" for line in summary(plan))
+    screen.writelines(f"{line}\n" for line in ("", *summary(plan)))
 
 
 def number_to_type(plan: "Plan") -> tuple[int, str] | None:

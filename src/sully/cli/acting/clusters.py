@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from sully.cli.acting.words import Words
 from sully.cli.client.calling import CommandError, Session
+from sully.cli.client.labels import read_selector
 from sully.cli.client.patterns import fits
 from sully.cli.parsing import meant
 
@@ -60,12 +61,7 @@ def _meant_clusters(
 
 
 def _labelled(known: "dict[str, ManagedCluster]", text: str) -> "dict[str, ManagedCluster]":
-    from sully.machinery.labels import SelectorError, parse
-
-    try:
-        selector = parse(text)
-    except SelectorError as error:
-        raise CommandError(f"-l {text}: {error}", code=2) from error
+    selector = read_selector(text)
     return {
         name: each for name, each in known.items() if selector.matches(each.metadata.labels or {})
     }

@@ -37,8 +37,7 @@ def _problems(snapshot: "Snapshot", kind: str, obj: Any) -> Iterator[str]:
         return
     pattern = Pattern(criteria.driver or ANY, criteria.pool or ANY, criteria.device or ANY)
     if not snapshot.inventory.count_named(criteria):
-        text = f"{pattern.driver}/{pattern.pool}/{pattern.device}"
-        yield f"there is no device {text} now{nearest(snapshot, pattern)}"
+        yield f"there is no device {pattern} now{nearest(snapshot, pattern)}"
     try:
         check_class(snapshot, criteria.device_class_name or "")
     except CommandError as error:

@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sully.cli.acting.taintflags import add_taint_flags, refuse_taint_flags
 from sully.cli.client.calling import CommandError, Session, call
@@ -15,6 +15,7 @@ from sully.cli.running.evictionflags import rate
 from sully.cli.running.placementflags import add_placement_flags
 
 if TYPE_CHECKING:
+    from sully.client.transport import Kind
     from sully.domain.planning.report import Plan
     from sully.planning.changes import Change
     from sully.planning.settings import Settings
@@ -29,14 +30,16 @@ examples:
   sully plan -f rule.yaml -o wide              each pod: when it leaves, where it lands
   sully plan -f rule.yaml --delete             what its end would do
   sully plan -f manifests/ -n apps             all objects of a folder; -n is for those without one
+  kubectl kustomize overlays/eu | sully plan -f -
   sully plan device 'gpu.example.com/node-7/*' example.com/hot:NoExecute --rate 5
   sully plan cluster eu-2 maintenance:NoSelect
   sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .withoutPlace
 
 A plan runs the code of the controllers on a copy: devices that would be different, pods that
 would leave and when, where their replacements would land or why nowhere, and what is left of each
-class. There are plans for DeviceTaintRule, ResourceSlicePatch, ResourceSlice, ManagedCluster and
-Placement. Nothing is written.
+class. Nothing is written. There are plans for DeviceTaintRule, ResourceSlicePatch, ResourceSlice
+and DeviceClass, and for ManagedCluster, Placement, ManagedClusterSetBinding, ManagedClusterSet and
+ClusterTaintPolicy.
 
 exit codes: 0 all would find a place, 1 failed or not known, 2 wrong usage, 3 something would find
 no place
@@ -65,6 +68,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="objects to try, YAML or JSON; a folder stands for the files in it; - reads the"
         " standard input; may be repeated",
+    )
+    parser.add_argument(
+        "-R",
+        "--recursive",
+        action="store_true",
+        help="with a folder, also take the files in the folders in it",
     )
     parser.add_argument(
         "--delete", action="store_true", help="try what happens when the objects are deleted"
@@ -111,7 +120,8 @@ def run(options: argparse.Namespace) -> int:
 
 async def _run(session: Session) -> int:
     from sully.cli.acting.idle import warn_of_idle
-    from sully.cli.acting.proposals import proposed, read_bodies
+    from sully.cli.acting.manifests import kind_of, read_manifests
+    from sully.cli.acting.proposals import proposed
 
     options = session.options
     if bool(options.filename) == bool(options.words):
@@ -124,9 +134,9 @@ async def _run(session: Session) -> int:
         snapshot, changes = await proposals(session, options.words)
     else:
         refuse_taint_flags(options)
-        bodies = read_bodies(session)
-        snapshot = await take_for(session, [each.get("kind", "") for each in bodies])
-        changes = await proposed(session, snapshot, bodies, delete=options.delete, manifests=True)
+        manifests = read_manifests(session)
+        snapshot = await take_for(session, [kind_of(each) for each in manifests])
+        changes = await proposed(session, snapshot, manifests, delete=options.delete)
         warn_of_idle(session, snapshot, changes)
     plan = make_plan(session, snapshot, changes)
     show(plan, options.output)
@@ -160,19 +170,21 @@ def _unknown(snapshot: "Snapshot", plan: "Plan") -> str:
     return ""
 
 
-async def take_for(session: Session, names: Sequence[str]) -> "Snapshot":
+async def take_for(session: Session, kinds: "Sequence[Kind[Any]]") -> "Snapshot":
     """Return a snapshot of what a plan about these kinds needs."""
+    from sully.planning.changes import ABOUT_DEVICES, ABOUT_FLEET
     from sully.planning.world import NEEDED
     from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
     from sully.views.kinds import SLICES
     from sully.views.snapshotkinds import FLEET
 
-    fleet = {CLUSTERS.kind, PLACEMENTS.kind}
-    if fleet.isdisjoint(names):
-        return await take(session, NEEDED, needed=(SLICES,), in_files=(SLICES,))
-    if not fleet.issuperset(names):
+    # What is not seen can be tried anew, but not be deleted.
+    more = tuple(dict.fromkeys(kinds)) if session.options.delete else ()
+    if set(kinds) <= set(ABOUT_DEVICES):
+        return await take(session, NEEDED, needed=(SLICES, *more), in_files=(SLICES,))
+    if not set(kinds) <= set(ABOUT_FLEET):
         raise CommandError("make a plan for devices and one for clusters, not both at once", code=2)
-    return await take(session, FLEET, needed=(CLUSTERS, PLACEMENTS), in_files=(CLUSTERS,))
+    return await take(session, FLEET, needed=(CLUSTERS, PLACEMENTS, *more), in_files=(CLUSTERS,))
 
 
 def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]") -> "Plan":

@@ -18,14 +18,17 @@ if TYPE_CHECKING:
         Landing,
         Plan,
     )
+    from sully.domain.scheduling.account import Taint
 
 _DONE = re.compile(r" (created|changed|unchanged|deleted)$")
 MOST_DEVICES = 10
-"""Rows that the short form has for devices, and for pods without a place."""
+"""Rows that the short form has for devices, and for reasons why pods find no place."""
+MOST_NAMES = 3
+"""Names that the short form has where many things have the same to tell."""
 
 
-def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None) -> None:
-    """Print a plan for people."""
+def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None) -> int:
+    """Print a plan for people; return how many lines that took."""
     out = stream or sys.stdout
     screen = _Screen(out, wide=wide)
     screen.changes(plan)
@@ -38,6 +41,7 @@ def show_plan(plan: "Plan", *, wide: bool = False, stream: TextIO | None = None)
     screen.homeless(plan)
     screen.lines(f"note: {each}" for each in plan.notes)
     out.flush()
+    return screen.printed
 
 
 def summary(plan: "Plan") -> Iterator[str]:
@@ -80,17 +84,22 @@ class _Screen:
         self._out = out
         self._wide = wide
         self._look = look_of(out)
+        self.printed = 0
+        """Lines so far: what was said first may have left the screen."""
 
     def lines(self, lines: Iterable[str]) -> None:
         for line in lines:
             text, width = line.lstrip(), self._look.width
             indent = line[: len(line) - len(text)]
             parts = broken(text, width - len(indent)) if width is not None else [text]
-            self._out.writelines(f"{indent}{part}".rstrip() + "\n" for part in parts)
+            self._print([f"{indent}{part}".rstrip() for part in parts])
 
     def table(self, columns: Sequence[Column], rows: Sequence[Sequence[Cell | str]]) -> None:
-        self._out.write("\n")
-        Table(columns, self._look).show(rows, self._out)
+        self._print(["", *Table(columns, self._look).lines(rows)])
+
+    def _print(self, lines: Sequence[str]) -> None:
+        self._out.writelines(f"{line}\n" for line in lines)
+        self.printed += len(lines)
 
     def changes(self, plan: "Plan") -> None:
         shown = plan.changes if self._wide else plan.changes[:MOST_DEVICES]
@@ -101,12 +110,13 @@ class _Screen:
         shown = plan.devices if self._wide else plan.devices[:MOST_DEVICES]
         if not shown:
             return
+        # Most devices have nobody on them: claims give way first, so that those take a line each.
         columns = [
-            Column("DEVICE", shrinks=True),
+            Column("DEVICE", shrinks=2),
             # Most drivers have a pool for each node and call it so: then it is said already.
             Column("NODE", drops=all(f"/{each.node}/" in each.device for each in shown)),
-            Column("CHANGE", shrinks=True),
-            Column("CLAIMS", shrinks=True),
+            Column("CHANGE", shrinks=2),
+            Column("CLAIMS", shrinks=1),
         ]
         self.table(columns, [_device(each) for each in shown])
         self._more(len(plan.devices) - len(shown), "device")
@@ -190,13 +200,12 @@ class _Screen:
         if not found:
             return
         self.lines(["", f"{number(len(found), 'pod')} would find no place:"])
-        shown = found if self._wide else found[:MOST_DEVICES]
-        for each in shown:
-            # That nobody is made to leave for it goes without saying.
-            why = each.landing.why.partition(" preemption:")[0]
-            self.lines([f"  {each.namespace}/{each.name}: {why}"])
-            self.lines(_spoken(each.landing))
-        self._more(len(found) - len(shown), "pod")
+        most = None if self._wide else MOST_NAMES
+        alike = _alike(found, most)
+        shown = alike if self._wide else alike[:MOST_DEVICES]
+        for (why, *requests), names in shown:
+            self.lines([f"  {_some(names, most)}: {why}", *requests])
+        self._more(len(found) - sum(len(names) for _, names in shown), "pod")
 
     def _more(self, left: int, thing: str) -> None:
         if left > 0:
@@ -285,7 +294,7 @@ def _fates(group: "Group") -> Cell:
 def _class(told: "ClassTold") -> list[str]:
     return [
         told.name,
-        str(told.devices),
+        _from_to(told.devices_before, told.devices),
         _from_to(told.tainted_before, told.tainted_after),
         _from_to(told.used_before, told.used_after),
         _from_to(told.free_before, told.free_after),
@@ -296,7 +305,26 @@ def _from_to(before: int, after: int) -> str:
     return str(after) if before == after else f"{before} -> {after}"
 
 
-def _spoken(landing: "Landing") -> Iterator[str]:
+def _alike(
+    departures: "Iterable[Departure]", most: int | None
+) -> list[tuple[tuple[str, ...], list[str]]]:
+    """Put pods together that find no place for the same reasons: of many, most are alike."""
+    found: dict[tuple[str, ...], list[str]] = {}
+    for each in departures:
+        # That nobody is made to leave for it goes without saying.
+        why = each.landing.why.partition(" preemption:")[0]
+        reasons = (why, *_spoken(each.landing, most))
+        found.setdefault(reasons, []).append(f"{each.namespace}/{each.name}")
+    return list(found.items())
+
+
+def _some(names: Sequence[str], most: int | None) -> str:
+    """Write the first of some names, and how many more there are."""
+    left = 0 if most is None else len(names) - most
+    return ", ".join(names[:most]) + (f" and {left} more" if left > 0 else "")
+
+
+def _spoken(landing: "Landing", most: int | None) -> Iterator[str]:
     """Say which taints and holders kept how many devices from it."""
     account = landing.account
     for asked in account.requests if account is not None else ():
@@ -304,12 +332,28 @@ def _spoken(landing: "Landing") -> Iterator[str]:
         parts += [
             f"{count} {_words(why)}" for why, count in asked.refused.items() if why != "taint"
         ]
-        parts += [
-            f"{each.devices} tainted {each.key}:{each.effect} by {each.origin}"
-            + (", no longer tolerated" if each.lapsed else "")
-            for each in asked.taints
-        ]
+        parts += _tainted(asked.taints, most)
+        if asked.more_taints:
+            parts.append(number(asked.more_taints, "more taint"))
         yield f"    request {asked.request} wants {asked.wanted}: {', '.join(parts)}"
+
+
+def _tainted(taints: "Sequence[Taint]", most: int | None) -> Iterator[str]:
+    """Say how many devices each taint keeps, and who set it.
+
+    A taint that many rules set, as those for a glob do, is said once. The devices of each are in
+    brackets then: two rules may be for the same device, so that there is no sum to tell.
+    """
+    found: dict[tuple[str, bool], list[Taint]] = {}
+    for each in taints:
+        found.setdefault((f"{each.key}:{each.effect}", each.lapsed), []).append(each)
+    for (taint, lapsed), counts in found.items():
+        end = ", no longer tolerated" if lapsed else ""
+        if len(counts) == 1:
+            yield f"{counts[0].devices} tainted {taint} by {counts[0].origin}{end}"
+        else:
+            origins = [f"{each.origin} ({each.devices})" for each in counts]
+            yield f"tainted {taint} by {_some(origins, most)}{end}"
 
 
 def _words(name: str) -> str:

@@ -66,7 +66,7 @@ class Followed:
     pods: "Mapping[Key, str]" = field(default_factory=dict)
     """Who leaves, by the plan, and the uid of each."""
     group: str = ""
-    """What the rules were made together under; empty if they were not, or not all."""
+    """The label that they have in common and no other rule has; empty if there is none."""
     before: int = 0
     """How many pods had left because of the rules when they were changed."""
     expires: bool = False
@@ -256,11 +256,10 @@ def still_at_work(names: Sequence[str], group: str = "", *, pausable: bool) -> s
     from sully.domain.rules import TOGETHER
 
     which = f"{len(names)} rules stay" if len(names) > 1 else f"The rule {names[0]} stays"
-    meant = f"'{group}-*'" if group else " ".join(names)
     rules = f"-l {TOGETHER}={group}" if group else " ".join(names)
     pause = (
-        f"  to stop it:  sully evictions pause {meant}\n"
-        f"  to go on:    sully evictions resume {meant}\n"
+        f"  to stop it:  sully evictions pause {rules}\n"
+        f"  to go on:    sully evictions resume {rules}\n"
         if pausable
         else ""
     )

@@ -1,19 +1,19 @@
-"""What a plan is about: objects from files or flags, as the server would store them.
+"""What a plan is about: objects from files (manifests.py) or flags, as the server would store them.
 
 A running server is asked by a dry run, so defaults and refusals are its own. Without one, or where
 the user may not write, the embedded server answers in memory.
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sully.cli.acting.manifests import Manifest, kind_of
 from sully.cli.client.calling import CommandError, Session
 from sully.cli.client.patience import patience
-from sully.cli.client.taking import read_bytes
 from sully.cli.client.words import number
 
 if TYPE_CHECKING:
@@ -29,101 +29,37 @@ _KEPT = ("uid", "creationTimestamp", "deletionTimestamp")
 """What no change of an object touches; buckets and records go by the uid."""
 _EFFECTS = ("SullyPreferNoSchedule", "SullyNoExecuteWithPodDisruptionBudget")
 """Gates that a cluster may have on; who writes an effect behind one knows, and no file tells."""
-_FORMS = (".yaml", ".yml", ".json")
-_OR = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
-
-
-def read_bodies(session: Session) -> list[Obj]:
-    """Read the objects in the files that were named, YAML or JSON; `-` is the standard input."""
-    names = session.options.filename
-    if "-" in names and "-" in (getattr(session.options, "snapshot", None) or ()):
-        raise CommandError("only one of -f and --snapshot can read the standard input", code=2)
-    found = [obj for name in names for obj in _bodies(name)]
-    if names and not found:
-        raise CommandError(f"there is no object in {', '.join(names)}", code=2)
-    return found
-
-
-def _bodies(name: str) -> Iterator[Obj]:
-    from sully.views.filetext import TextError, read_documents
-    from sully.views.snapshotfile import SnapshotError, objects_in
-
-    if name != "-" and Path(name).is_dir():
-        found = sorted(each for each in Path(name).iterdir() if each.suffix in _FORMS)
-        if not found:
-            raise CommandError(f"{name}: there is no file in it that ends in {_OR}", code=2)
-        for each in found:
-            yield from _bodies(str(each))
-        return
-    try:
-        for document, repeated in read_documents(read_bytes(name, code=2)):
-            if repeated:
-                text = f"{name}: {', '.join(repeated)} stands in it more than once"
-                raise CommandError(text, code=2)
-            yield from objects_in((document,))
-    except (SnapshotError, TextError) as error:
-        raise CommandError(f"{name}: {error}", code=2) from error
-
-
-def kinds() -> "dict[str, Kind[Any]]":
-    """Return the kinds that there are plans for, by name."""
-    from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
-    from sully.views.kinds import PATCHES, RULES, SLICES
-
-    return {each.kind: each for each in (RULES, PATCHES, SLICES, CLUSTERS, PLACEMENTS)}
-
-
-def kind_of(body: Obj) -> "Kind[Any]":
-    """Return what an object is, or refuse it."""
-    known = kinds()
-    name = body.get("kind", "")
-    if name not in known:
-        raise CommandError(f"there is no plan for a {name}; only for {', '.join(known)}", code=2)
-    metadata = body.get("metadata")
-    if not isinstance(metadata, dict) or not metadata.get("name"):
-        raise CommandError(f"the {name} has no name: metadata.name", code=2)
-    if not isinstance(metadata["name"], str):
-        raise CommandError(f"the {name}: metadata.name {metadata['name']} is no text", code=2)
-    if not body.get("apiVersion"):
-        text = f"the {name} {metadata['name']} has no apiVersion, such as {known[name].api_version}"
-        raise CommandError(text, code=2)
-    return known[name]
 
 
 async def proposed(
-    session: Session,
-    snapshot: "Snapshot",
-    bodies: Iterable[Obj],
-    *,
-    delete: bool = False,
-    manifests: bool = False,
+    session: Session, snapshot: "Snapshot", manifests: Iterable[Manifest], *, delete: bool = False
 ) -> "list[Change]":
     """Return the changes that objects stand for, given what there is.
 
-    Those of `manifests` are what `kubectl apply` would make of them, and what the server does not
+    Those of files are what `kubectl apply` would make of them, and what the server does not
     know in them is refused, as kubectl does.
     """
     from sully.planning.changes import Put, Remove
 
-    found = [(kind_of(body), body) for body in bodies]
-    keys = [(kind, _key(session, kind, body)) for kind, body in found]
+    found = [(kind_of(each), each) for each in manifests]
+    keys = [(kind, _key(session, kind, each.body)) for kind, each in found]
     if delete:
-        for kind, key in keys:
+        for (kind, key), (_, each) in zip(keys, found, strict=True):
             if snapshot.get(kind, key) is None:
-                raise CommandError(f"there is no {kind.kind} {key} to delete")
+                raise CommandError(f"{each.where}there is no {kind.kind} {key} to delete")
         return [Remove(kind, key) for kind, key in keys]
-    hub = [(kind, _in_hub_version(kind, body)) for kind, body in found]
-    completer = _Completer(session, snapshot, manifests=manifests)
+    hub = [(kind, _in_hub_version(kind, each)) for kind, each in found]
+    completer = _Completer(session, snapshot, manifests=any(each.file for _, each in hub))
     # A glob may stand for many rules; a server that is asked for all of them at once tires.
     many = asyncio.Semaphore(AT_ONCE)
 
-    async def put(kind: "Kind[Any]", body: Obj) -> Put:
+    async def put(kind: "Kind[Any]", manifest: Manifest) -> Put:
         async with many:
-            return Put(kind, await completer.complete(kind, body))
+            return Put(kind, await completer.complete(kind, manifest))
 
     asked = number(len(hub), "object")
     with patience(lambda: f"{session.command}: asking the server about {asked}"):
-        return await asyncio.gather(*(put(kind, body) for kind, body in hub))
+        return await asyncio.gather(*(put(kind, each) for kind, each in hub))
 
 
 def _key(session: Session, kind: "Kind[Any]", body: Obj) -> "Key":
@@ -139,14 +75,14 @@ def _key(session: Session, kind: "Kind[Any]", body: Obj) -> "Key":
     return key_of(body)
 
 
-def _in_hub_version(kind: "Kind[Any]", body: Obj) -> Obj:
+def _in_hub_version(kind: "Kind[Any]", manifest: Manifest) -> Manifest:
     from sully.views.snapshotfile import SnapshotError, in_hub_version
 
     try:
-        return in_hub_version(body, kind)
+        return replace(manifest, body=in_hub_version(manifest.body, kind))
     except SnapshotError as error:
-        text = f"there is no {kind.kind} in {body.get('apiVersion')!r}"
-        raise CommandError(text, code=2) from error
+        text = f"there is no {kind.kind} in {manifest.body.get('apiVersion')!r}"
+        raise CommandError(f"{manifest.where}{text}", code=2) from error
 
 
 @cache
@@ -168,16 +104,18 @@ class _Completer:
         self._embedded: Transport | None = None
         self._known: set[tuple[Kind[Any], Key]] = set()
 
-    async def complete(self, kind: "Kind[Any]", body: Obj) -> Any:
+    async def complete(self, kind: "Kind[Any]", manifest: Manifest) -> Any:
         """Return an object as it would be stored."""
         from sully.client.objects import from_body, key_of
         from sully.machinery.errors import ApiError
 
+        body = manifest.body
         known = self._snapshot.get(kind, key_of(body))
         try:
             return from_body(kind, await self._completed(kind, body, known))
         except ApiError as error:
-            raise CommandError(_complaint(kind, body, error.message)) from error
+            text = _complaint(kind, body, error.message)
+            raise CommandError(f"{manifest.where}{text}") from error
 
     async def _completed(self, kind: "Kind[Any]", body: Obj, known: Any | None) -> Obj:
         from sully.client.objects import to_body

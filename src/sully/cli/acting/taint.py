@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.acting.plan import NAMESPACE, make_plan
 from sully.cli.acting.taintflags import add_dry_run_flag, add_taint_flags, refuse_useless_flags
-from sully.cli.acting.tainting import rule_bodies, take_devices, take_fleet
+from sully.cli.acting.tainting import own_label, rule_bodies, take_devices, take_fleet
 from sully.cli.acting.telling import beside, for_programs, go_on, is_dry, say, show_objects
 from sully.cli.acting.words import CLUSTER, Words, read_words
 from sully.cli.client.calling import CommandError, Session, call
@@ -82,6 +82,7 @@ async def act(session: Session, words: Words) -> int:
 
 async def _devices(session: Session, words: Words) -> int:
     from sully.cli.acting.lifting import removals
+    from sully.cli.acting.manifests import Manifest
     from sully.cli.acting.proposals import proposed
     from sully.cli.acting.writing import lift_rules, write_rules
 
@@ -92,7 +93,7 @@ async def _devices(session: Session, words: Words) -> int:
     going = await _as_they_are(session, lifts if not bodies else ())
     plan = None
     if ask or is_dry(session):
-        changes = [*lifts, *await proposed(session, snapshot, bodies)]
+        changes = [*lifts, *await proposed(session, snapshot, map(Manifest, bodies))]
         plan = make_plan(session, snapshot, changes)
         done = await go_on(session, plan, ask=ask)
         if is_dry(session):
@@ -150,7 +151,6 @@ def _followed(
 ) -> "Followed":
     from sully.cli.acting.progress import Followed, state_of
     from sully.client.transport import Key
-    from sully.domain.planning.rulemaking import made_together
     from sully.views.kinds import CLAIMS, PODS, RULES
 
     names = [str(each["metadata"]["name"]) for each in bodies]
@@ -163,7 +163,7 @@ def _followed(
         rate=bodies[0]["spec"]["taint"].get("evictionsPerSecond"),
         ends=plan.ends,
         pods={key: pod.metadata.uid for key, pod in known.items()},
-        group=made_together(bodies),
+        group=own_label(snapshot, bodies),
         before=state_of([each for each in there if each is not None]).evicted,
         expires=session.options.lasts is not None and all_seen,
     )
@@ -283,6 +283,7 @@ async def _write_cluster(session: Session, change: "Put", *, dry: bool = False) 
 
 
 def _taints(change: "Put") -> Any:
-    from sully.client.objects import to_body
+    """Return the taints of a cluster as people write them: their times have whole seconds."""
+    from sully.machinery.codec import from_json, to_json
 
-    return to_body(change.kind, change.obj)["spec"].get("taints", [])
+    return from_json(to_json(change.obj.spec.taints))

@@ -118,5 +118,7 @@ def _lasting(text: str) -> float:
 
 def _rate(text: str) -> int:
     if not text.isdecimal() or int(text) > 1000:
-        raise argparse.ArgumentTypeError(f"{text!r} is no rate; say a whole number from 0 to 1000")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no rate; say how many pods a second, from 1 to 1000, or 0 for no limit"
+        )
     return int(text)

@@ -31,6 +31,7 @@ async def proposals(session: Session, given: Sequence[str]) -> "tuple[Snapshot, 
     """Return the changes that a taint stands for, and what they would happen to."""
     from sully.cli.acting.clusters import cluster_changes
     from sully.cli.acting.lifting import removals
+    from sully.cli.acting.manifests import Manifest
     from sully.cli.acting.proposals import proposed
     from sully.cli.acting.taint import as_kept
     from sully.machinery.errors import Forbidden
@@ -47,7 +48,7 @@ async def proposals(session: Session, given: Sequence[str]) -> "tuple[Snapshot, 
         # Who may not write may still ask what would happen.
         with suppress(Forbidden):
             bodies = await as_kept(session, snapshot, bodies)
-    return snapshot, [*lifts, *await proposed(session, snapshot, bodies)]
+    return snapshot, [*lifts, *await proposed(session, snapshot, map(Manifest, bodies))]
 
 
 async def take_devices(session: Session, *, planned: bool = True) -> "Snapshot":
@@ -189,3 +190,18 @@ def is_there(name: str, more: str = "") -> str:
         f"devicetaintrule {name} is there already{more}\n"
         "  --overwrite changes it, --name makes another"
     )
+
+
+def own_label(snapshot: "Snapshot", bodies: Sequence[Obj]) -> str:
+    """Return the label that rules were made together under, if they alone have it.
+
+    Who gives several taints the same name has rules of all of them under it.
+    """
+    from sully.domain.planning.rulemaking import made_together
+    from sully.domain.rules import TOGETHER
+    from sully.views.kinds import RULES
+
+    group, names = made_together(bodies), {each["metadata"]["name"] for each in bodies}
+    there = (each.metadata for each in snapshot.of(RULES).values())
+    shared = any(each.labels.get(TOGETHER) == group and each.name not in names for each in there)
+    return "" if shared else group

@@ -44,10 +44,11 @@ async def go_on(session: Session, plan: "Plan", *, ask: bool) -> int | None:
     from sully.cli.acting.asking import confirm
     from sully.cli.acting.plantext import show_plan
 
-    show_plan(plan, wide=session.options.output == "wide", stream=beside(session))
+    out = beside(session)
+    lines = show_plan(plan, wide=session.options.output == "wide", stream=out)
     if is_dry(session):
         return NO_PLACE if plan.homeless else 0
-    if ask and not session.options.yes and not await confirm(plan, beside(session)):
+    if ask and not session.options.yes and not await confirm(plan, out, lines=lines):
         say(session, "Nothing was changed.")
         return 1
     return None

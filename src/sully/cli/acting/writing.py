@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.acting.tainting import is_there
+from sully.cli.acting.tainting import is_there, own_label
 from sully.cli.acting.telling import say
 from sully.cli.client.calling import CommandError, Session
 from sully.cli.client.patience import patience
@@ -37,27 +37,78 @@ async def lift_rules(session: Session, lifts: "Sequence[Remove]") -> None:
 
 
 async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
-    """Write rules, and return them as the server has them now."""
-    made: list[Obj] = []
+    """Write rules, and return them as the server has them now.
+
+    Several that make pods leave only keep new ones away until all are there. Else pods that leave
+    because of the first would land on devices of the next, and leave again.
+    """
+    held = [each for each in bodies if len(bodies) > 1 and _evicts_anew(snapshot, each)]
+    made: dict[str, Obj] = {}
+    evicting = 0
     try:
         for body in bodies:
-            rule = await _write(session, snapshot, lasting(session, body))
-            made.append(rule)
+            rule = _gently(body) if body in held else body
+            made[_name(body)] = await _write(session, snapshot, lasting(session, rule))
+        for body in held:
+            made[_name(body)] = await _let_evict(session, body)
+            evicting += 1
     finally:
-        if 0 < len(made) < len(bodies):
-            session.warn(
-                f"{len(made)} of {len(bodies)} rules were written\n"
-                f"  to undo them:  kubectl delete devicetaintrule {_named(made)}"
-            )
-    return made
+        if made and (len(made) < len(bodies) or evicting < len(held)):
+            _tell_half(session, snapshot, bodies, list(made.values()), evicting)
+    return list(made.values())
 
 
-def _named(rules: Sequence[Obj]) -> str:
-    from sully.domain.planning.rulemaking import made_together
+def _tell_half(
+    session: Session,
+    snapshot: "Snapshot",
+    bodies: Sequence[Obj],
+    made: Sequence[Obj],
+    evicting: int,
+) -> None:
+    said = f"{len(made)} of {len(bodies)} rules were written"
+    if len(made) == len(bodies):
+        said = f"all rules keep new pods away, and {evicting} of {len(bodies)} make pods leave yet"
+    undo = f"kubectl delete devicetaintrule {_named(snapshot, made)}"
+    session.warn(f"{said}\n  to undo them:  {undo}")
+
+
+def _evicts_anew(snapshot: "Snapshot", body: Obj) -> bool:
+    """Say whether a rule makes pods leave, and did not before."""
+    from sully.client.transport import Key
+    from sully.domain.eviction import EVICTING_WITH_BUDGETS
+    from sully.views.kinds import RULES
+
+    known = snapshot.get(RULES, Key("", _name(body)))
+    if known is not None and known.spec.taint.effect in EVICTING_WITH_BUDGETS:
+        return False
+    return body["spec"]["taint"]["effect"] in EVICTING_WITH_BUDGETS
+
+
+def _gently(body: Obj) -> Obj:
+    spec = body["spec"]
+    return {**body, "spec": {**spec, "taint": {**spec["taint"], "effect": "NoSchedule"}}}
+
+
+async def _let_evict(session: Session, body: Obj) -> Obj:
+    """Give a rule that was just written the effect that was meant"""
+    from sully.client.transport import Key
+    from sully.views.kinds import RULES
+
+    name, effect = _name(body), body["spec"]["taint"]["effect"]
+    with patience(lambda: f"taint: writing devicetaintrule {name}"):
+        change = {"spec": {"taint": {"effect": effect}}}
+        return await session.transport.patch(RULES.read_as(dict), Key("", name), change)
+
+
+def _name(rule: Obj) -> str:
+    return str(rule["metadata"]["name"])
+
+
+def _named(snapshot: "Snapshot", rules: Sequence[Obj]) -> str:
     from sully.domain.rules import TOGETHER
 
-    group = made_together(rules)
-    return f"-l {TOGETHER}={group}" if group else " ".join(x["metadata"]["name"] for x in rules)
+    group = own_label(snapshot, rules)
+    return f"-l {TOGETHER}={group}" if group else " ".join(map(_name, rules))
 
 
 def lasting(session: Session, body: Obj) -> Obj:
@@ -74,7 +125,7 @@ async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
     from sully.machinery.errors import AlreadyExists
     from sully.views.kinds import RULES
 
-    name = str(body["metadata"]["name"])
+    name = _name(body)
     known = snapshot.get(RULES, Key("", name))
     try:
         with patience(lambda: f"taint: writing devicetaintrule {name}"):

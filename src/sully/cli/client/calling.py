@@ -11,7 +11,8 @@ import gc
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from errno import ENOSPC
 from typing import TYPE_CHECKING
 
 from sully.cli.client.flags import impersonation
@@ -42,6 +43,8 @@ class Session:
     """Where the server is, for people."""
     default_namespace: str = "default"
     """The one that the kubeconfig names; for commands that need exactly one."""
+    kept: dict[str, bytes] = field(default_factory=dict)
+    """What can be read only once: the standard input, as `-`."""
 
     @property
     def transport(self) -> "HttpTransport":
@@ -89,6 +92,9 @@ def call(
     except AccessError as error:
         code, text = 1, inaccessible(error)
     except (UnreadableError, OSError) as error:
+        if isinstance(error, OSError) and error.errno == ENOSPC:
+            # It is the output, and whoever runs us says so (process.py).
+            raise
         code, text = 1, str(error)
     except UnicodeEncodeError as error:
         # Bytes of the command line that are no letters; a server takes only text.
@@ -105,8 +111,22 @@ def call(
 async def _work(
     options: argparse.Namespace, command: str, work: Callable[[Session], Awaitable[int]]
 ) -> int:
+    from sully.client.credentials import AccessError
+    from sully.machinery.errors import ApiError
+
     async with _session(options, command) as session:
-        return await work(session)
+        try:
+            return await work(session)
+        except (CommandError, ApiError, AccessError, OSError):
+            raise
+        except Exception as error:
+            # A file may hold anything, and what comes of that is not foreseen wherever it is read.
+            from sully.cli.client.blaming import blame
+
+            text = blame(session, error)
+            if not text:
+                raise
+            raise CommandError(text) from error
 
 
 @asynccontextmanager
@@ -114,6 +134,7 @@ async def _session(options: argparse.Namespace, command: str) -> AsyncIterator[S
     from sully.cli.client.failures import unreachable
     from sully.client.adapting import AdaptingTransport
     from sully.client.kubeconfig import find_access
+    from sully.client.quick import import_aiohttp
     from sully.client.transport import UnreachableError
     from sully.runtime.clock import SystemClock
 
@@ -122,6 +143,8 @@ async def _session(options: argparse.Namespace, command: str) -> AsyncIterator[S
         return
     access = find_access(options.kubeconfig, options.context, impersonate=impersonation(options))
     clock, namespace = SystemClock(), access.namespace or "default"
+    if access.server.startswith("https:"):
+        import_aiohttp()
     async with AdaptingTransport(access) as transport:
         try:
             yield Session(options, command, clock, transport, access.server, namespace)

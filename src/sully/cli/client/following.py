@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sully.cli.client.calling import CommandError, Session
-from sully.cli.client.taking import warn_of_hidden
+from sully.cli.client.calling import Session
+from sully.cli.client.taking import no_answer, warn_of_hidden
 
 if TYPE_CHECKING:
     from sully.client.collection import Copy
@@ -23,6 +23,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 REST_SECONDS = 0.1
 """How long changes are gathered before they are shown: one write often brings several."""
+_MOST_REST = 5.0
+_SHARE = 4
+"""How many times as long as it takes to show something a watch rests before it does so again."""
+
+
+def rest_after(spent: float) -> float:
+    """Return how long to gather changes when the last ones took so many seconds to be shown.
+
+    In a large cluster something happens at every moment, and a watch must not keep a core busy.
+    """
+    return min(max(REST_SECONDS, _SHARE * spent), _MOST_REST)
 
 
 class Caches:
@@ -79,7 +90,7 @@ async def following(
             caches.put(informers[-1])
             continue
         if kind in needed:
-            raise CommandError(f"{where.message}\n  without {kind.plural} there is no answer")
+            raise no_answer(where)
         gaps.append(where)
         caches.put(Copy(kind), where)
     warn_of_hidden(session, gaps)
@@ -148,14 +159,14 @@ class News:
         if self._touched:
             self._any.set()
 
-    async def take(self, session: Session, caches: Caches) -> list[Any]:
+    async def take(self, session: Session, caches: Caches, rest: float = REST_SECONDS) -> list[Any]:
         """Wait until something is different; return what, in the order in which it came.
 
         After an outage not before all kinds are followed again: what one of them tells without the
         others has never been so.
         """
         await self._any.wait()
-        await session.clock.sleep(REST_SECONDS)
+        await session.clock.sleep(rest)
         while caches.away:
             await session.clock.sleep(REST_SECONDS)
         found = list(self._touched)

@@ -1,5 +1,6 @@
 """How people name devices: driver/pool/device, each part a name or a glob."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -15,6 +16,9 @@ class Pattern:
     driver: str = ANY
     pool: str = ANY
     device: str = ANY
+
+    def __str__(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
 
     def matches(self, driver: str, pool: str, device: str) -> bool:
         """Say whether a device is meant."""
@@ -47,6 +51,11 @@ def parse_pattern(text: str) -> Pattern:
     if len(parts) < 3:
         return Pattern(*parts)
     return Pattern(parts[0], "/".join(parts[1:-1]), parts[-1])
+
+
+def parse_patterns(texts: Iterable[str]) -> tuple[Pattern, ...]:
+    """Read several patterns, of which a device need fit but one; none at all mean any device."""
+    return tuple(dict.fromkeys(parse_pattern(each) for each in texts)) or (Pattern(),)
 
 
 def fits(part: str, name: str) -> bool:

@@ -18,6 +18,8 @@ from sully.cli.client.texts import fitting, printable, width
 GAP = "  "
 NARROWEST = 16
 """A column that shrinks keeps at least this."""
+ROOMY = 60
+"""A column that takes the room that is left takes no more than this: the eye must find the next."""
 STYLES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2", "bold": "1"}
 
 
@@ -75,8 +77,8 @@ Row = Sequence[Cell | str]
 class Table:
     """Rows under columns; more rows may follow later, in the same columns.
 
-    One that `grows` takes the whole width of a terminal, for rows that nobody knows yet, also when
-    that changes; one that is not `titled` has rows only.
+    One that `grows` takes the width of a terminal, for rows that nobody knows yet, also when that
+    changes; one that is not `titled` has rows only.
     """
 
     def __init__(
@@ -151,7 +153,8 @@ class Table:
         """Give what is left of a line to the columns whose cells may be long."""
         places = [at for at in self._places if self._columns[at].shrinks == 1]
         for at in places:
-            self._widths[at] += room // len(places)
+            wider = min(self._widths[at] + room // len(places), ROOMY)
+            self._widths[at] = max(self._widths[at], wider)
 
     def _over(self) -> int:
         """Return by how much a line is too long."""
@@ -246,4 +249,8 @@ def _cut(word: str, most: int) -> int:
         found = max(word.rfind(mark, 0, most) for mark in marks) + 1
         if found > most // 3:
             return found
+    # Reasons and types of conditions are words without a separator: LikeThis.
+    for at in range(most, most // 3, -1):
+        if word[at - 1].islower() and word[at : at + 1].isupper():
+            return at
     return most

@@ -64,15 +64,17 @@ def _refuse_gaps(session: Session, found: "Snapshot", needed: Sequence["Kind[Any
     for gap in filter(None, map(found.gap, needed)):
         if gap.but:
             continue
-        plural = gap.kind.plural
         files = ", ".join(getattr(session.options, "snapshot", ()))
-        text = gap.message or f"{files}: it has no {gap.kind.kind}"
-        raise CommandError(f"{text}\n  without {plural} there is no answer{_help(gap)}")
+        raise no_answer(gap, f"{files}: it has no {gap.kind.kind}")
 
 
-def _help(gap: "Gap") -> str:
+def no_answer(gap: "Gap", text: str = "") -> CommandError:
+    """Say that nothing can be said without a kind, and what to do about it."""
     hidden = gap.why == "not allowed"
-    return "; ask an admin for a role that allows to list them" if hidden else ""
+    help_ = "; ask an admin for a role that allows to list them" if hidden else ""
+    return CommandError(
+        f"{gap.message or text}\n  without {gap.kind.plural} there is no answer{help_}"
+    )
 
 
 def warn_of_hidden(session: Session, gaps: Iterable["Gap"]) -> None:
@@ -96,7 +98,7 @@ def read_files(session: Session) -> "Snapshot":
     names = session.options.snapshot
     for name in names:
         try:
-            documents += documents_in(read_bytes(name))
+            documents += documents_in(read_bytes(session, name))
         except SnapshotError as error:
             raise CommandError(f"{name}: {error}") from error
     try:
@@ -105,9 +107,13 @@ def read_files(session: Session) -> "Snapshot":
         raise CommandError(f"{', '.join(names)}: {error}") from error
 
 
-def read_bytes(name: str, code: int = 1) -> bytes:
+def read_bytes(session: Session, name: str, code: int = 1) -> bytes:
     """Return what a file holds, or say in words why that cannot be read."""
     try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if name != "-":
+            return Path(name).read_bytes()
+        if name not in session.kept:
+            session.kept[name] = sys.stdin.buffer.read()
+        return session.kept[name]
     except OSError as error:
         raise CommandError(f"{name}: {(error.strerror or str(error)).lower()}", code) from error

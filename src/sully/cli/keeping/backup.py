@@ -53,6 +53,9 @@ def run(options: argparse.Namespace) -> int:
     if options.file.exists() and not options.force:
         print(f"sully backup: {options.file} exists; --force replaces it", file=sys.stderr)
         return 1
+    if not options.file.absolute().parent.is_dir():
+        print(f"sully backup: {options.file}: no such file or directory", file=sys.stderr)
+        return 1
     try:
         with _copy(options.data_dir, options.file.absolute().parent) as copy:
             made = write_archive(
@@ -65,7 +68,8 @@ def run(options: argparse.Namespace) -> int:
     except (StoreError, OSError, AccessError, RefusedError, UnreachableError) as error:
         print(f"sully backup: {error}", file=sys.stderr)
         return 1
-    print(f"{options.file}: revision {made.revision}, {made.size / 2**20:.1f} MiB")
+    what = f"{options.data_dir} at revision {made.revision}"
+    print(f"{options.file}: {what}, {made.size / 2**20:.1f} MiB")
     return 0
 
 

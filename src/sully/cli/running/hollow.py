@@ -104,7 +104,7 @@ def hints(kubeconfig: Path) -> str:
     return f"""\
 
 In another terminal, while the demo fills up:
-  export KUBECONFIG={quote(str(kubeconfig.resolve()))}{_path()}
+{exports(kubeconfig)}
   kubectl get pods -A -o wide                        who runs where
   kubectl -n team-lab describe pod -l app=big-model  why it is pending
   sully devices --tainted                            what is wrong, who says so
@@ -114,8 +114,9 @@ In another terminal, while the demo fills up:
 """
 
 
-def _path() -> str:
-    """Return how another terminal finds this program, where it would not by itself."""
+def exports(kubeconfig: Path) -> str:
+    """Return how another terminal finds the server, and this program if it would not by itself."""
+    found = f"  export KUBECONFIG={quote(str(kubeconfig.resolve()))}"
     if which("sully"):
-        return ""
-    return f"\n  export PATH={quote(str(Path(sys.executable).parent))}:$PATH"
+        return found
+    return f"{found}\n  export PATH={quote(str(Path(sys.executable).parent))}:$PATH"

@@ -109,6 +109,7 @@ def _issue(options: argparse.Namespace, life: timedelta) -> bytes:
     from sully.machinery.codec import to_yaml
     from sully.runtime.clock import SystemClock
     from sully.server.tls import Authority
+    from sully.store.errors import OpenError
 
     folder: Path = options.data_dir
     missing = [name for name in ("ca.crt", "ca.key") if not (folder / name).exists()]
@@ -122,6 +123,8 @@ def _issue(options: argparse.Namespace, life: timedelta) -> bytes:
         now = SystemClock().now()
         authority = Authority.open(folder, now)
         pair = authority.client(options.user, options.group, now, life)
+    except OpenError as error:
+        raise _RefusalError(str(error), 1) from None
     except OSError as error:
         raise _RefusalError(f"the authority in {folder} cannot be read: {error}", 1) from None
     except ValueError as error:

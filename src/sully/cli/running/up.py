@@ -298,6 +298,8 @@ async def _serve(config: "Config", *, demo: bool) -> None:
         _say(f"API server:  {plane.url}")
         _say(f"kubeconfig:  {plane.kubeconfig}")
         _say(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)")
+        if sys.stdout.isatty() and not demo:
+            _say(f"\nIn another terminal:\n{hollow.exports(plane.kubeconfig)}\n")
         async with asyncio.TaskGroup() as tasks:
             filling = tasks.create_task(_fill(plane)) if demo else None
             await stop.wait()

@@ -13,7 +13,6 @@ from sully.cli.client.flags import (
     add_headers_flag,
     add_snapshot_flag,
 )
-from sully.cli.client.patterns import ANY
 from sully.cli.client.taking import is_known, take
 from sully.cli.client.words import number
 
@@ -30,6 +29,7 @@ examples:
   sully devices                               all of them
   sully devices --tainted                     those with a taint, its origin, age and end
   sully devices 'gpu.example.com/*/gpu-0'     one device of every pool; a part may be a glob
+  sully devices '*/node-7' '*/node-9'         all that any of several patterns names
   sully devices --free --class big-gpu        what a claim for this class could still get
   sully devices --node node-7 -o wide         with attributes, claims and tolerations
   sully devices --tainted -o json | jq -r '.devices[].users[].pods[]?.name'
@@ -47,11 +47,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.description = "Show devices as they count: with effective taints, and with their users."
     parser.epilog = _EPILOG
     parser.add_argument(
-        "pattern",
-        nargs="?",
-        default=ANY,
+        "patterns",
+        nargs="*",
         metavar="PATTERN",
-        help="DRIVER/POOL/DEVICE, each a name or a glob; what is left out at the end is any",
+        help="DRIVER/POOL/DEVICE, each a name or a glob; what is left out at the end is any"
+        " (default: all devices)",
     )
     parser.add_argument("--tainted", action="store_true", help="only devices with a taint")
     parser.add_argument(
@@ -85,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _show(session: Session) -> int:
-    from sully.cli.client.guessing import check_class
+    from sully.cli.client.guessing import check_class, nearest
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.sights import Sights
     from sully.views.snapshotkinds import DEVICES
@@ -94,9 +94,12 @@ async def _show(session: Session) -> int:
     check_class(found, session.options.device_class)
     known = is_known(found.gap(CLAIMS))
     sights = Sights(found.inventory, found.usage, found.of(PATCHES), users_known=known)
-    chosen = Choice(session, found.inventory, sights).all(found.taken)
-    if not print_devices(session, chosen, found.taken):
+    choice = Choice(session, found.inventory, sights)
+    if not print_devices(session, choice.all(found.taken), found.taken):
         session.warn(_nothing(session, found))
+    elif session.options.patterns:
+        for pattern in choice.unmet:
+            session.warn(f"there is no device {pattern}{nearest(found, pattern)}")
     return 0
 
 
@@ -126,8 +129,8 @@ def _nothing(session: Session, found: "Snapshot") -> str:
 def _asked(session: Session) -> "Iterator[str]":
     """Say in words which devices the flags ask for."""
     options = session.options
-    if options.pattern != ANY:
-        yield f"called {options.pattern}"
+    if options.patterns:
+        yield f"called {' or '.join(options.patterns)}"
     if options.node:
         yield f"on node {options.node}"
     if options.device_class:
@@ -143,7 +146,7 @@ def _asked(session: Session) -> "Iterator[str]":
 def _guess(session: Session, found: "Snapshot") -> str:
     """Ask whether another device or node was meant."""
     from sully.cli.client.guessing import nearest
-    from sully.cli.client.patterns import parse_pattern
+    from sully.cli.client.patterns import parse_patterns
     from sully.cli.parsing import meant
     from sully.views.sights import node_of
 
@@ -155,7 +158,8 @@ def _guess(session: Session, found: "Snapshot") -> str:
     }
     if node and node not in nodes:
         return meant(node, nodes)
-    return nearest(found, parse_pattern(session.options.pattern))
+    guesses = (nearest(found, each) for each in parse_patterns(session.options.patterns))
+    return next(filter(None, guesses), "")
 
 
 def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> bool:
@@ -192,11 +196,13 @@ class Choice:
 
     def __init__(self, session: Session, inventory: "Inventory", sights: "Sights") -> None:
         from sully.cli.client.guessing import no_class
-        from sully.cli.client.patterns import parse_pattern
+        from sully.cli.client.patterns import parse_patterns
 
         options = session.options
         self._sights = sights
-        self._pattern = parse_pattern(options.pattern)
+        self._patterns = parse_patterns(options.patterns)
+        self.unmet = dict.fromkeys(self._patterns)
+        """The patterns that have named no device yet, whatever else is asked of it."""
         self._tests = list(_tests(session, sights))
         if options.device_class and inventory.class_(options.device_class) is None:
             raise no_class(options.device_class)
@@ -210,10 +216,12 @@ class Choice:
         """Yield those of one pool."""
         from sully.domain.pools import PoolId
 
-        if not self._pattern.matches_pool(driver, pool):
-            return
-        for sight in self._sights.pool(PoolId(driver, pool), now):
-            if self._pattern.matches(*sight.id) and all(test(sight) for test in self._tests):
+        near = [each for each in self._patterns if each.matches_pool(driver, pool)]
+        for sight in self._sights.pool(PoolId(driver, pool), now) if near else ():
+            met = [each for each in near if each.matches(*sight.id)]
+            for each in met:
+                self.unmet.pop(each, None)
+            if met and all(test(sight) for test in self._tests):
                 yield sight
 
 

@@ -4,6 +4,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from sully.cli.client.calling import CommandError, Session
+from sully.cli.client.labels import read_selector
 from sully.cli.client.subjects import rule_named
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 async def set_pauses(session: Session) -> int:
     """Pause or resume the rules that were named."""
     options = session.options
-    if not options.rules:
+    if not options.rules and not options.selector:
         raise CommandError(f"which rule? write: sully evictions {options.action} RULE", code=2)
     found = await _meant_rules(session)
     if options.action == "pause" and not options.force:
@@ -29,9 +30,13 @@ async def _meant_rules(session: Session) -> "list[DeviceTaintRule]":
     from sully.views.kinds import RULES
     from sully.views.loading import list_all
 
-    known = {each.metadata.name: each for each in await list_all(session.transport, RULES)}
+    labels = read_selector(session.options.selector)
+    rules = await list_all(session.transport, RULES)
+    known = {each.metadata.name: each for each in rules if labels.matches(each.metadata.labels)}
+    if not known and session.options.selector:
+        raise CommandError(f"there is no DeviceTaintRule with {session.options.selector}")
     found: dict[str, DeviceTaintRule] = {}
-    for text in map(rule_named, session.options.rules):
+    for text in map(rule_named, session.options.rules or ("*",)):
         matching = {name: known[name] for name in sorted(known) if fnmatchcase(name, text)}
         if not matching:
             raise CommandError(

@@ -14,6 +14,7 @@ from sully.cli.client.flags import (
     add_headers_flag,
     add_snapshot_flag,
 )
+from sully.cli.client.labels import read_selector
 from sully.cli.client.subjects import rule_named
 from sully.cli.client.taking import is_known, take
 
@@ -33,6 +34,7 @@ examples:
   sully evictions -o wide                     with who made the rule, and why
   sully evictions pause overheated --reason 'waiting for the vendor'
   sully evictions resume overheated 'firmware-*'
+  sully evictions pause -l sully.dev/taint=firmware      all rules that one 'sully taint' made
 
 PENDING pods still have to leave, EVICTED ones were made to leave because of the rule; while the
 last of them shut down, the STATE is leaving. FINISHES is when the last one will have left: by
@@ -56,6 +58,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "rules", nargs="*", metavar="RULE", help="which rules; globs such as 'hot-*' stand for many"
+    )
+    parser.add_argument(
+        "-l",
+        "--selector",
+        default="",
+        metavar="LABELS",
+        help="only rules with these labels, such as team=hardware",
     )
     parser.add_argument(
         "--reason", default="true", metavar="TEXT", help="why it is paused, for others to read"
@@ -127,7 +136,8 @@ def _nothing(session: Session, loaded: "Loaded") -> str:
     for text in map(rule_named, session.options.rules):
         if not any(fnmatchcase(name, text) for name in known):
             return f'there is no DeviceTaintRule "{text}"{meant(text, known)}'
-    return "no such rule makes pods leave" if session.options.rules else "no rule makes pods leave"
+    asked = session.options.rules or session.options.selector
+    return "no such rule makes pods leave" if asked else "no rule makes pods leave"
 
 
 def _tell_of_others(session: Session, exposures: "Exposures") -> None:
@@ -136,7 +146,7 @@ def _tell_of_others(session: Session, exposures: "Exposures") -> None:
     from sully.views.evictions import others_due
 
     found = [each for each in others_due(exposures) if session.namespace in ("", each.namespace)]
-    if found and not session.options.rules:
+    if found and not session.options.rules and not session.options.selector:
         session.warn(
             f"{number(len(found), 'pod')} must leave because of taints that drivers or patches set;"
             " 'sully devices --tainted' shows them"
@@ -178,8 +188,10 @@ def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "It
         else {}
     )
     seen = all(is_known(loaded.gap(kind)) for kind in (PODS, CLAIMS))
+    labels = read_selector(session.options.selector)
     for each in progress_of(rules, exposures, records, now, kept=kept, seen=seen):
-        if not _is_meant(session, each.rule.metadata.name):
+        metadata = each.rule.metadata
+        if not (_is_meant(session, metadata.name) and labels.matches(metadata.labels)):
             continue
         if not session.namespace:
             yield each

@@ -5,7 +5,7 @@ from typing import Any
 from sully.cli.client.calling import Session
 from sully.cli.client.documents import show_line
 from sully.cli.client.flags import NAMES, TABLES
-from sully.cli.client.following import Caches, News, exposures_of, following
+from sully.cli.client.following import Caches, News, exposures_of, following, rest_after
 from sully.cli.client.tables import Table
 from sully.cli.seeing.evictionrows import UNRECORDED, columns, document, row
 from sully.cli.seeing.evictions import full_name, kinds_for, progress_in
@@ -23,8 +23,11 @@ async def watch(session: Session) -> int:
         screen, news = _Screen(session), news_of(session, caches)
         exposures = exposures_of(session, caches)
         while True:
+            begun = session.clock.monotonic()
             screen.show(list(progress_in(session, exposures, caches)))
-            await news.take(session, caches)
+            # Of each rule all is worked out anew.
+            rest = rest_after(session.clock.monotonic() - begun)
+            await news.take(session, caches, rest)
 
 
 def news_of(session: Session, caches: Caches) -> News:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags, add_snapshot_flag
 from sully.cli.client.subjects import ALIASES, Kinds, named
-from sully.cli.client.taking import take
+from sully.cli.client.taking import no_answer, take
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -159,7 +159,7 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
     partly = question.partly is not None and all(gap.why == "not allowed" for gap in gaps)
     if gaps and not (partly and _sees_something(question, gaps)):
         gap = gaps[0]
-        raise CommandError(f"{gap.message}\n  without {gap.kind.plural} there is no answer")
+        raise no_answer(gap)
     world = World(found, everything=not narrow)
     return _Loaded(world, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
 

@@ -114,7 +114,8 @@ def _said(told: Condition, now: datetime) -> str:
 def _healthy(facts: ClusterFacts) -> Explanation:
     found = condition(facts.cluster, AVAILABLE)
     at = since(found.last_transition_time, facts.now) if found is not None else ""
-    text = f"Cluster {facts.cluster.metadata.name} is available{at}, in set {listed(facts.sets)}"
+    sets = f"set{'s' * (len(facts.sets) > 1)} {listed(facts.sets)}"
+    text = f"Cluster {facts.cluster.metadata.name} is available{at}, in {sets}"
     out = [each for each in facts.seen if each.verdict.stage == "TaintToleration"]
     if out:
         text = f"{text}, but {_blocker(facts, out)} keeps it out of {_placements_of(out)}."

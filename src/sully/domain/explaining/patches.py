@@ -11,8 +11,7 @@ from sully.api.resource.types import ResourceSlicePatch
 from sully.domain.explaining.devices import attribute_text
 from sully.domain.explaining.sources import of_patch
 from sully.domain.explaining.story import Explanation, Table, tables
-from sully.domain.explaining.wording import ended, listed, mark, moment, number, quoted
-from sully.domain.history import devices_text
+from sully.domain.explaining.wording import ended, listed, mark, moment, number, quoted, which
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +96,8 @@ def _what(facts: PatchFacts) -> str:
     made = f", made{by}{at}" if by or at else ""
     why = f", reason {quoted(source.why)}" if source.why else ""
     selector = patch.spec.devices.filter
-    which = "all devices" if selector is None else f"devices {devices_text(selector)}"
-    return f"Patch {patch.metadata.name}{made}{why}, is laid over {which}."
+    devices = "all devices" if selector is None else which(selector)
+    return f"Patch {patch.metadata.name}{made}{why}, is laid over {devices}."
 
 
 def _end(facts: PatchFacts) -> tuple[str, ...]:

@@ -13,8 +13,18 @@ from sully.domain.eviction import USUAL, Terms
 from sully.domain.evictionstatus import Counts
 from sully.domain.explaining.sources import of_rule
 from sully.domain.explaining.story import Explanation, Table, tables
-from sully.domain.explaining.wording import are, ended, listed, mark, moment, number, quoted, since
-from sully.domain.history import EXPIRY, devices_text
+from sully.domain.explaining.wording import (
+    are,
+    ended,
+    listed,
+    mark,
+    moment,
+    number,
+    quoted,
+    since,
+    which,
+)
+from sully.domain.history import EXPIRY
 from sully.domain.preview import Preview, preview
 from sully.domain.rules import UNKNOWN
 from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
@@ -89,11 +99,8 @@ def _what(facts: RuleFacts) -> str:
     at = f" at {moment(source.since, facts.now)}" if source.since is not None else ""
     made = f", made{by}{at}" if by or at else ""
     aside = f"{made}{why}," if made or why else ""
-    selector = devices_text(rule.spec.device_selector)
-    return (
-        f"Rule {rule.metadata.name}{aside} puts taint {mark(rule.spec.taint)} on devices"
-        f" {selector}."
-    )
+    devices = which(rule.spec.device_selector)
+    return f"Rule {rule.metadata.name}{aside} puts taint {mark(rule.spec.taint)} on {devices}."
 
 
 def _and_also(facts: RuleFacts) -> Iterator[str]:
@@ -260,8 +267,8 @@ def explain_lifted(
     what = (
         f"Rule {spec.rule.name}, made{by} at {moment(spec.added_time, now)}"
         f"{why if status.description or spec.description else ''}, put taint"
-        f" {mark(status.taint or spec.taint)} on devices"
-        f" {devices_text(status.device_selector or spec.device_selector)}."
+        f" {mark(status.taint or spec.taint)} on"
+        f" {which(status.device_selector or spec.device_selector)}."
     )
     expired = status.lifted_by == EXPIRY
     gone = "ended by itself" if expired else "was deleted"

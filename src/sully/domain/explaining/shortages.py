@@ -141,7 +141,9 @@ def _request(asked: Asked, asking: Asking) -> str:
         # One device that cannot be had is enough to refuse all of them.
         return f"{name} wants all devices that match, {_free(asked.available)}{against}."
     wanted = number(asked.wanted, "device")
-    return f"{name} wants {wanted}, {_free(asked.available)}{against}."
+    # Enough of them, and yet it waits: they are not where the rest is, or go to another request.
+    apart = ", but no node has all that is asked for" if asked.available >= asked.wanted else ""
+    return f"{name} wants {wanted}, {_free(asked.available)}{apart}{against}."
 
 
 def _free(available: int) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final, Protocol
 
+from sully.api.resource.types import DeviceTaintSelector
+from sully.domain.history import devices_text
 from sully.machinery.timestamps import age, format_time, human_duration
 
 MOST_NAMED: Final = 4
@@ -32,6 +34,15 @@ class AnyTaint(Protocol):
     @property
     def effect(self) -> str:
         """Return what it does."""
+
+
+def which(selector: DeviceTaintSelector | None) -> str:
+    """Name the devices that a selector is for: in a sentence, any of any is all."""
+    if selector is None:
+        return "no device"
+    text = devices_text(selector)
+    rest = text.removeprefix("*/*/*")
+    return f"devices {text}" if rest == text else f"all devices{rest}"
 
 
 def mark(taint: AnyTaint) -> str:

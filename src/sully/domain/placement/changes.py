@@ -10,7 +10,12 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import ManagedCluster, Taint
+from sully.api.cluster.types import (
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+    Taint,
+)
 from sully.domain.clusterhealth import health_taints
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet, Touched
@@ -113,29 +118,24 @@ class LabelCluster:
 
 
 @dataclass(frozen=True, slots=True)
-class PutPlacement:
-    """Add a placement, or give one another spec."""
+class PutObject:
+    """Add a cluster, a set, a binding or a placement, or give it another form."""
 
-    placement: Placement
+    obj: ManagedCluster | ManagedClusterSet | ManagedClusterSetBinding | Placement
     after: timedelta = AT_ONCE
 
     def apply(self, fleet: Fleet, now: datetime) -> Touched:
-        """Take the placement."""
+        """Take the object."""
         _ = now
-        return fleet.put_placement(self.placement)
-
-
-@dataclass(frozen=True, slots=True)
-class PutCluster:
-    """Add a cluster, or give one another form."""
-
-    cluster: ManagedCluster
-    after: timedelta = AT_ONCE
-
-    def apply(self, fleet: Fleet, now: datetime) -> Touched:
-        """Take the cluster."""
-        _ = now
-        return fleet.put_cluster(self.cluster)
+        match self.obj:
+            case ManagedCluster():
+                return fleet.put_cluster(self.obj)
+            case ManagedClusterSet():
+                return fleet.put_set(self.obj)
+            case ManagedClusterSetBinding():
+                return fleet.put_binding(self.obj)
+            case Placement():
+                return fleet.put_placement(self.obj)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +149,33 @@ class DropPlacement:
         """Remove the placement."""
         _ = now
         return fleet.remove_placement(self.key)
+
+
+@dataclass(frozen=True, slots=True)
+class DropSet:
+    """Take a set away; its clusters stay."""
+
+    name: str
+    after: timedelta = AT_ONCE
+
+    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+        """Remove the set."""
+        _ = now
+        return fleet.remove_set(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class DropBinding:
+    """Let the placements of a namespace use a set no more."""
+
+    key: tuple[str, str]
+    """Its namespace, and its name, which is that of the set."""
+    after: timedelta = AT_ONCE
+
+    def apply(self, fleet: Fleet, now: datetime) -> Touched:
+        """Remove the binding."""
+        _ = now
+        return fleet.remove_binding(*self.key)
 
 
 class NoSuchClusterError(LookupError):

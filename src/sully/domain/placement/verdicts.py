@@ -1,6 +1,6 @@
 """Why a cluster is or is not selected by a placement: every stage, for people.
 
-The answers are values; `sully explain`, the debug endpoint and the dashboard print them. They are
+The answers are values; `sully explain` and the debug endpoint print them. They are
 made from a pass with all its stages (schedule.py), one cluster at a time, when someone asks.
 """
 

@@ -17,7 +17,7 @@ from sully.domain.placement.changes import (
     Change,
     DropCluster,
     LabelCluster,
-    PutPlacement,
+    PutObject,
     SilenceClusters,
     TaintCluster,
     UntaintCluster,
@@ -112,7 +112,7 @@ def _convert(value: object, type_: type[T], trouble: str) -> T:
 
 def _whatif(body: _WhatIf) -> WhatIf:
     passed = timedelta(0)
-    found: list[Change] = [] if body.placement is None else [PutPlacement(body.placement)]
+    found: list[Change] = [] if body.placement is None else [PutObject(body.placement)]
     for at, each in enumerate(body.changes):
         given = [name for name in _Change.__struct_fields__ if getattr(each, name) is not None]
         if len(given) != 1:
