@@ -27,3 +27,15 @@ def test_a_fork_goes_its_own_way_and_tells_nobody() -> None:
     assert list(fork.values()) == [thing("x", "2")]
     assert [copy.get(Key("a", name)) for name in "xy"] == [thing("x"), thing("y")]
     assert heard == []
+
+
+def test_what_is_amended_is_there_and_told_to_nobody() -> None:
+    copy, heard = Copy(THINGS), list[Obj | None]()
+    copy.replace([thing("x")])
+    copy.on_change(lambda _, new: heard.append(new))
+    heard.clear()
+
+    copy.amend(thing("x", "2"))
+
+    assert list(copy.values()) == [thing("x", "2")]
+    assert heard == []

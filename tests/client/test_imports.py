@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -27,3 +28,32 @@ def test_heavy_modules_are_imported_late(module: str) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
 
     assert done.stdout.decode().strip() == "[]"
+
+
+def test_types_come_without_the_rules_about_them() -> None:
+    program = "import sys, sully.planning.rehearsal; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+
+    found = [each for each in done.stdout.decode().split() if each.startswith("sully.api.")]
+    assert "sully.api.resource.types" in found
+    assert [each for each in found if "strategy" in each or "validation" in each] == []
+
+
+SPEAKING = """
+import os
+os.environ["SSL_CERT_FILE"] = "mine"
+from sully.client.quick import import_aiohttp
+import_aiohttp()
+from aiohttp import connector
+print(os.environ["SSL_CERT_FILE"], os.environ.get("SSL_CERT_DIR"))
+print(connector._SSL_CONTEXT_VERIFIED.cert_store_stats()["x509"])
+"""
+
+
+def test_what_speaks_http_is_imported_without_certificates() -> None:
+    environment = {name: each for name, each in os.environ.items() if name != "SSL_CERT_DIR"}
+    done = subprocess.run(
+        [sys.executable, "-c", SPEAKING], capture_output=True, check=True, env=environment
+    )
+
+    assert done.stdout.decode().split() == ["mine", "None", "0"]

@@ -123,6 +123,9 @@ def test_what_is_there_is_not_replaced_unasked(used: Path, tmp_path: Path) -> No
     assert sully("backup", "--data-dir", used, saved).returncode == 0
     again = sully("backup", "--data-dir", used, saved)
     assert (again.returncode, "--force" in again.stderr) == (1, True)
+    nowhere = sully("backup", "--data-dir", used, tmp_path / "absent" / "saved")
+    assert (nowhere.returncode, nowhere.stderr.count("\n")) == (1, 1)
+    assert f"{tmp_path / 'absent' / 'saved'}: no such file or directory" in nowhere.stderr
     before = files(used)
 
     refused = sully("restore", saved, "--data-dir", used)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from robust.programs import files, overwrite, up_fails
+from sully.store.directory import DataDirectory
 
 pytestmark = pytest.mark.slow
 RESTORE = "sully restore"
@@ -94,6 +95,16 @@ def test_a_log_without_its_database_is_not_thrown_away(used: Path) -> None:
 
     assert "store.db is empty" in up_fails(used)
     assert (used / "store.db-wal").read_bytes() == b"what could not be moved yet"
+
+
+def test_who_does_as_advised_begins_anew(used: Path) -> None:
+    emptied(used)
+    (used / "store.db").unlink()
+
+    directory = DataDirectory(used)
+
+    assert directory.database().stat().st_size == 0
+    directory.release()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from sully.runtime.garbage import GROWTH, Keeper
+from sully.runtime.garbage import GROWTH, LITTLE, UNSEEN, Keeper
 
 
 class Knot:
@@ -60,3 +60,24 @@ async def test_garbage_among_what_was_set_aside_goes_once_there_is_much(keeper: 
 
     assert ref() is None
     assert more
+
+
+LOTS = {
+    "a clean lot lets the next ones pass": (0, UNSEEN),
+    "one with garbage is followed by a look": (LITTLE, 0),
+}
+
+
+@pytest.mark.parametrize(("garbage", "unseen"), LOTS.values(), ids=LOTS.keys())
+async def test_how_often_the_young_are_looked_at(keeper: Keeper, garbage: int, unseen: int) -> None:
+    gc.collect(0)
+    gc.collect(2)  # looks in any case
+    knots = [Knot() for _ in range(garbage)]
+    del knots
+    gc.collect(1)
+    refs = []
+    for _ in range(unseen + 1):
+        refs.append(weakref.ref(Knot()))
+        gc.collect(0)
+
+    assert [ref() is None for ref in refs] == [False] * unseen + [True]

@@ -11,7 +11,7 @@ import pytest
 
 from sully.machinery.timestamps import format_time
 from sully.server.eventexpiry import EventExpiry
-from sully.store.base import Key, Put, Store
+from sully.store.base import Delete, Key, Put, Store
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
@@ -99,6 +99,40 @@ async def test_those_of_a_former_run(ages: tuple[int, ...], minutes: int) -> Non
         await expiry.expire()
 
     assert passed == minutes
+
+
+class Counted(MemoryStore):
+    """A store that counts how often everything is read."""
+
+    lists = 0
+
+    async def list(self, resource: str, namespace: str | None = None, **how: Any) -> Any:
+        self.lists += 1
+        return await super().list(resource, namespace, **how)
+
+
+FOLLOWED = {"all are read once": (False, 1), "and again after the history was lost": (True, 2)}
+
+
+@pytest.mark.parametrize(("lost", "lists"), FOLLOWED.values(), ids=FOLLOWED.keys())
+async def test_a_round_looks_at_what_changed(lost: bool, lists: int) -> None:
+    store, clock = Counted(), FakeClock()
+    await say(store, "inherited", "repeated", value=written(clock, 30))
+    expiry = EventExpiry(store, clock)
+    await expiry.expire()
+    await say(store, "new", "deleted", "repeated")
+    await store.commit([Delete(Key("events", "a", "deleted"))])
+    if lost:
+        await store.compact(store.revision)
+    left = []
+    for _ in range(4):
+        clock.advance(20 * 60)
+        await expiry.expire()
+        left.append([each.key.name for each in (await MemoryStore.list(store, "events")).records])
+
+    young = ["new", "repeated"]
+    assert left == [["inherited", *young], young, young, []]
+    assert store.lists == lists
 
 
 class Troubled(MemoryStore):

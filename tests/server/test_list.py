@@ -90,6 +90,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, str], int, str]] = {
     "label key": ({"labelSelector": "a b"}, 400, "found 'b', expected"),
     "field selector": ({"fieldSelector": "a"}, 400, "invalid selector: 'a'; can't understand 'a'"),
     "field": ({"fieldSelector": "spec.x=1"}, 400, "field label not supported: spec.x"),
+    "timeout": ({"timeoutSeconds": "soon"}, 400, 'ParseInt: parsing "soon": invalid syntax'),
     "limit": ({"limit": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
     "limit in another script": ({"limit": "１"}, 400, 'parsing "１": invalid syntax'),
     "limit too large": ({"limit": "9" * 5000}, 400, "value out of range"),

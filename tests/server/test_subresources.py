@@ -14,6 +14,7 @@ from sully.store.memory import MemoryStore
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 PODS = "/api/v1/namespaces/default/pods"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 BUDGETS = "/apis/policy/v1/namespaces/default/poddisruptionbudgets"
 
 
@@ -64,7 +65,7 @@ SCALES: dict[str, tuple[str, str, Any, int, str]] = {
         "PATCH",
         MERGE,
         {"spec": {"replicas": "many"}},
-        400,
+        422,
         "json: cannot unmarshal string into Go struct field ScaleSpec.spec.replicas of type int32",
     ),
     "another name": (
@@ -72,7 +73,37 @@ SCALES: dict[str, tuple[str, str, Any, int, str]] = {
         "",
         {"metadata": {"name": "b"}, "spec": {"replicas": 1}},
         400,
-        "the name of the object does not match the name on the URL",
+        "the name of the object (b) does not match the name on the URL (a)",
+    ),
+    "no name": ("PUT", "", {"spec": {"replicas": 1}}, 400, "name must be provided"),
+    "another namespace": (
+        "PUT",
+        "",
+        {"metadata": {"name": "a", "namespace": "b"}, "spec": {"replicas": 1}},
+        400,
+        "the namespace of the object (b) does not match the namespace on the URL (default)",
+    ),
+    "another kind": (
+        "PUT",
+        "",
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "a"}},
+        400,
+        "the API version in the data (apps/v1) does not match the expected API version",
+    ),
+    "an applied configuration of another kind": (
+        "PATCH",
+        APPLY,
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "spec": {"replicas": 1}},
+        400,
+        "invalid object type: apps/v1, Kind=ReplicaSet",
+    ),
+    "an applied configuration of no kind of thing": ("PATCH", APPLY, [], 400, "must be an object"),
+    "an applied configuration with a field that is not there": (
+        "PATCH",
+        APPLY,
+        {"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"copies": 1}},
+        400,
+        ".spec.copies: field not declared in schema",
     ),
     "a list": ("PUT", "", [], 400, "json: cannot unmarshal array into Go value of type v1.Scale"),
     "no patch": ("PATCH", JSON_PATCH, {}, 400, "cannot unmarshal object into Go value"),
@@ -89,11 +120,98 @@ async def test_scales_refused(
 ) -> None:
     before = (await calm.post(SETS, replica_set("a", 3))).ok(201)
 
-    answer = await calm.call(method, f"{SETS}/a/scale", body, media or "application/json")
+    who = {"fieldManager": "m"} if media == APPLY else {}
+    answer = await calm.call(method, f"{SETS}/a/scale", body, media or "application/json", **who)
 
     assert answer.code == code, answer.body
     assert text in answer.message
     assert (await calm.get(f"{SETS}/a")).ok() == before
+
+
+def scale(replicas: int) -> Obj:
+    return {
+        "apiVersion": "autoscaling/v1",
+        "kind": "Scale",
+        "metadata": {"name": "a"},
+        "spec": {"replicas": replicas},
+    }
+
+
+async def owners(calm: Asgi) -> list[str]:
+    """Return who owns the number of copies, in order."""
+    found = (await calm.get(f"{SETS}/a")).ok()["metadata"]["managedFields"]
+    return [
+        " ".join((each["manager"], each["operation"], each.get("subresource", "")))
+        for each in found
+        if "f:replicas" in each["fieldsV1"].get("f:spec", {})
+    ]
+
+
+async def test_applying_a_scale(calm: Asgi) -> None:
+    """Whoever owns the number, by whatever way, is asked; the number is owned like any field."""
+    path = f"{SETS}/a/scale"
+    (await calm.post(SETS, replica_set("a", 3), fieldManager="maker")).ok(201)
+
+    unnamed = await calm.patch(path, scale(5), APPLY)
+    assert (unnamed.code, unnamed.json["details"]["causes"][0]["field"]) == (422, "fieldManager")
+    refused = await calm.patch(path, scale(5), APPLY, fieldManager="m")
+    assert refused.code == 409
+    assert 'conflict with "maker"' in refused.message
+    assert await owners(calm) == ["maker Update "]
+
+    (await calm.patch(path, scale(3), APPLY, fieldManager="m")).ok(200)
+    assert await owners(calm) == ["m Apply scale", "maker Update "]
+    forced = (await calm.patch(path, scale(5), APPLY, fieldManager="m", force="true")).ok(200)
+    assert forced["spec"] == {"replicas": 5}
+    assert await owners(calm) == ["m Apply scale"]
+    again = (await calm.patch(path, scale(5), APPLY, fieldManager="m")).ok(200)
+    assert again == forced
+
+    (await calm.patch(path, {"spec": {"replicas": 6}}, MERGE, fieldManager="hand")).ok(200)
+    assert await owners(calm) == ["hand Update scale"]
+    refused = await calm.patch(path, scale(7), APPLY, fieldManager="m")
+    assert 'conflict with "hand" with subresource "scale" using autoscaling/v1' in refused.message
+
+
+@pytest.mark.parametrize("mode", ["Strict", "Warn", "Ignore"])
+@pytest.mark.parametrize("part", ["scale", "scale by patch", "binding", "eviction"])
+async def test_fields_that_parts_do_not_have(calm: Asgi, part: str, mode: str) -> None:
+    (await calm.post(SETS, replica_set("a", 3))).ok(201)
+    (await calm.post(PODS, pod("a"))).ok(201)
+    unknown, where = {"odd": 1}, {"fieldValidation": mode}
+    match part:
+        case "scale":
+            answer = await calm.put(f"{SETS}/a/scale", scale(3) | unknown, **where)
+        case "scale by patch":
+            answer = await calm.patch(f"{SETS}/a/scale", unknown, MERGE, **where)
+        case "binding":
+            answer = await calm.post(f"{PODS}/a/binding", binding() | unknown, **where)
+        case _:
+            body = {"metadata": {"name": "a"}} | unknown
+            answer = await calm.post(f"{PODS}/a/eviction", body, **where)
+
+    if mode == "Strict":
+        assert answer.code == (422 if "patch" in part else 400)
+        assert 'strict decoding error: unknown field "odd"' in answer.message
+    else:
+        assert answer.code in (200, 201)
+        assert ['299 - "unknown field \\"odd\\""'] * (mode == "Warn") == answer.warnings
+
+
+async def test_a_scale_as_a_table(calm: Asgi) -> None:
+    (await calm.post(SETS, replica_set("a", 3))).ok(201)
+
+    table = (await calm.get(f"{SETS}/a/scale", TABLE)).ok()
+    part = (await calm.get(f"{SETS}/a/scale", TABLE.replace("Table", "PartialObjectMetadata"))).ok()
+
+    assert [each["name"] for each in table["columnDefinitions"]] == [
+        "Name",
+        "Desired",
+        "Available",
+        "Age",
+    ]
+    assert [each["cells"][:3] for each in table["rows"]] == [["a", 3, 0]]
+    assert (part["kind"], part["metadata"]["name"]) == ("PartialObjectMetadata", "a")
 
 
 def binding(name: str = "a", node: str = "n1", **metadata: Any) -> Obj:

@@ -132,10 +132,14 @@ async def test_a_version_that_is_gone() -> None:
         (await server.post(SECRETS, secret("a"))).ok(201)
         await server.store.compact(server.store.revision)
 
-        answer = await server.get(SECRETS, watch="true", resourceVersion=start)
+        async with server.watch(SECRETS, resourceVersion=start) as answer:
+            (event,) = await answer.until(lambda a: a.ended)
 
-        assert (answer.code, answer.json["reason"]) == (410, "Expired")
-        assert answer.message == f"too old resource version: {start} ({server.store.compacted})"
+        status = event["object"]
+        assert (answer.code, event["type"]) == (200, "ERROR")
+        assert (status["code"], status["reason"]) == (410, "Expired")
+        text = f"too old resource version: {start} ({server.store.compacted})"
+        assert status["message"] == text
 
 
 async def test_a_slow_client_holds_nothing_and_falls_behind() -> None:

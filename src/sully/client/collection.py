@@ -117,6 +117,11 @@ class Copy(Generic[T]):
     def replace(self, items: Sequence[T]) -> None:
         """Take the whole collection as it is now, and tell of every difference."""
         present = {key_of(obj): obj for obj in items}
+        if not self._handlers and not len(self._cache):
+            # What a snapshot is filled with: nobody to tell, and nothing to compare.
+            for key, obj in present.items():
+                self._cache.put(key, obj)
+            return
         gone = self._cache.keys() - present.keys()
         changes: list[tuple[T | None, T | None]] = [
             (self._cache.remove(key), None) for key in sorted(gone)
@@ -137,6 +142,10 @@ class Copy(Generic[T]):
             self._tell([(old, None)] if old is not None else [])
         else:
             self._tell(self._put(key, obj))
+
+    def amend(self, obj: T) -> None:
+        """Take another state of an object, and tell nobody: it is the same to all who listen."""
+        self._cache.put(key_of(obj), obj)
 
     def _put(self, key: Key, obj: T) -> list[tuple[T | None, T | None]]:
         old = self._cache.put(key, obj)

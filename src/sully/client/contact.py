@@ -13,6 +13,9 @@ from datetime import datetime
 
 from sully.runtime.clock import Clock, Moment
 
+FINE = 0.001
+"""Seconds; how sure a copy is is not told more finely."""
+
 
 class Contact:
     """What a reflector knows of its line to the server."""
@@ -54,8 +57,13 @@ class Contact:
     def heard(self) -> None:
         """Note that an event came."""
         self.problem = None
-        if self._unbroken:
+        if self._unbroken and not self._just_heard():
             self._heard = Moment.of(self._clock)
+
+    def _just_heard(self) -> bool:
+        """Say whether the last event came so recently that it need not be noted again."""
+        # Events come in bursts, and to ask both clocks for each costs more than to take it in.
+        return self._heard is not None and self._clock.monotonic() - self._heard.monotonic < FINE
 
     def opened(self) -> None:
         """Note that the server answers; what was missed is still to come."""

@@ -12,6 +12,7 @@ from sully.client.transport import Key, Kind, UnreadableError
 from sully.machinery.codec import copy, from_json, to_json
 
 T = TypeVar("T")
+_NEW = tuple.__new__
 
 
 def _is_plain(obj: object) -> TypeGuard[Mapping[str, Any]]:
@@ -23,7 +24,8 @@ def key_of(obj: object) -> Key:
     """Return the namespace and name of an object."""
     typed: Any = getattr(obj, "metadata", None)
     if typed is not None:
-        return Key(typed.namespace, typed.name)
+        # As Key(…) does it, at half the cost; nobody is asked more often.
+        return _NEW(Key, (typed.namespace, typed.name))
     metadata = cast("Mapping[str, Any]", obj).get("metadata") or {}
     return Key(metadata.get("namespace") or "", metadata.get("name") or "")
 

@@ -31,7 +31,18 @@ def checked(text: str, origin: str) -> str:
     url = text if "://" in text else f"http://{text}"
     if not url.startswith(("http://", "https://")):
         raise AccessError(f"{origin} is {text}; only http and https work")
+    if not is_address(url):
+        raise AccessError(f"{origin} is {text}; write it as http://127.0.0.1:3128")
     return url
+
+
+def is_address(url: str) -> bool:
+    """Say whether one can speak HTTP to a host of this address."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # It has half a bracket, or a port that there cannot be.
+        return False
 
 
 def _said(env: Mapping[str, str], name: str) -> str:

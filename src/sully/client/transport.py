@@ -8,9 +8,8 @@ this process. Nothing above can tell which it has. Failures are the tree of
 from __future__ import annotations
 
 import builtins
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, NamedTuple, Protocol, TypeVar, cast, get_origin
 
 import msgspec
@@ -76,9 +75,6 @@ class Ref(msgspec.Struct, frozen=True):
     subresource: str = ""
 
 
-_origin: Callable[[Any], Any] = cache(get_origin)
-
-
 @dataclass(frozen=True, slots=True)
 class Kind(Generic[T]):
     """A resource of the API and the type its objects are read as.
@@ -94,16 +90,18 @@ class Kind(Generic[T]):
     kind: str
     type: builtins.type[T]
     namespaced: bool = True
+    untyped: bool = field(init=False, repr=False, compare=False)
+    """Whether objects are plain dicts; kept, because every object that comes asks for it."""
+
+    def __post_init__(self) -> None:
+        """Find out what the type is."""
+        plain = self.type is dict or get_origin(self.type) is dict
+        object.__setattr__(self, "untyped", plain)
 
     @property
     def api_version(self) -> str:
         """Return what `apiVersion` says in objects of this kind."""
         return f"{self.group}/{self.version}" if self.group else self.version
-
-    @property
-    def untyped(self) -> bool:
-        """Say whether objects are plain dicts."""
-        return self.type is dict or _origin(self.type) is dict
 
     def read_as(self, type_: builtins.type[U]) -> Kind[U]:
         """Return the same resource, read as another type.

@@ -215,14 +215,6 @@ def to_yaml(value: Any) -> bytes:
     return str(text).encode()
 
 
-_LEAVES = (str, int, bool, float, type(None))
-
-
 def copy(value: Any) -> Any:
-    """Copy a JSON value deeply; faster than copy.deepcopy because only JSON can occur."""
-    # Most values are leaves: they are told apart here, where it costs no call.
-    if isinstance(value, dict):
-        return {key: item if type(item) in _LEAVES else copy(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [item if type(item) in _LEAVES else copy(item) for item in value]
-    return value
+    """Copy a JSON value deeply, at the speed of C; there is nothing but JSON in it."""
+    return msgspec.to_builtins(value)

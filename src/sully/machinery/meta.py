@@ -51,7 +51,10 @@ class ObjectMeta(Wire, frozen=True, kw_only=True):
 
     def controller(self) -> OwnerReference | None:
         """Return the owner that manages the object, if one does."""
-        return next((owner for owner in self.owner_references if owner.controller), None)
+        for each in self.owner_references:
+            if each.controller:
+                return each
+        return None
 
 
 class Condition(Wire, frozen=True, kw_only=True):

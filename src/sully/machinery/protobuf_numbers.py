@@ -6,11 +6,13 @@
 
 A `+Name` is a message that Go embeds: its fields are written as fields of the type itself in JSON.
 `like v1` takes over everything of another version; types named after it replace what it brought.
+Fields stand in the order of Go's structs, which is not always that of the numbers: error texts that
+quote a whole object have it (patch/quoting.py).
 Clients that write protobuf are few and start-up is not theirs to pay for: a table is read when the
 first message needs it. A field without a number cannot be sent in protobuf and is passed over.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from sully.machinery.schema import Field, ObjectType, TableError
 
@@ -41,6 +43,17 @@ class Numbers:
         if known is None:
             known = self._names[package] = self._parse(package)
         return known
+
+    def order(self, kind: ObjectType) -> list[str]:
+        """Return the names of a type's fields as Go writes them; none where it has no numbers."""
+        return list(self._ordered(kind.package, kind.name))
+
+    def _ordered(self, package: str, message: str) -> Iterator[str]:
+        for name, _ in self.names(package).get(message, ()):
+            if name.startswith("+"):
+                yield from self._ordered(package, name[1:])
+            else:
+                yield name
 
     def _build(self, kind: ObjectType, message: str) -> dict[int, Slot]:
         slots: dict[int, Slot] = {}

@@ -157,6 +157,8 @@ class Quantity:
         return self._text if self._text is not None else _print(self._nanos, self._style)
 
 
+# The same few amounts stand in thousands of pods.
+@lru_cache(maxsize=8192)
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity as the API does; raise QuantityError with the API's words."""
     shape = _SHAPE.fullmatch(text)

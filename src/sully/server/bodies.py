@@ -8,6 +8,7 @@ from sully.machinery.decode import DecodeError, decode
 from sully.machinery.errors import ApiError, BadRequest, invalid
 from sully.machinery.fields import Path
 from sully.machinery.gotext import quote
+from sully.machinery.schema import ObjectType
 from sully.machinery.strategy import Obj
 from sully.machinery.structural import read as read_structural
 from sully.server.objects import Objects
@@ -76,21 +77,47 @@ def decode_object(
     version = target.resource.version(target.version)
     reader = read_structural if version is not None and version.structural else decode
     rest = _without(kept, value) if kept else None
+    kind = (target.resource.kind, target.version)
     try:
         found = reader(value if rest is None else rest, schema, unknown)
     except DecodeError as error:
-        raise _undecodable(target, str(error), patch) from None
+        raise _undecodable(kind, str(error), patch) from None
     if rest is not None:
         found["metadata"]["managedFields"] = kept
+    warnings = _judged(request, kind, repeated, unknown, patch)
+    found.pop("kind", None)
+    found.pop("apiVersion", None)
+    hub = objects.to_hub(found, target.resource, target.version)
+    return Decoded(hub, warnings)
+
+
+def decode_part(
+    request: Request, schema: ObjectType, body: Body, patch: Callable[[], str] | None = None
+) -> Decoded:
+    """Check a body of a kind that is only sent to a subresource, such as Scale."""
+    unknown: list[str] = []
+    kind = (schema.name, "v1")
+    try:
+        found = decode({} if body.value is None else body.value, schema, unknown)
+    except DecodeError as error:
+        raise _undecodable(kind, str(error), patch) from None
+    return Decoded(found, _judged(request, kind, body.repeated, unknown, patch))
+
+
+def _judged(
+    request: Request,
+    kind: tuple[str, str],
+    repeated: list[str],
+    unknown: list[str],
+    patch: Callable[[], str] | None,
+) -> list[str]:
+    """Return what to warn of, or refuse it, as the client wants fields to be checked."""
     problems = [f"duplicate field {quote(name)}" for name in repeated]
     problems += [f"unknown field {quote(name)}" for name in unknown]
     mode = field_validation(request)
     if problems and mode == "Strict":
-        raise _undecodable(target, f"strict decoding error: {', '.join(problems)}", patch)
-    found.pop("kind", None)
-    found.pop("apiVersion", None)
-    hub = objects.to_hub(found, target.resource, target.version)
-    return Decoded(hub, problems if mode == "Warn" else [])
+        raise _undecodable(kind, f"strict decoding error: {', '.join(problems)}", patch)
+    return problems if mode == "Warn" else []
 
 
 def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
@@ -101,12 +128,12 @@ def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
     return {**value, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
 
 
-def _undecodable(target: Target, problem: str, patch: Callable[[], str] | None) -> ApiError:
+def _undecodable(kind: tuple[str, str], problem: str, patch: Callable[[], str] | None) -> ApiError:
     if patch is not None:
         return invalid("", "", "", [Path("patch").invalid(patch(), problem)])
-    kind = target.resource.kind
+    name, version = kind
     return BadRequest(
-        f"{kind} in version {quote(target.version)} cannot be handled as a {kind}: {problem}"
+        f"{name} in version {quote(version)} cannot be handled as a {name}: {problem}"
     )
 
 

@@ -1,14 +1,11 @@
-"""Subresources with verbs of their own: scale, binding, eviction, finalize.
+"""Subresources with verbs of their own: binding, eviction, finalize, and scale (scaling.py).
 
 What they do to an object is decided by pure functions beside the kinds (api/); here they are
 fetched, asked and committed.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
 
-from sully.api.apps.scale import apply_scale, scale_of
 from sully.api.core.namespaces import finalized, validate_finalizers
 from sully.api.core.pods.binding import BINDING, bind_pod, check_binding
 from sully.api.policy.eviction import (
@@ -19,17 +16,15 @@ from sully.api.policy.eviction import (
     still_processed,
 )
 from sully.machinery.codec import copy
-from sully.machinery.decode import DecodeError, decode
-from sully.machinery.errors import BadRequest, Conflict, conflict, invalid, method_not_allowed
-from sully.machinery.patch.errors import PatchError
-from sully.machinery.patch.json_patch import apply_json_patch
-from sully.machinery.patch.merge_patch import apply_merge_patch
+from sully.machinery.errors import Conflict, conflict, invalid, method_not_allowed
 from sully.machinery.strategy import Obj
-from sully.server.bodies import Body
+from sully.server.bodies import Body, Decoded, decode_part
 from sully.server.deletes import Deleter
 from sully.server.options import check_write_options
 from sully.server.reads import Reader
+from sully.server.replies import ConnectReply, whole
 from sully.server.requests import Request, Target
+from sully.server.scaling import Scaling
 from sully.server.updates import Updater
 from sully.server.writes import Writer, is_dry_run
 from sully.store.base import Key
@@ -45,15 +40,6 @@ SUCCESS: Obj = {
 _BUDGETS = "policy/poddisruptionbudgets"
 
 
-@dataclass(slots=True)
-class ConnectReply:
-    """What a subresource answers."""
-
-    obj: Obj
-    code: int = 200
-    warnings: list[str] = field(default_factory=list)
-
-
 Handler = Callable[[Request, Body], ConnectReply]
 
 
@@ -64,7 +50,7 @@ class Connector:
         self._writer = writer
         self._updater = updater
         self._deleter = deleter
-        self._reader = reader
+        self._scaling = Scaling(writer, updater, reader)
         self._added: dict[tuple[str, str], Handler] = {}
 
     def add(self, resource: str, subresource: str, handler: Handler) -> None:
@@ -78,70 +64,34 @@ class Connector:
         await self._writer.catch_up()
         if request.target.resource.kind == BINDING:
             request = self._to_pod(request, body)
-        # Scaling is an update of the whole object and is looked at as one.
         if method == "POST" and body is not None:
             posted = body.value if isinstance(body.value, dict) else None
             self._writer.guard(request, "connect", posted)
         handler = self._added.get((request.target.resource.plural, request.target.subresource))
         if handler is not None and method == "POST" and body is not None:
             return handler(request, body)
-        value = {} if body is None or body.value is None else body.value
+        sent = body or Body({})
         match request.target.subresource, method:
-            case "scale", "GET":
-                return await self._get_scale(request)
-            case "scale", "PUT":
-                return await self._replace_scale(request, value)
-            case "scale", "PATCH":
-                return await self._patch_scale(request, patch_type, value)
+            case "scale", _:
+                return await self._scaling.call(request, method, patch_type, sent)
             case "binding", "POST":
-                return await self._bind(request, self._decoded(value, "core", "Binding"))
+                decoded = self._decoded(request, sent, "core", "Binding")
+                reply = await self._bind(request, decoded.obj)
             case "eviction", "POST":
-                return await self._evict(request, self._decoded(value, "policy", "Eviction"))
+                decoded = self._decoded(request, sent, "policy", "Eviction")
+                reply = await self._evict(request, decoded.obj)
             case "finalize", "PUT":
-                return await self._finalize(request, value)
+                decoded = self._decoded(request, sent, "core", "Namespace")
+                reply = await self._finalize(request, decoded.obj)
             case _:
                 raise method_not_allowed()
+        reply.warnings[:0] = decoded.warnings
+        return reply
 
-    def _decoded(self, value: Any, group: str, kind: str) -> Obj:
+    def _decoded(self, request: Request, body: Body, group: str, kind: str) -> Decoded:
         """Read the body of a kind that is never stored."""
-        schema = self._writer.objects.scheme.tables.get(f"io.k8s.api.{group}.v1", kind)
-        try:
-            return decode(value, schema, [])
-        except DecodeError as error:
-            raise BadRequest(
-                f'{kind} in version "v1" cannot be handled as a {kind}: {error}'
-            ) from None
-
-    # -- scale ------------------------------------------------------------------------------------
-
-    async def _get_scale(self, request: Request) -> ConnectReply:
-        record = await self._reader.get(_whole(request))
-        return ConnectReply(_scale(self._writer.objects.live(record)))
-
-    async def _replace_scale(self, request: Request, value: Any) -> ConnectReply:
-        check_write_options(request, "UpdateOptions")
-        scale = self._decoded(value, "autoscaling", "Scale")
-        return await self._rescale(request, lambda _old: scale)
-
-    async def _patch_scale(self, request: Request, patch_type: str, patch: Any) -> ConnectReply:
-        check_write_options(request, "PatchOptions")
-
-        def patched(old: Obj) -> Obj:
-            run = apply_json_patch if patch_type.endswith("json-patch+json") else apply_merge_patch
-            try:
-                return self._decoded(run(_scale(old), patch), "autoscaling", "Scale")
-            except PatchError as error:
-                raise error.answer() from None
-
-        return await self._rescale(request, patched)
-
-    async def _rescale(self, request: Request, wanted: Any) -> ConnectReply:
-        result = await self._updater.modify(
-            request,
-            lambda old: apply_scale(copy(old), wanted(old)),
-            strategy=request.target.resource.strategy,
-        )
-        return ConnectReply(_scale(result.obj), warnings=result.warnings)
+        tables = self._writer.objects.scheme.tables
+        return decode_part(request, tables.get(f"io.k8s.api.{group}.v1", kind), body)
 
     # -- pods -------------------------------------------------------------------------------------
 
@@ -158,9 +108,7 @@ class Connector:
         ctx = self._writer.context(request)
         check_binding(request.target.name, binding, ctx)
         # The rules of an update would forbid clients what a binding does.
-        await self._updater.change_directly(
-            _whole(request), lambda pod: bind_pod(pod, binding, ctx)
-        )
+        await self._updater.change_directly(whole(request), lambda pod: bind_pod(pod, binding, ctx))
         return ConnectReply(SUCCESS, 201)
 
     async def _evict(self, request: Request, eviction: Obj) -> ConnectReply:
@@ -189,7 +137,7 @@ class Connector:
         try:
             if "deletionTimestamp" not in looked_at:
                 wanted = await self._mark(request, wanted)
-            await self._deleter.delete(_whole(request), {**options, "preconditions": wanted})
+            await self._deleter.delete(whole(request), {**options, "preconditions": wanted})
         except Conflict:
             if not decision.exact or "resourceVersion" in given:
                 raise
@@ -216,15 +164,13 @@ class Connector:
             _check(request.target, live, wanted)
             return marked(live, now)
 
-        result = await self._updater.change_directly(_whole(request), mark)
+        result = await self._updater.change_directly(whole(request), mark)
         return {name: result.obj["metadata"][name] for name in wanted}
 
     # -- namespaces -------------------------------------------------------------------------------
 
-    async def _finalize(self, request: Request, value: Obj) -> ConnectReply:
+    async def _finalize(self, request: Request, sent: Obj) -> ConnectReply:
         check_write_options(request, "UpdateOptions")
-
-        sent = self._decoded(value, "core", "Namespace")
         name = request.target.name
 
         def finalize(old: Obj) -> Obj:
@@ -234,19 +180,8 @@ class Connector:
                 raise invalid("Namespace", "", name, problems)
             return changed
 
-        result = await self._updater.change_directly(_whole(request), finalize)
+        result = await self._updater.change_directly(whole(request), finalize)
         return ConnectReply({"kind": "Namespace", "apiVersion": "v1", **result.obj})
-
-
-def _scale(obj: Obj) -> Obj:
-    return {"kind": "Scale", "apiVersion": "autoscaling/v1", **scale_of(obj)}
-
-
-def _whole(request: Request) -> Request:
-    """Return the same request for the object itself."""
-    target = request.target
-    plain = Target(target.resource, target.version, target.namespace, target.name)
-    return Request(request.user, plain, request.options, request.user_agent)
 
 
 def _check(target: Target, pod: Obj, wanted: Obj) -> None:

@@ -3,13 +3,14 @@
 An event goes when nobody has written it for so long; a repeated one is written again and so stays.
 Kubernetes lets its store do that, so no controller may: on another server it is that server's
 business. `app.py` runs one of these per server, beside the `Compactor`, which forgets states.
+All events are read once, at the start; after that a round costs what was written since the last.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Iterable
+from collections import OrderedDict, deque
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
@@ -18,8 +19,8 @@ from sully.machinery.codec import from_json
 from sully.machinery.timestamps import parse_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
-from sully.store.base import Delete, Key, Record, Store
-from sully.store.errors import ConflictError, StoreError
+from sully.store.base import Delete, Event, Key, Record, Store, Subscription
+from sully.store.errors import CompactedError, ConflictError, StoreError
 
 _log = get_logger("server")
 LIFETIME = timedelta(hours=1)
@@ -43,8 +44,11 @@ class EventExpiry:
         # When which revision was the newest: what is not newer was last written before.
         self._seen = deque([(clock.monotonic(), store.revision)])
         self._old = 0
-        self._inherited: dict[Key, datetime] = {}
-        """When those were written that were there before us."""
+        self._news: Subscription | None = None
+        self._last: OrderedDict[Key, int] = OrderedDict()
+        """When each was last written, as a revision, in that order."""
+        self._inherited: deque[tuple[datetime, Key, int]] = deque()
+        """When those were written that were there before us, in that order."""
 
     async def run(self) -> None:
         """Look again and again; a lifetime of nothing means for ever."""
@@ -60,15 +64,44 @@ class EventExpiry:
     async def expire(self) -> None:
         """Delete the events whose time is over."""
         self._look_back()
-        page = await self._store.list(STORAGE)
-        over: list[Record] = []
-        for place, record in enumerate(page.records):
-            if place % _TOGETHER == _TOGETHER - 1:
-                await self._clock.sleep(0)
-            if self._is_over(record):
-                over.append(record)
+        await self._catch_up()
+        # Those that cannot be deleted now are still here the next time.
+        over = list(dict.fromkeys((*self._outlived(), *self._outdated())))
         for begin in range(0, len(over), _AT_ONCE):
             await asyncio.gather(*map(self._remove, over[begin : begin + _AT_ONCE]))
+
+    async def _catch_up(self) -> None:
+        """Note what was written and deleted since the last time."""
+        if self._news is not None:
+            try:
+                for event in self._news.take():
+                    self._note(event)
+                return
+            except CompactedError:
+                # So much was written that the history does not reach back: begin anew.
+                self._news.close()
+                self._news = None
+        await self._read_all()
+
+    def _note(self, event: Event) -> None:
+        key = event.record.key
+        self._last.pop(key, None)
+        if event.kind != "DELETED":
+            self._last[key] = event.revision
+
+    async def _read_all(self) -> None:
+        page = await self._store.list(STORAGE)
+        news = self._store.watch(STORAGE, after=page.revision)
+        found = sorted(page.records, key=lambda record: record.revision)
+        inherited: list[tuple[datetime, Key, int]] = []
+        for place, record in enumerate(found):
+            if place % _TOGETHER == _TOGETHER - 1:
+                await self._clock.sleep(0)
+            if self._old < record.revision <= self._start:
+                inherited.append((_written(record), record.key, record.revision))
+        self._news = news
+        self._last = OrderedDict((record.key, record.revision) for record in found)
+        self._inherited = deque(sorted(inherited))
 
     def _look_back(self) -> None:
         now = self._clock.monotonic()
@@ -78,22 +111,29 @@ class EventExpiry:
         if self._old >= self._start:
             self._inherited.clear()
 
-    def _is_over(self, record: Record) -> bool:
-        if record.revision <= self._old:
-            return True
-        return record.revision <= self._start and self._is_outdated(record)
+    def _outlived(self) -> Iterator[tuple[Key, int]]:
+        """Yield the events that nobody has written for a lifetime of ours."""
+        for key, revision in self._last.items():
+            if revision > self._old:
+                return
+            yield key, revision
 
-    def _is_outdated(self, record: Record) -> bool:
-        """Say whether the time is over of an event that was there before us."""
-        written = self._inherited.get(record.key)
-        if written is None:
-            written = self._inherited[record.key] = _written(record)
-        return written <= self._clock.now() - self._lifetime
+    def _outdated(self) -> Iterator[tuple[Key, int]]:
+        """Yield those from before us whose time is over."""
+        inherited, limit = self._inherited, self._clock.now() - self._lifetime
+        while inherited and self._last.get(inherited[0][1]) != inherited[0][2]:
+            # It went, or was written again.
+            inherited.popleft()
+        for written, key, revision in inherited:
+            if written > limit:
+                return
+            if self._last.get(key) == revision:
+                yield key, revision
 
-    async def _remove(self, record: Record) -> None:
+    async def _remove(self, event: tuple[Key, int]) -> None:
         # Whoever wrote it meanwhile, or deleted it, was quicker.
         with suppress(ConflictError):
-            await self._store.commit([Delete(record.key, record.revision)])
+            await self._store.commit([Delete(*event)])
 
 
 def _written(record: Record) -> datetime:

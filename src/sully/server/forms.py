@@ -117,13 +117,16 @@ def created_column() -> Column:
 class Tables:
     """Prints objects as tables."""
 
-    def __init__(self, request: Request, form: Form, now: datetime) -> None:
+    def __init__(
+        self, request: Request, form: Form, now: datetime, columns: tuple[Column, ...] = ()
+    ) -> None:
         target = request.target
         self._target = target
         self._form = form
         self._now = now
         self._include = request.option("includeObject") or "Metadata"
-        self._columns = target.resource.columns or (name_column(), created_column())
+        plain = (name_column(), created_column())
+        self._columns = columns or target.resource.columns or plain
         if self._include not in ("Metadata", "Object", "None"):
             problem = Path("includeObject").invalid(
                 self._include, "must be 'Metadata', 'Object', 'None', or empty"

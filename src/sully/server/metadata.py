@@ -1,7 +1,8 @@
 """What the server itself does with metadata, whatever the kind: names, uids, finalizers, owners."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from sully.machinery.fields import FieldError, Path
@@ -75,12 +76,16 @@ def _validate_namespace(metadata: Obj, *, namespaced: bool) -> Iterator[FieldErr
         yield META.child("namespace").forbidden("not allowed on this type")
 
 
-def validate_common(metadata: Obj) -> Iterator[FieldError]:
-    """Yield what is wrong with labels, annotations, owners and finalizers."""
-    yield from validate_labels(metadata.get("labels", {}), META.child("labels"))
-    yield from validate_annotations(metadata.get("annotations", {}), META.child("annotations"))
-    yield from _validate_owners(metadata.get("ownerReferences", []))
-    yield from _validate_finalizers(metadata.get("finalizers", []))
+def validate_common(metadata: Obj, before: Obj | None = None) -> Iterator[FieldError]:
+    """Yield what is wrong with labels, annotations, owners and finalizers.
+
+    What is as it was before was judged when it came, and most updates change none of these.
+    """
+    before = before or {}
+    for part, validate in _COMMON.items():
+        given = metadata.get(part)
+        if given and given != before.get(part):
+            yield from validate(given)
 
 
 def validate_labels(labels: dict[str, str], at: Path) -> Iterator[FieldError]:
@@ -142,6 +147,14 @@ def _validate_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
         )
 
 
+_COMMON: dict[str, Callable[[Any], Iterator[FieldError]]] = {
+    "labels": partial(validate_labels, at=META.child("labels")),
+    "annotations": partial(validate_annotations, at=META.child("annotations")),
+    "ownerReferences": _validate_owners,
+    "finalizers": _validate_finalizers,
+}
+
+
 def carry_over(obj: Obj, old: Obj) -> None:
     """Keep what an update may leave out: times and identity."""
     new, before = obj["metadata"], old["metadata"]
@@ -167,7 +180,7 @@ def validate_metadata_update(obj: Obj, old: Obj) -> Iterator[FieldError]:
             yield META.child(name).invalid(new.get(name), "field is immutable")
     if new.get("generation", 0) < before.get("generation", 0):
         yield META.child("generation").invalid(new.get("generation", 0), "must not be decremented")
-    yield from validate_common(new)
+    yield from validate_common(new, before)
 
 
 _DIGITS = re.compile(r"\d+")

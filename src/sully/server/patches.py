@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from sully.api.numbers import numbers_text
 from sully.machinery.errors import (
     ApiError,
     BadRequest,
@@ -11,14 +12,15 @@ from sully.machinery.errors import (
     blunder,
     not_found,
 )
-from sully.machinery.gotext import compact_json
 from sully.machinery.patch.apply import apply
 from sully.machinery.patch.entries import entries_of
 from sully.machinery.patch.errors import PatchError
 from sully.machinery.patch.gotext import plain
 from sully.machinery.patch.json_patch import apply_json_patch
 from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch
+from sully.machinery.patch.quoting import json_patched, merge_patched
 from sully.machinery.patch.strategic import apply_strategic_merge_patch
+from sully.machinery.protobuf_numbers import Numbers
 from sully.machinery.strategy import Obj
 from sully.server.bodies import Body, check_kind, decode_object
 from sully.server.creates import Creator
@@ -41,6 +43,7 @@ class Patcher:
         self._creator = creator
         self._updater = updater
         self._objects = writer.objects
+        self._numbers = Numbers(numbers_text)
 
     async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
         """Change an object as a patch says."""
@@ -88,9 +91,17 @@ class Patcher:
             raise self._ours(error.answer()) from None
         if not isinstance(changed, dict):
             raise BadRequest("a patch must leave an object")
-        strategic = patch_type == STRATEGIC
-        shown = partial(plain, body.value) if strategic else partial(compact_json, changed)
+        shown = partial(self._shown, request, patch_type, changed, body.value)
         return self._read(request, changed, body, warnings, shown, entries_of(old))
+
+    def _shown(self, request: Request, patch_type: str, changed: Obj, patch: Any) -> str:
+        """Return what an error quotes: the patched object, or of a strategic patch the patch."""
+        if patch_type == STRATEGIC:
+            return plain(patch)
+        target = request.target
+        schema = self._objects.scheme.schema(target.resource, target.version)
+        show = json_patched if patch_type == JSON_PATCH else merge_patched
+        return show(changed, schema, patch, self._numbers.order)
 
     def _run(self, request: Request, patch_type: str, document: Obj, patch: Any) -> Any:
         if patch_type == JSON_PATCH:

@@ -60,6 +60,7 @@ class Reader:
         check_list_options(request)
         chosen = selection(request)
         limit = _limit(request)
+        parse_int(request.option("timeoutSeconds") or "0")
         start, at = await self._position(request)
         try:
             return await self._page(request.target, chosen, start, at, limit)

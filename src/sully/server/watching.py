@@ -92,7 +92,11 @@ class Watcher:
             return _Plan(None, [], version, wants_bookmark=False)
         if not wants:
             after = version or self._store.revision
-            return _Plan(self._subscribe(where, after), [], after, wants_bookmark=False)
+            try:
+                return _Plan(self._subscribe(where, after), [], after, wants_bookmark=False)
+            except Expired as gone:
+                # Clients look for it in the stream, where it also meets those that fall behind.
+                return _Plan(None, [], after, wants_bookmark=False, gone=gone)
         page = await self._store.list(*where)
         subscription = self._subscribe(where, page.revision)
         first = [
@@ -114,6 +118,8 @@ class Watcher:
     async def _stream(
         self, request: Request, chosen: Selection, plan: "_Plan", seconds: float
     ) -> AsyncGenerator[Sequence[Change], None]:
+        if plan.gone is not None:
+            raise plan.gone
         if plan.subscription is not None:
             self._open.add(plan.subscription)
         try:
@@ -200,12 +206,13 @@ class Watcher:
 
 @dataclass(slots=True)
 class _Plan:
-    """How a watch begins. No subscription: its version lies in the future."""
+    """How a watch begins. No subscription: its version lies in the future, or is `gone`."""
 
     subscription: Subscription | None
     first: list[Change]
     revision: int
     wants_bookmark: bool
+    gone: Expired | None = None
 
 
 class Alarm:

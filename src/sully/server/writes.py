@@ -207,7 +207,8 @@ def without_version(obj: Obj) -> Obj:
 
     A copy: strategies may have put parts of the old object into the new one.
     """
-    metadata = {k: v for k, v in obj["metadata"].items() if k != "resourceVersion"}
+    metadata = obj["metadata"].copy()
+    metadata.pop("resourceVersion", None)
     return {**obj, "metadata": metadata}
 
 

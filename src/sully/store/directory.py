@@ -34,6 +34,7 @@ class DataDirectory:
     def database(self) -> Path:
         """Return the path of the database file, which only its owner may read."""
         path = self.path / DATABASE_FILE
+        self._check_emptied(path)
         try:
             # SQLite would create the file with the permissions of the umask, and gives its log
             # the permissions of the file.
@@ -42,14 +43,14 @@ class DataDirectory:
             raise OpenError(
                 f"cannot write {path}: {error.strerror}; the user who runs this must own it"
             ) from error
-        self._check_emptied(path)
         return path
 
     def _check_emptied(self, path: Path) -> None:
         """Refuse an empty file that was not always empty: SQLite would throw its log away."""
         log = path.with_name(f"{path.name}-wal")
-        if path.stat().st_size == 0 and (_size(log) or any(self.path.glob("*.key"))):
-            # Keys are made after the store, so there was one.
+        # Keys are made after the store, so there was one; whoever takes it away begins anew.
+        kept = path.is_file() and any(self.path.glob("*.key"))
+        if _size(path) == 0 and (_size(log) or kept):
             raise OpenError(
                 f"{path} is empty, though there was something in it. Nothing was changed. Bring a"
                 f" backup back with 'sully restore', or remove {path.name} and {log.name} to"

@@ -7,7 +7,7 @@ import pytest
 from api.core.bodies import container
 from api.core.writing import create
 from sully.api.apps import apply_scale, scale_of
-from sully.machinery.errors import BadRequest, Invalid
+from sully.machinery.errors import Invalid
 
 Obj = dict[str, Any]
 
@@ -63,8 +63,3 @@ def test_negative() -> None:
         'Scale.autoscaling "d" is invalid: spec.replicas: Invalid value: -1: must be greater than'
         " or equal to 0"
     )
-
-
-def test_another_name() -> None:
-    with pytest.raises(BadRequest):
-        apply_scale(_deployment(), {"metadata": {"name": "e"}, "spec": {}})

@@ -94,6 +94,20 @@ SECRETS: dict[str, tuple[Obj, list[str]]] = {
         {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": _b64("{}")}},
         [],
     ),
+    "registry in a file that is no JSON": (
+        {"type": "kubernetes.io/dockerconfigjson", "data": {".dockerconfigjson": _b64("x")}},
+        [
+            'data[.dockerconfigjson]: Invalid value: "<secret contents redacted>": invalid'
+            " character 'x' looking for beginning of value"
+        ],
+    ),
+    "registry in a file that is no object": (
+        {"type": "kubernetes.io/dockercfg", "data": {".dockercfg": _b64("[]")}},
+        [
+            'data[.dockercfg]: Invalid value: "<secret contents redacted>": json: cannot unmarshal'
+            " array into Go value of type map[string]interface {}"
+        ],
+    ),
     "registry without file": (
         {"type": "kubernetes.io/dockerconfigjson"},
         ["data[.dockerconfigjson]: Required value"],

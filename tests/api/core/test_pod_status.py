@@ -7,7 +7,7 @@ import pytest
 
 from api.core.bodies import pod
 from api.core.writing import create, update
-from sully.api.core.pods import deletion_grace
+from sully.api.core.pods.strategy import deletion_grace
 
 Obj = dict[str, Any]
 

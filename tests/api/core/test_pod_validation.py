@@ -18,12 +18,39 @@ def _with(**fields: Any) -> dict[str, Any]:
     return pod(container(**fields), automountServiceAccountToken=False)
 
 
+def _field(name: str, path: str) -> dict[str, Any]:
+    return {"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}}
+
+
+def _amount(name: str, resource: str, unit: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "valueFrom": {"resourceFieldRef": {"resource": resource, "divisor": unit}},
+    }
+
+
+def _shown(path: str) -> dict[str, Any]:
+    return {"path": "x", "fieldRef": {"fieldPath": path}}
+
+
+def _token(seconds: int) -> dict[str, Any]:
+    return {"serviceAccountToken": {"path": f"t{seconds}", "expirationSeconds": seconds}}
+
+
 def _affinity(**rules: Any) -> dict[str, Any]:
     return pod(affinity={"nodeAffinity": rules})
 
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 AT = f"spec.affinity.nodeAffinity.{REQUIRED}.nodeSelectorTerms"
+
+ARMOR = "spec.securityContext.appArmorProfile.localhostProfile"
+CONTEXT = (
+    '{"Capabilities":{"Add":["CAP_CHOWN","CAP_SYS_ADMIN"],"Drop":null},"Privileged":true,'
+    '"SELinuxOptions":null,"WindowsOptions":null,"RunAsUser":null,"RunAsGroup":null,'
+    '"RunAsNonRoot":null,"ReadOnlyRootFilesystem":null,"AllowPrivilegeEscalation":false,'
+    '"ProcMount":null,"SeccompProfile":null,"AppArmorProfile":null}'
+)
 
 CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
     "nothing wrong": (pod(), []),
@@ -313,11 +340,268 @@ CASES: dict[str, tuple[dict[str, Any], list[str]]] = {
         ["spec.ephemeralContainers: Forbidden: cannot be set on create"],
     ),
     "rights that contradict": (
-        _with(securityContext={"privileged": True, "allowPrivilegeEscalation": False}),
+        _with(
+            securityContext={
+                "privileged": True,
+                "allowPrivilegeEscalation": False,
+                "capabilities": {"add": ["CAP_CHOWN", "CAP_SYS_ADMIN"]},
+            }
+        ),
         [
-            'spec.containers[0].securityContext: Invalid value: {"privileged":true,'
-            '"allowPrivilegeEscalation":false}: cannot set `allowPrivilegeEscalation` to false and'
-            " `privileged` to true"
+            f"spec.containers[0].securityContext: Invalid value: {CONTEXT}: cannot set"
+            f" `allowPrivilegeEscalation` to false and {what}"
+            for what in ("`privileged` to true", "`capabilities.Add` CAP_SYS_ADMIN")
+        ],
+    ),
+    "no such way to mount /proc": (
+        _with(securityContext={"procMount": "Open"}),
+        [
+            'spec.containers[0].securityContext.procMount: Unsupported value: "Open": supported'
+            ' values: "Default", "Unmasked"'
+        ],
+    ),
+    "seccomp of no kind": (
+        _with(securityContext={"seccompProfile": {"type": ""}}),
+        [
+            "spec.containers[0].securityContext.seccompProfile.type: Required value: type is"
+            " required when seccompProfile is set"
+        ],
+    ),
+    "seccomp of an unknown kind, with a file": (
+        pod(securityContext={"seccompProfile": {"type": "Mine", "localhostProfile": "x"}}),
+        [
+            'spec.securityContext.seccompProfile.type: Unsupported value: "Mine": supported'
+            ' values: "Localhost", "RuntimeDefault", "Unconfined"',
+            "spec.securityContext.seccompProfile.localhostProfile: Invalid value:"
+            ' {"Type":"Mine","LocalhostProfile":"x"}: can only be set when seccomp type is'
+            " Localhost",
+        ],
+    ),
+    "seccomp from a file that is not said": (
+        pod(securityContext={"seccompProfile": {"type": "Localhost"}}),
+        [
+            "spec.securityContext.seccompProfile.localhostProfile: Required value: must be set"
+            " when seccomp type is Localhost"
+        ],
+    ),
+    "seccomp from a file elsewhere": (
+        pod(securityContext={"seccompProfile": {"type": "Localhost", "localhostProfile": "/a/.."}}),
+        [
+            f'spec.securityContext.seccompProfile.localhostProfile: Invalid value: "/a/..": {text}'
+            for text in ("must be a relative path", "must not contain '..'")
+        ],
+    ),
+    "profiles that are right": (
+        pod(
+            container(securityContext={"seccompProfile": {"type": "Unconfined"}}),
+            securityContext={
+                "seccompProfile": {"type": "Localhost", "localhostProfile": "a/b"},
+                "appArmorProfile": {"type": "Localhost", "localhostProfile": "mine"},
+                "sysctls": [{"name": "net/ipv4.tcp_syncookies", "value": "1"}],
+                "fsGroupChangePolicy": "Always",
+                "supplementalGroupsPolicy": "Strict",
+                "seLinuxChangePolicy": "Recursive",
+            },
+        ),
+        [],
+    ),
+    "AppArmor of no kind": (
+        pod(securityContext={"appArmorProfile": {"type": ""}}),
+        [
+            "spec.securityContext.appArmorProfile.type: Required value: type is required when"
+            " appArmorProfile is set"
+        ],
+    ),
+    "AppArmor of an unknown kind": (
+        pod(securityContext={"appArmorProfile": {"type": "Mine"}}),
+        [
+            'spec.securityContext.appArmorProfile.type: Unsupported value: "Mine": supported'
+            ' values: "Localhost", "RuntimeDefault", "Unconfined"'
+        ],
+    ),
+    "AppArmor without its profile": (
+        pod(securityContext={"appArmorProfile": {"type": "Localhost"}}),
+        [f"{ARMOR}: Required value: must be set when AppArmor type is Localhost"],
+    ),
+    "AppArmor with a profile in blanks": (
+        pod(securityContext={"appArmorProfile": {"type": "Localhost", "localhostProfile": " x"}}),
+        [f'{ARMOR}: Invalid value: " x": must not be padded with whitespace'],
+    ),
+    "AppArmor with a long profile": (
+        pod(
+            securityContext={
+                "appArmorProfile": {"type": "Localhost", "localhostProfile": "x" * 4096}
+            }
+        ),
+        [f"{ARMOR}: Too long: may not be more than 4095 bytes"],
+    ),
+    "AppArmor with a profile that it does not use": (
+        pod(securityContext={"appArmorProfile": {"type": "Unconfined", "localhostProfile": "x"}}),
+        [f'{ARMOR}: Invalid value: "x": can only be set when AppArmor type is Localhost'],
+    ),
+    "settings of the kernel": (
+        pod(
+            securityContext={
+                "sysctls": [{}, {"name": "Kernel"}, {"name": "kernel.sem"}, {"name": "kernel.sem"}]
+            }
+        ),
+        [
+            "spec.securityContext.sysctls[0].name: Required value",
+            'spec.securityContext.sysctls[1].name: Invalid value: "Kernel": must have at most 253'
+            r" characters and match regex ([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\./])*"
+            "[a-z0-9]([-_a-z0-9]*[a-z0-9])?",
+            'spec.securityContext.sysctls[3].name: Duplicate value: "kernel.sem"',
+        ],
+    ),
+    "policies of groups and labels": (
+        pod(
+            securityContext={
+                "fsGroupChangePolicy": "x",
+                "supplementalGroupsPolicy": "y",
+                "seLinuxChangePolicy": "z",
+            }
+        ),
+        [
+            'spec.securityContext.fsGroupChangePolicy: Unsupported value: "x": supported values:'
+            ' "Always", "OnRootMismatch"',
+            'spec.securityContext.supplementalGroupsPolicy: Unsupported value: "y": supported'
+            ' values: "Merge", "Strict"',
+            'spec.securityContext.seLinuxChangePolicy: Unsupported value: "z": supported values:'
+            ' "MountOption", "Recursive"',
+        ],
+    ),
+    "processes shared twice": (
+        pod(shareProcessNamespace=True, hostPID=True),
+        [
+            "spec.securityContext.shareProcessNamespace: Invalid value: true:"
+            " ShareProcessNamespace and HostPID cannot both be enabled"
+        ],
+    ),
+    "no DNS at all": (
+        pod(dnsPolicy="None"),
+        ["spec.dnsConfig: Required value: must provide `dnsConfig` when `dnsPolicy` is None"],
+    ),
+    "DNS without a server": (
+        pod(dnsPolicy="None", dnsConfig={"searches": ["a"]}),
+        [
+            "spec.dnsConfig.nameservers: Required value: must provide at least one DNS nameserver"
+            " when `dnsPolicy` is None"
+        ],
+    ),
+    "DNS that is right": (
+        pod(
+            dnsPolicy="None",
+            dnsConfig={
+                "nameservers": ["10.0.0.1", "2001:db8::1"],
+                "searches": [".", "_sip._tcp.example.com", "cluster.local."],
+                "options": [{"name": "ndots", "value": "2"}, {"name": "edns0"}],
+            },
+        ),
+        [],
+    ),
+    "DNS with too many servers": (
+        pod(dnsConfig={"nameservers": ["1.1.1.1", "x", "1.1.1.1", "1.1.1.1"]}),
+        [
+            'spec.dnsConfig.nameservers: Invalid value: ["1.1.1.1","x","1.1.1.1","1.1.1.1"]: must'
+            " not have more than 3 nameservers",
+            'spec.dnsConfig.nameservers[1]: Invalid value: "x": must be a valid IP address, (e.g.'
+            " 10.9.8.7 or 2001:db8::ffff)",
+        ],
+    ),
+    "DNS with bad search paths and options": (
+        pod(dnsConfig={"searches": ["a b"], "options": [{"value": "2"}]}),
+        [
+            'spec.dnsConfig.searches[0]: Invalid value: "a b": a lowercase RFC 1123 subdomain must'
+            " consist of lower case alphanumeric characters, '_', '-' or '.', and must start and"
+            " end with an alphanumeric character (e.g. 'example.com', regex used for validation is"
+            r" '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')",
+            "spec.dnsConfig.options[0]: Required value: must not be empty",
+        ],
+    ),
+    "fields of the pod in variables": (
+        _with(
+            env=[
+                _field("a", "metadata.labels['a b']"),
+                _field("b", "metadata.annotations['Example.com/x']"),
+                _field("c", "metadata.labels['x"),
+            ]
+        ),
+        [
+            'spec.containers[0].env[0].valueFrom.fieldRef: Invalid value: "a b": name part must'
+            " consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
+            " alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for"
+            " validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')",
+            "spec.containers[0].env[2].valueFrom.fieldRef.fieldPath: Unsupported value:"
+            ' "metadata.labels[\'x": supported values: "metadata.name", "metadata.namespace",'
+            ' "metadata.uid", "spec.nodeName", "spec.serviceAccountName", "status.hostIP",'
+            ' "status.hostIPs", "status.podIP", "status.podIPs"',
+        ],
+    ),
+    "amounts in variables": (
+        _with(
+            env=[
+                _amount("a", "limits.cpu", "5"),
+                _amount("b", "requests.memory", "1Mi"),
+                _amount("c", "requests.ephemeral-storage", "5Mi"),
+                _amount("d", "limits.gpu", "0"),
+                _amount("e", "limits.hugepages-2Mi", "1Ki"),
+            ]
+        ),
+        [
+            "spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor: Invalid value:"
+            ' "limits.cpu": only divisor\'s values 1m and 1 are supported with the cpu resource',
+            "spec.containers[0].env[2].valueFrom.resourceFieldRef.divisor: Invalid value:"
+            ' "requests.ephemeral-storage": only divisor\'s values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki,'
+            " 1Mi, 1Gi, 1Ti, 1Pi, 1Ei are supported with the local ephemeral storage resource",
+            "spec.containers[0].env[3].valueFrom.resourceFieldRef.resource: Unsupported value:"
+            ' "limits.gpu": supported values: "limits.cpu", "limits.ephemeral-storage",'
+            ' "limits.memory", "requests.cpu", "requests.ephemeral-storage", "requests.memory"',
+        ],
+    ),
+    "a volume with a field that volumes cannot show": (
+        pod(volumes=[{"name": "v", "downwardAPI": {"items": [_shown("spec.nodeName")]}}]),
+        [
+            "spec.volumes[0].downwardAPI.items[0].fieldRef.fieldPath: Unsupported value:"
+            ' "spec.nodeName": supported values: "metadata.annotations", "metadata.labels",'
+            ' "metadata.name", "metadata.namespace", "metadata.uid"'
+        ],
+    ),
+    "a volume that shows labels": (
+        pod(volumes=[{"name": "v", "downwardAPI": {"items": [_shown("metadata.labels")]}}]),
+        [],
+    ),
+    "a token for too short or too long": (
+        pod(volumes=[{"name": "v", "projected": {"sources": [_token(599), _token(2**32 + 1)]}}]),
+        [
+            "spec.volumes[0].projected.sources[0].serviceAccountToken.expirationSeconds: Invalid"
+            " value: 599: may not specify a duration less than 10 minutes",
+            "spec.volumes[0].projected.sources[1].serviceAccountToken.expirationSeconds: Invalid"
+            " value: 4294967297: may not specify a duration larger than 2^32 seconds",
+        ],
+    ),
+    "mounts that reach the host": (
+        pod(
+            container(
+                volumeMounts=[
+                    {"name": "v", "mountPath": "/a", "mountPropagation": "Both"},
+                    {"name": "v", "mountPath": "/b", "mountPropagation": "Bidirectional"},
+                ]
+            ),
+            volumes=[{"name": "v", "emptyDir": {}}],
+        ),
+        [
+            'spec.containers[0].volumeMounts.mountPropagation: Unsupported value: "Both": supported'
+            ' values: "Bidirectional", "HostToContainer", "None"',
+            "spec.containers[0].volumeMounts.mountPropagation: Forbidden: Bidirectional mount"
+            " propagation is available only to privileged containers",
+        ],
+    ),
+    "a probe with a bad header": (
+        _with(livenessProbe={"httpGet": {"port": 80, "httpHeaders": [{"name": "a b"}]}}),
+        [
+            'spec.containers[0].livenessProbe.httpGet.httpHeaders: Invalid value: "a b": a valid'
+            " HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name',"
+            " regex used for validation is '[-A-Za-z0-9]+')"
         ],
     ),
     "host alias": (

@@ -7,8 +7,7 @@ import pytest
 
 from api.core.bodies import pod
 from api.core.writing import HERE, World, create
-from sully.api.policy import Eviction, check_eviction, decide_eviction
-from sully.api.policy.eviction import marked
+from sully.api.policy.eviction import Eviction, check_eviction, decide_eviction, marked
 from sully.machinery.errors import ApiError, BadRequest, Forbidden, TooManyRequests
 
 Obj = dict[str, Any]

@@ -149,6 +149,7 @@ async def allocate(
     tolerations: tuple[Obj, ...] = (),
     namespace: str = "a",
     pool: str = "pool-1",
+    **more: Any,
 ) -> None:
     """Give devices to a claim and reserve it for pods, as the scheduler does."""
     consumers = []
@@ -163,6 +164,7 @@ async def allocate(
             "pool": pool,
             "device": device,
             "tolerations": list(tolerations),
+            **more,
         }
         for device in devices
     ]

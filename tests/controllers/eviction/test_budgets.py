@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 import pytest
 
 from controllers.eviction.evicting import (
@@ -41,15 +43,15 @@ async def running(world: World, *names: str) -> None:
         await world.admin.patch(PODS, Key("a", name), change, subresource="status")
 
 
-async def budget(world: World, allowed: int) -> None:
-    """Make a budget for all pods, as its controller would have counted it."""
-    spec = {"selector": {}, "minAvailable": 1}
-    await world.create(BUDGETS, "a", "b", spec=spec)
-    await allow(world, allowed)
+async def budget(world: World, allowed: int, name: str = "b", **labels: str) -> None:
+    """Make a budget for all pods or some, as its controller would have counted it."""
+    spec = {"selector": {"matchLabels": labels} if labels else {}, "minAvailable": 1}
+    await world.create(BUDGETS, "a", name, spec=spec)
+    await allow(world, allowed, name)
 
 
-async def allow(world: World, allowed: int, *, healthy: int = 5) -> None:
-    found = await world.admin.get(BUDGETS, Key("a", "b"))
+async def allow(world: World, allowed: int, name: str = "b", *, healthy: int = 5) -> None:
+    found = await world.admin.get(BUDGETS, Key("a", name))
     found["status"] = {
         "observedGeneration": found["metadata"]["generation"],
         "disruptionsAllowed": allowed,
@@ -155,6 +157,57 @@ async def test_without_their_budget_all_go_at_once(world: World) -> None:
         await world.settle()
 
         assert await fate(world, "p") == "leaves"
+
+
+async def forget(world: World) -> None:
+    await world.admin.delete(BUDGETS, Key("a", "two"))
+
+
+async def retarget(world: World) -> None:
+    """Have the second budget choose others, counted anew."""
+    change = {"spec": {"selector": {"matchLabels": {"x": "y"}}}}
+    await world.admin.patch(BUDGETS, Key("a", "two"), change)
+    await allow(world, 1, "two")
+
+
+ONE_REMAINS = {"the other is deleted": forget, "the other chooses others": retarget}
+
+
+@pytest.mark.parametrize("change", ONE_REMAINS.values(), ids=ONE_REMAINS.keys())
+async def test_a_pod_under_two_budgets_goes_as_soon_as_one_remains(
+    world: World, change: Callable[[World], Awaitable[None]]
+) -> None:
+    """As the server has it, such a pod cannot be evicted, whatever room both have."""
+    evicting = Evicting(gates=ON)
+    await guarded_pod(world)
+    await allow(world, 1)
+    await budget(world, 1, "two")
+    async with world.controlled(evicting.make()):
+        await rule(world, EFFECT)
+        await world.pass_time(300, step=2)
+        assert await fate(world, "p") == "stays"
+        # It asks as rarely as others that a budget keeps.
+        assert evicting.calls().count("evict") < 12
+        await change(world)
+        await world.settle()
+
+        assert await fate(world, "p") == "leaves"
+
+
+async def test_a_pod_under_two_budgets_leaves_the_room_of_each_to_others(world: World) -> None:
+    await prepare(world)
+    await holder(world, "p-0", "gpu-0", labels={"double": "yes"})
+    await holder(world, "p-1", "gpu-1")
+    await running(world, "p-0", "p-1")
+    await budget(world, 0)
+    await budget(world, 1, "two", double="yes")
+    async with world.controlled(Evicting(gates=ON).make()):
+        await rule(world, EFFECT)
+        await world.pass_time(100, step=1)
+        await allow(world, 1)
+        await world.settle()
+
+        assert await left(world) == ["p-1"]
 
 
 async def test_a_budget_holds_nobody_beyond_a_taint_that_needs_none(world: World) -> None:

@@ -34,6 +34,9 @@ from controllers.world import PODS, Obj, World, orders, play
 from sully.client.events import EVENTS
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
+from sully.controllers.eviction.controller import EvictionController
+from sully.controllers.framework import Result
+from sully.controllers.manager import Manager
 from sully.views.changes import Features
 
 POD = Key("a", "p")
@@ -69,6 +72,36 @@ async def test_a_pod_on_a_tainted_device_is_told_marked_and_deleted(world: World
     assert (event["message"], event["source"]) == ("Marking for deletion", {"component": NAME})
     assert evicting.metric("pod_deletions_total") == 1
     assert evicting.metric("pod_deletion_duration_seconds_sum") == 0
+
+
+async def test_pods_without_a_taint_wake_nobody(world: World) -> None:
+    looked: list[str] = []
+
+    def make(world: World, manager: Manager) -> EvictionController:
+        controller = Evicting().make()(world, manager)
+        reconcile = controller.reconcile
+
+        async def noted(key: Key) -> Result:
+            looked.append(key.name)
+            return await reconcile(key)
+
+        controller.reconcile = noted
+        return controller
+
+    await prepare(world)
+    await bound_pod(world, "first")
+    async with world.controlled(make):
+        await world.settle()
+        assert looked == ["first"], "all are looked at once"
+        looked.clear()
+        await holder(world, "p")
+        await world.settle()
+        assert looked == []
+        await publish(world, marked())
+        await world.settle()
+
+    assert set(looked) == {"p"}
+    assert await fate(world, "p") == "leaves"
 
 
 async def taint_slice(world: World) -> None:

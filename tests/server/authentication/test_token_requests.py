@@ -52,6 +52,17 @@ def said(token: str) -> Obj:
     return found
 
 
+async def test_a_request_with_fields_that_do_not_exist(http: Http, room: str) -> None:
+    path, body = f"{await account(http, room)}/token", {"spec": {"odd": 1}}
+
+    strict = await http.post(path, body, fieldValidation="Strict")
+    warned = await http.post(path, body)
+
+    assert (strict.code, warned.code) == (400, 201)
+    assert 'strict decoding error: unknown field "spec.odd"' in strict.message
+    assert warned.warnings == ['299 - "unknown field \\"spec.odd\\""']
+
+
 async def review(http: Http, token: str, **spec: Any) -> Obj:
     body = {
         "apiVersion": "authentication.k8s.io/v1",

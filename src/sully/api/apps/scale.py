@@ -3,12 +3,30 @@
 from typing import Any
 
 from sully.api.core.checks import not_negative
+from sully.api.core.columns import AGE, NAME, plain
 from sully.machinery import labels
-from sully.machinery.errors import BadRequest, invalid
+from sully.machinery.errors import invalid
 from sully.machinery.fields import Path
+from sully.machinery.strategy import Column
 
 Obj = dict[str, Any]
 
+SCALE_COLUMNS = (
+    NAME,
+    Column(
+        "Desired",
+        plain(lambda scale: scale["spec"].get("replicas", 0)),
+        type="integer",
+        description="Copies wanted.",
+    ),
+    Column(
+        "Available",
+        plain(lambda scale: scale["status"].get("replicas", 0)),
+        type="integer",
+        description="Copies there are.",
+    ),
+    AGE,
+)
 _IDENTITY = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 
 
@@ -34,8 +52,6 @@ def apply_scale(obj: Obj, scale: Obj) -> Obj:
     The Scale's resourceVersion and uid go over to the workload: whoever writes it compares them.
     """
     name = obj["metadata"]["name"]
-    if scale["metadata"].get("name", name) != name:
-        raise BadRequest("the name of the object does not match the name on the URL")
     replicas = scale["spec"].get("replicas", 0)
     problems = [*not_negative(replicas, Path("spec.replicas"))]
     if problems:

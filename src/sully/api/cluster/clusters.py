@@ -12,8 +12,8 @@ from typing import Any
 from sully.api.cluster import taints
 from sully.api.cluster.addresses import is_https
 from sully.api.cluster.marks import OWNED, read_marks
-from sully.api.cluster.resources import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.schemas import package, schema
+from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.strategy import (
     MOST_WARNINGS,
     CustomStatusStrategy,

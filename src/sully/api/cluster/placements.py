@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from sully.api.cluster.placement_problems import placement_problems
-from sully.api.cluster.resources import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.schemas import package
+from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.strategy import MOST_WARNINGS, CustomStatusStrategy, CustomStrategy
 from sully.api.cluster.types import GROUP
 from sully.api.core.columns import NAME, plain

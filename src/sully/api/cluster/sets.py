@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sully.api.cluster.resources import AGE, CLUSTER_VERBS, condition_status
 from sully.api.cluster.schemas import package
 from sully.api.cluster.selectors import selector_problem
+from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status
 from sully.api.cluster.strategy import CustomStatusStrategy, CustomStrategy, denied_badly
 from sully.api.cluster.types import GROUP
 from sully.api.core.columns import NAME

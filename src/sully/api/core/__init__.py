@@ -6,26 +6,31 @@ Start at: pods/strategy.py; nodes.py and namespaces.py are the short ones.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from sully.api.core.events import EVENTS
-from sully.api.core.namespaces import NAMESPACES
-from sully.api.core.nodes import NODES
-from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
-from sully.api.core.pods import PODS
-from sully.api.core.pods.binding import BINDINGS
-from sully.api.tables import load
-from sully.machinery.schema import Tables
-from sully.machinery.strategy import ResourceType
+if TYPE_CHECKING:
+    from sully.machinery.schema import Tables
+    from sully.machinery.strategy import ResourceType
 
 CORE = "io.k8s.api.core.v1"
 _TABLES = ("objects", "nodes", "pods", "containers", "volumes", "selectors")
 
 
-def load_tables(tables: Tables) -> None:
+def load_tables(tables: "Tables") -> None:
     """Load the types of the core package."""
+    from sully.api.tables import load
+
     load(tables, __name__, CORE, *(f"{name}.fields" for name in _TABLES))
 
 
-def resources() -> Iterable[ResourceType]:
+def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
+    # Late imports: whoever wants a type of the group need not load all the rules about its kinds.
+    from sully.api.core.events import EVENTS
+    from sully.api.core.namespaces import NAMESPACES
+    from sully.api.core.nodes import NODES
+    from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
+    from sully.api.core.pods.binding import BINDINGS
+    from sully.api.core.pods.strategy import PODS
+
     return (BINDINGS, CONFIG_MAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS)

@@ -4,7 +4,6 @@ None of them does anything by itself; the rules are about keys, sizes and what m
 """
 
 import base64
-import json
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -12,7 +11,9 @@ from typing import Any
 from sully.api.core.checks import formatted, same, unchanged
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.core.namespaces import unsupported_label
+from sully.machinery.codec import BodyError, parse_json
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.patch.merge_patch import go_kind
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -26,6 +27,7 @@ _KEY_TEXT = (
 )
 _FROZEN = "field is immutable when `immutable` is set"
 _REDACTED = "<secret contents redacted>"
+_GO_OBJECT = "map[string]interface {}"
 
 
 def key_problems(key: str) -> list[str]:
@@ -146,9 +148,13 @@ def _docker_config(data: Mapping[str, str], key: str, at: Path) -> Iterator[Fiel
         yield at.key(key).required()
         return
     try:
-        json.loads(base64.b64decode(data[key]))
-    except ValueError as error:
+        found, _ = parse_json(base64.b64decode(data[key]))
+    except BodyError as error:
         yield at.key(key).invalid(_REDACTED, str(error))
+        return
+    if found is not None and not isinstance(found, dict):
+        text = f"json: cannot unmarshal {go_kind(found)} into Go value of type {_GO_OBJECT}"
+        yield at.key(key).invalid(_REDACTED, text)
 
 
 class ServiceAccountStrategy(Strategy):

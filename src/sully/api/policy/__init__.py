@@ -2,25 +2,29 @@
 
 Owns: the kind PodDisruptionBudget, the body kind Eviction, and the eviction endpoint's decision.
 Never: counts healthy pods (a controller does) or deletes anything.
-Start at: budgets.py, then eviction.py.
+Start at: budgets.py, then eviction.py and protection.py.
 """
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from sully.api.policy.budgets import BUDGETS, POLICY
-from sully.api.policy.eviction import Eviction, check_eviction, decide_eviction
-from sully.api.tables import load
-from sully.machinery.schema import Tables
-from sully.machinery.strategy import ResourceType
+if TYPE_CHECKING:
+    from sully.machinery.schema import Tables
+    from sully.machinery.strategy import ResourceType
 
-__all__ = ["Eviction", "check_eviction", "decide_eviction", "load_tables", "resources"]
+POLICY = "io.k8s.api.policy.v1"
 
 
-def load_tables(tables: Tables) -> None:
+def load_tables(tables: "Tables") -> None:
     """Load the types of the group."""
+    # Late imports, also below: whoever asks what a budget protects needs none of the rules.
+    from sully.api.tables import load
+
     load(tables, __name__, POLICY, "policy.fields")
 
 
-def resources() -> Iterable[ResourceType]:
+def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
+    from sully.api.policy.budgets import BUDGETS
+
     return (BUDGETS,)

@@ -7,12 +7,13 @@ from sully.api.core import generations
 from sully.api.core.checks import as_go, label_selector, not_negative, one_of
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.core.fractions import at_most_all, count_or_percent
+from sully.api.policy import POLICY
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
 
-POLICY = "io.k8s.api.policy.v1"
+
 _LIMITS = ("minAvailable", "maxUnavailable")
 _COUNTS = ("disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods")
 _POLICIES = ("AlwaysAllow", "IfHealthyBudget")

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.core.pods.conditions import is_ready, with_condition
+from sully.api.policy.protection import TWO_BUDGETS, UNPROTECTED, lets_unready_go
 from sully.machinery import labels
 from sully.machinery.errors import ApiError, BadRequest, TooManyRequests, forbidden
 from sully.machinery.strategy import WriteContext
@@ -17,12 +18,7 @@ from sully.machinery.timestamps import format_time
 
 Obj = dict[str, Any]
 
-_UNPROTECTED = ("Succeeded", "Failed", "Pending")
 _REFUSED = "Cannot evict pod as it would violate the pod's disruption budget."
-_TWO_BUDGETS = (
-    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not"
-    " support."
-)
 _MARK = {
     "type": "DisruptionTarget",
     "status": "True",
@@ -63,14 +59,14 @@ def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Evic
     phase = pod["status"].get("phase")
     if "deletionTimestamp" in pod["metadata"]:
         return Eviction()
-    if phase in _UNPROTECTED:
+    if phase in UNPROTECTED:
         return Eviction(exact=phase == "Pending")
     protecting = [budget for budget in budgets if protects(budget, pod)]
     if not protecting:
         return Eviction()
     if len(protecting) > 1:
         # The reference server answers 500, as if it had failed.
-        raise (ApiError if ctx.strict_compat else BadRequest)(_TWO_BUDGETS)
+        raise (ApiError if ctx.strict_compat else BadRequest)(TWO_BUDGETS)
     budget = protecting[0]
     name = budget["metadata"]["name"]
     if not is_ready(pod) and _may_lose_unready(budget):
@@ -95,12 +91,12 @@ def protects(budget: Obj, pod: Obj) -> bool:
 
 
 def _may_lose_unready(budget: Obj) -> bool:
-    """Say whether an unready pod may go without counting: it is not what keeps the group up."""
-    if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
-        return True
     status = budget["status"]
-    desired = status.get("desiredHealthy", 0)
-    return bool(status.get("currentHealthy", 0) >= desired > 0)
+    return lets_unready_go(
+        budget["spec"].get("unhealthyPodEvictionPolicy"),
+        healthy=status.get("currentHealthy", 0),
+        desired=status.get("desiredHealthy", 0),
+    )
 
 
 def spend(budget: Obj, pod_name: str, now: datetime) -> Obj:

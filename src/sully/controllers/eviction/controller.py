@@ -88,15 +88,28 @@ class EvictionController:
         metrics.unconfirmed(lambda: self._sight.waiting)
         self._plans: dict[Key, _Plan] = {}
         self._refusals: dict[Key, int] = {}
+        self._begun = False
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for devices and their taints, pods and their claims, and for whose turn it is."""
         yield Watch(self._exposures.inventory, self._exposures.touched_by)
-        yield Watch(self._exposures.usage, lambda pods: pods)
+        yield Watch(self._exposures.usage, self._concerned)
         yield Watch(self._requests, lambda key: (key,))
+
+    def _concerned(self, pods: frozenset[Key]) -> Iterable[Key]:
+        """Return the pods that must leave, or were to: most come, run and go without a taint."""
+        # Until the first is looked at, caches may still be filling.
+        return filter(self._concerns, pods) if self._begun else pods
+
+    def _concerns(self, key: Key) -> bool:
+        if key in self._plans or self._records.open(key) is not None:
+            return True
+        pod = self._exposures.usage.pod(key)
+        return pod is not None and self._judge(pod) is not KEEP
 
     async def reconcile(self, key: Key) -> Result:
         """Make a pod leave if it must, or look again when its time has come."""
+        self._begun = True
         pod = self._exposures.usage.pod(key)
         plan = self._plans.get(key)
         if plan is not None and (pod is None or pod.metadata.uid != plan.uid):

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from sully.api.policy.protection import TWO_BUDGETS
 from sully.client.events import EventRecorder, Reference
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
@@ -22,7 +23,7 @@ from sully.client.transport import Key, Kind, Transport
 from sully.controllers.eviction.records import Records
 from sully.domain.eviction import Evict
 from sully.domain.pods import Pod, PodMetadata
-from sully.machinery.errors import NotFound, TooManyRequests
+from sully.machinery.errors import ApiError, NotFound, TooManyRequests
 from sully.machinery.meta import Wire, find_condition
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
@@ -95,7 +96,8 @@ class Refusal:
     """A budget does not allow it now; which one goes by what is known of the pod."""
 
     labels: dict[str, str]
-    ready: bool
+    ready: bool | None
+    """None if it does not matter: as long as several budgets count the pod, none can allow it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,18 +138,19 @@ class Evictor:
         found = await self._look(departure)
         if isinstance(found, Outcome):
             return found
-        refusal = Refusal(found.metadata.labels, found.ready)
-        if departure.within_budget and not await self._ask_budgets(departure, dry_run=True):
-            return refusal
+        if departure.within_budget:
+            refusal = await self._ask_budgets(departure, found, dry_run=True)
+            if refusal is not None:
+                return refusal
         await self._records.write(departure.key, departure.pod, departure.verdict)
-        outcome: Outcome | None = Outcome.SPARED
+        outcome: Outcome | Refusal = Outcome.SPARED
         if departure.still():
-            outcome = await self._remove(departure, marked=found.marked)
+            outcome = await self._remove(departure, found)
         if outcome is Outcome.EVICTED:
             self._records.close(departure.key)
         else:
             await self._records.withdraw(departure.key)
-        return outcome or refusal
+        return outcome
 
     def cancel(self, key: Key, uid: str) -> None:
         """Tell people that a pod stays after all."""
@@ -165,16 +168,16 @@ class Evictor:
             return Outcome.LEAVING
         return pod if departure.still() else Outcome.SPARED
 
-    async def _remove(self, departure: Departure, *, marked: bool) -> Outcome | None:
-        """Delete a pod or have it evicted; None if a budget does not allow that any more."""
+    async def _remove(self, departure: Departure, found: MarkedPod) -> Outcome | Refusal:
+        """Delete a pod or have it evicted, unless a budget does not allow that any more."""
         key, uid = departure.key, departure.uid
         self._say(key, uid, "Marking for deletion")
         try:
             if departure.within_budget:
                 self._note_sent(key)
-                gone = await self._ask_budgets(departure, dry_run=False)
-                return Outcome.EVICTED if gone else None
-            if not marked:
+                refusal = await self._ask_budgets(departure, found, dry_run=False)
+                return refusal or Outcome.EVICTED
+            if not found.marked:
                 await self._mark(key, uid)
                 if not departure.still():
                     # On a bad line that took long. The mark goes as all marks that led to nothing.
@@ -190,8 +193,10 @@ class Evictor:
         if known is not None:
             known.sent = True
 
-    async def _ask_budgets(self, departure: Departure, *, dry_run: bool) -> bool:
-        """Evict a pod, or try whether that would be allowed; say whether it is."""
+    async def _ask_budgets(
+        self, departure: Departure, found: MarkedPod, *, dry_run: bool
+    ) -> Refusal | None:
+        """Evict a pod, or try whether that would be allowed; return who does not allow it."""
         key = departure.key
         body = {
             "apiVersion": "policy/v1",
@@ -203,8 +208,13 @@ class Evictor:
             options = WriteOptions(dry_run=dry_run)
             await self._transport.create(EVICTIONS, body, "eviction", options)
         except TooManyRequests:
-            return False
-        return True
+            return Refusal(found.metadata.labels, found.ready)
+        except ApiError as error:
+            # Servers take this for a failure, of the client's or of their own.
+            if error.message != TWO_BUDGETS:
+                raise
+            return Refusal(found.metadata.labels, None)
+        return None
 
     async def _mark(self, key: Key, uid: str) -> None:
         condition = CONDITION | {"lastTransitionTime": format_time(self._clock.now())}

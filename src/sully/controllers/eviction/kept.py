@@ -13,18 +13,20 @@ from itertools import islice
 from sys import maxsize
 from typing import NamedTuple
 
+from sully.api.policy.protection import lets_unready_go
 from sully.client.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.workloads import Selecting
-from sully.domain.workloads import Budget, BudgetStatus
+from sully.domain.workloads import Budget
 
 
 class Gate(NamedTuple):
     """Where pods wait that a budget keeps: it may let those go that are not ready."""
 
     budget: Key
-    ready: bool
+    ready: bool | None
+    """None for pods under several budgets: what room one of them has does not help."""
 
 
 class Lines:
@@ -82,18 +84,18 @@ class Kept(Lines):
         if budgets is not None:
             budgets.on_change(self._changed)
 
-    def refused(self, key: Key, labels: Mapping[str, str], *, ready: bool) -> None:
+    def refused(self, key: Key, labels: Mapping[str, str], *, ready: bool | None) -> None:
         """Let a pod wait for all budgets that count pods with these labels."""
         if self._selecting is not None:
             budgets = self._selecting.keys(key.namespace, labels)
             self.add(key, (Gate(each, ready) for each in budgets))
 
     def _changed(self, old: Budget | None, new: Budget | None) -> None:
-        for ready in (False, True):
+        for ready in (False, True, None):
             self.open(Gate(key_of(new or old), ready), _room(old, new, ready=ready))
 
 
-def _room(old: Budget | None, new: Budget | None, *, ready: bool) -> int:
+def _room(old: Budget | None, new: Budget | None, *, ready: bool | None) -> int:
     """Return how many pods a change of their budget may have set free."""
     if old is None or new is None:
         return maxsize
@@ -101,12 +103,18 @@ def _room(old: Budget | None, new: Budget | None, *, ready: bool) -> int:
     if before.observed_generation != now.observed_generation:
         # Somebody changed what it asks for, and it has been counted anew.
         return maxsize
-    if not ready and _has_enough(now) and not _has_enough(before):
+    if ready is None:
+        return 0
+    if not ready and _lets_unready_go(new) and not _lets_unready_go(old):
         return maxsize
     # Each who leaves makes it less, and those who were woken for it are on their way.
     return now.disruptions_allowed if now.disruptions_allowed > before.disruptions_allowed else 0
 
 
-def _has_enough(status: BudgetStatus) -> bool:
-    """Say whether pods that are not ready may go without being counted."""
-    return status.current_healthy >= status.desired_healthy > 0
+def _lets_unready_go(budget: Budget) -> bool:
+    status = budget.status
+    return lets_unready_go(
+        budget.spec.unhealthy_pod_eviction_policy,
+        healthy=status.current_healthy,
+        desired=status.desired_healthy,
+    )

@@ -105,8 +105,10 @@ class Pacer:
         ]
         if not chances:
             return None, None
-        # Of those that are open now the fastest: it will have another token first.
-        at, limit = min(chances, key=lambda each: (max(each[0], now), -each[1].rate))
+        at, limit = chances[0]
+        if len(chances) > 1:
+            # Of those that are open now the fastest: it will have another token first.
+            at, limit = min(chances, key=lambda each: (max(each[0], now), -each[1].rate))
         return (at if self._cap is None else max(at, self._cap.opens_at())), limit
 
     def _grant(self, key: Key, limit: Limit, now: datetime) -> None:

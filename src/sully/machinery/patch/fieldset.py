@@ -8,6 +8,7 @@ it is part of a set, since sets share them. typed.py builds sets from objects.
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -205,7 +206,13 @@ def _paths(tree: Tree, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def in_order(tree: Tree) -> Tree:
     """Return a tree with sorted keys, for a stable wire form."""
     # A walk in Python takes more than twice as long.
-    found: Tree = from_json(_sorting.encode(tree))
+    return _read_once(_sorting.encode(tree))
+
+
+# Objects made from one template have the same fields, so thousands of them share a few trees.
+@lru_cache(maxsize=1024)
+def _read_once(tree: bytes) -> Tree:
+    found: Tree = from_json(tree)
     return found
 
 

@@ -8,7 +8,6 @@ from datetime import timedelta
 from typing import Any
 
 from sully.api.authentication import AUTHENTICATION, validate_token_request
-from sully.machinery.decode import DecodeError, decode
 from sully.machinery.errors import BadRequest, conflict, invalid, not_found
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gotext import quote
@@ -19,9 +18,9 @@ from sully.server.authentication import tokens
 from sully.server.authentication.accounts import AUDIENCES, Lookup
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.tokens import Bound, Claims
-from sully.server.bodies import Body
-from sully.server.connect import ConnectReply
+from sully.server.bodies import Body, Decoded, decode_part
 from sully.server.options import check_write_options
+from sully.server.replies import ConnectReply
 from sully.server.requests import Request
 from sully.server.writes import Writer
 
@@ -44,8 +43,8 @@ class Issuer:
     def issue(self, request: Request, body: Body) -> ConnectReply:
         """Answer one TokenRequest."""
         check_write_options(request, "CreateOptions")
-        obj = self._decoded(body)
-        target = request.target
+        decoded = self._decoded(request, body)
+        obj, target = decoded.obj, request.target
         self._check_place(obj, target.namespace, target.name)
         account = self._lookup("serviceaccounts", target.namespace, target.name)
         if account is None:
@@ -55,10 +54,12 @@ class Issuer:
         problems = list(validate_token_request(obj))
         if problems:
             raise invalid(KIND, GROUP, "", problems)
-        return self._signed(obj, account)
+        reply = self._signed(obj, account)
+        reply.warnings[:0] = decoded.warnings
+        return reply
 
-    def _decoded(self, body: Body) -> Obj:
-        value = body.value if body.value is not None else {}
+    def _decoded(self, request: Request, body: Body) -> Decoded:
+        value = body.value
         if isinstance(value, dict):
             said = value.get("apiVersion", f"{GROUP}/v1"), value.get("kind", KIND)
             if said != (f"{GROUP}/v1", KIND):
@@ -67,12 +68,7 @@ class Issuer:
                     f" {said[0]}, Kind={said[1]}"
                 )
         schema = self._writer.objects.scheme.tables.get(AUTHENTICATION, KIND)
-        try:
-            return decode(value, schema, [])
-        except DecodeError as error:
-            raise BadRequest(
-                f'{KIND} in version "v1" cannot be handled as a {KIND}: {error}'
-            ) from None
+        return decode_part(request, schema, body)
 
     def _check_place(self, obj: Obj, namespace: str, name: str) -> None:
         metadata, at = obj["metadata"], Path("metadata")

@@ -49,9 +49,8 @@ class ClaimGuard:
             self._require(user, [_asked(verb, target, "driver", driver) for verb in verbs])
 
     def _require(self, user: User, ways: list[Attributes]) -> None:
-        verdicts = [self._authorizer.decide(user, asked) for asked in ways]
-        if not any(verdict.allowed for verdict in verdicts):
-            raise refusal(user, ways[0], verdicts[0])
+        if not any(self._authorizer.decide(user, asked).allowed for asked in ways):
+            raise refusal(user, ways[0], self._authorizer.decide(user, ways[0]))
 
 
 def _asked(verb: str, target: Target, part: str, name: str) -> Attributes:

@@ -32,6 +32,7 @@ from sully.server.http.protobuf_bodies import PROTOBUF, ProtobufBodies, unknown_
 from sully.server.http.streams import Stream
 from sully.server.objects import kind_prefix, typed, with_kind
 from sully.server.reads import Listing
+from sully.server.replies import ConnectReply
 from sully.server.requests import Request, Target, User
 from sully.server.watching import Change
 from sully.server.writes import Result
@@ -240,7 +241,18 @@ class ObjectRoutes:
             body = self._parse(media, await exchange.body(), request.target)
         reply = await self._api.connector.call(request, exchange.method, media, body)
         exchange.warnings += reply.warnings
-        await self._send(exchange, reply.code, reply.obj, Form(form.media, pretty=form.pretty))
+        shown = self._part(request, reply, form)
+        await self._send(exchange, reply.code, shown, Form(form.media, pretty=form.pretty))
+
+    def _part(self, request: Request, reply: ConnectReply, form: Form) -> Obj:
+        """Return what a subresource answers in the shape that the client wants, if it has one."""
+        if form.shape == "Table" and reply.columns:
+            metadata = {"resourceVersion": reply.obj["metadata"].get("resourceVersion", "")}
+            tables = Tables(request, form, self._clock.now(), reply.columns)
+            return tables.table(metadata, [(reply.obj, reply.obj)])
+        if form.shape == "PartialObjectMetadata" and reply.columns:
+            return metadata_only(reply.obj, form)
+        return reply.obj
 
     def _parse(self, media: str, raw: bytes, target: Target) -> Body:
         if media == PROTOBUF:

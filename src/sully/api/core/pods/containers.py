@@ -4,20 +4,19 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from sully.api.core.checks import Errors, between, dns_label, one_of
+from sully.api.core.checks import Errors, dns_label, one_of
 from sully.api.core.pods import environment
 from sully.api.core.pods.defaults import PROBES
 from sully.api.core.pods.ports import host_ports, ports
 from sully.api.core.pods.probes import lifecycle, probe
 from sully.api.core.pods.resources import requirements
+from sully.api.core.pods.security import container_security
 from sully.api.core.pods.volumes import mounts
 from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
 
-_MAX_ID = 2**31 - 1
 _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Always"
-_ESCALATION = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true"
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ def _common(container: Obj, around: Surroundings, at: Path) -> Errors:
     yield from one_of(policy, pull, at.child("imagePullPolicy"), required=True)
     yield from requirements(container["resources"], around.claims, at.child("resources"))
     yield from _resize(container.get("resizePolicy") or [], at.child("resizePolicy"))
-    yield from security(container.get("securityContext"), at.child("securityContext"))
+    yield from container_security(container.get("securityContext"), at.child("securityContext"))
 
 
 def _unique_name(container: Obj, names: set[str], at: Path) -> Errors:
@@ -122,21 +121,3 @@ def _resize(policies: list[Obj], at: Path) -> Errors:
         yield from one_of(resource, ("cpu", "memory"), here, required=True)
         allowed = ("NotRequired", "RestartContainer")
         yield from one_of(policy.get("restartPolicy", ""), allowed, here, required=True)
-
-
-def security(context: Obj | None, at: Path) -> Errors:
-    """Check identity and rights, of a container or of a pod."""
-    if context is None:
-        return
-    yield from identities(context, at)
-    if context.get("privileged") and context.get("allowPrivilegeEscalation") is False:
-        yield at.invalid(context, _ESCALATION)
-
-
-def identities(context: Obj, at: Path) -> Errors:
-    """Check ids of users and groups."""
-    for name in ("runAsUser", "runAsGroup", "fsGroup"):
-        if name in context:
-            yield from between(context[name], 0, _MAX_ID, at.child(name))
-    for position, group in enumerate(context.get("supplementalGroups") or ()):
-        yield from between(group, 0, _MAX_ID, at.child("supplementalGroups").index(position))

@@ -1,8 +1,13 @@
-"""Environment variables of containers and where their values come from."""
+"""Environment variables of containers and where their values come from.
 
+Volumes that show a pod to itself (volumes.py) refer to its fields in the same way.
+"""
+
+import re
+from collections.abc import Sequence
 from typing import Any
 
-from sully.api.core.checks import Errors, formatted
+from sully.api.core.checks import Errors, formatted, label_key
 from sully.api.core.objects import key_problems
 from sully.machinery.fields import Path
 from sully.machinery.names import dns_subdomain_problems
@@ -29,6 +34,21 @@ _FIELDS = (
     "status.podIP",
     "status.podIPs",
 )
+_ONE_OF_A_MAP = re.compile(r"metadata\.(labels|annotations)\['(.*)'\]")
+_AMOUNTS = tuple(
+    f"{part}.{name}"
+    for part in ("limits", "requests")
+    for name in ("cpu", "ephemeral-storage", "memory")
+)
+_PAGES = ("limits.hugepages-", "requests.hugepages-")
+_CPU_UNITS = ("1m", "1")
+_BYTE_UNITS = ("1", *(f"1{unit}" for unit in ("k", *"MGTPE", *(f"{u}i" for u in "KMGTPE"))))
+_BYTES = {
+    ".memory": "memory",
+    ".ephemeral-storage": "local ephemeral storage",
+    ".hugepages-": "hugepages",
+}
+"""What is counted in bytes, and what error texts call it."""
 
 
 def name_problems(name: str) -> list[str]:
@@ -53,9 +73,9 @@ def _value_from(variable: Obj, at: Path) -> Errors:
     source = variable["valueFrom"]
     given = [name for name in _SOURCES if name in source]
     if "fieldRef" in source:
-        yield from _field_ref(source["fieldRef"], at.child("fieldRef"))
-    if "resourceFieldRef" in source and not source["resourceFieldRef"].get("resource"):
-        yield at.child("resourceFieldRef", "resource").required()
+        yield from field_ref(source["fieldRef"], _FIELDS, at.child("fieldRef"))
+    if "resourceFieldRef" in source:
+        yield from amount_ref(source["resourceFieldRef"], at.child("resourceFieldRef"))
     for name in ("configMapKeyRef", "secretKeyRef"):
         if name in source:
             yield from _key_ref(source[name], at.child(name))
@@ -67,16 +87,40 @@ def _value_from(variable: Obj, at: Path) -> Errors:
         yield at.invalid("", "may not have more than one field specified at a time")
 
 
-def _field_ref(reference: Obj, at: Path) -> Errors:
+def field_ref(reference: Obj, known: Sequence[str], at: Path) -> Errors:
+    """Check which field of its pod is meant."""
     path = reference.get("fieldPath", "")
+    found = _ONE_OF_A_MAP.fullmatch(path)
     if not reference.get("apiVersion"):
         yield at.child("apiVersion").required()
     elif not path:
         yield at.child("fieldPath").required()
-    elif path not in _FIELDS and not path.startswith(
-        ("metadata.labels['", "metadata.annotations['")
-    ):
-        yield at.child("fieldPath").not_supported(path, _FIELDS)
+    elif found:
+        # Case does not matter in keys of annotations.
+        key = found[2] if found[1] == "labels" else found[2].lower()
+        yield from label_key(key, at)
+    elif path not in known:
+        yield at.child("fieldPath").not_supported(path, known)
+
+
+def amount_ref(reference: Obj, at: Path) -> Errors:
+    """Check which amount of a container is meant, and in which unit."""
+    name = reference.get("resource", "")
+    if not name:
+        yield at.child("resource").required()
+    elif name not in _AMOUNTS and not name.startswith(_PAGES):
+        yield at.child("resource").not_supported(name, _AMOUNTS)
+    unit, at = reference.get("divisor", "0"), at.child("divisor")
+    if unit == "0" or not name:
+        return
+    if name.endswith(".cpu") and unit not in _CPU_UNITS:
+        text = "only divisor's values 1m and 1 are supported with the cpu resource"
+        yield at.invalid(name, text)
+    kind = next((words for part, words in _BYTES.items() if part in name), "")
+    if kind and unit not in _BYTE_UNITS:
+        units = ", ".join(_BYTE_UNITS)
+        text = f"only divisor's values {units} are supported with the {kind} resource"
+        yield at.invalid(name, text)
 
 
 def _key_ref(reference: Obj, at: Path) -> Errors:

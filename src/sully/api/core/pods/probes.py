@@ -1,5 +1,6 @@
 """Probes and lifecycle hooks: what is done to a running container from outside."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,11 @@ _COUNTS = (
     "successThreshold",
     "failureThreshold",
 )
+_HEADER = re.compile("[-A-Za-z0-9]+")
+_NO_HEADER = (
+    "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name',"
+    " regex used for validation is '[-A-Za-z0-9]+')"
+)
 
 
 def _exec(action: Obj, at: Path) -> Errors:
@@ -28,6 +34,10 @@ def _http(action: Obj, at: Path) -> Errors:
         yield at.child("path").required()
     yield from port_reference(action.get("port", 0), at.child("port"))
     yield from one_of(action.get("scheme", ""), ("HTTP", "HTTPS"), at.child("scheme"))
+    for header in action.get("httpHeaders") or ():
+        name = header.get("name", "")
+        if not _HEADER.fullmatch(name):
+            yield at.child("httpHeaders").invalid(name, _NO_HEADER)
 
 
 def _port(action: Obj, at: Path) -> Errors:

@@ -4,7 +4,6 @@ The order of the findings is the reference server's, part by part; the parts are
 beside this one. What a change may touch is in update.py.
 """
 
-import ipaddress
 from typing import Any
 
 from sully.api.core.amounts import amounts
@@ -21,11 +20,12 @@ from sully.api.core.pods import resources, scheduling
 from sully.api.core.pods.containers import (
     Surroundings,
     containers,
-    identities,
     images_of_pods,
     init_containers,
 )
+from sully.api.core.pods.dns import NOT_AN_ADDRESS, dns_config, is_address
 from sully.api.core.pods.ports import host_network_ports
+from sully.api.core.pods.security import pod_security
 from sully.api.core.pods.volumes import volumes
 from sully.api.core.taints import tolerations
 from sully.machinery.fields import Path
@@ -37,7 +37,6 @@ _MAX_SECONDS = 2**31 - 1
 _RESTART = ("Always", "OnFailure", "Never")
 _DNS = ("ClusterFirstWithHostNet", "ClusterFirst", "Default", "None")
 _PREEMPTION = ("PreemptLowerPriority", "Never")
-_NOT_AN_ADDRESS = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"
 
 
 def validate_new_pod(pod: Obj) -> Errors:
@@ -81,7 +80,7 @@ def _policies(spec: Obj, at: Path) -> Errors:
     yield from _listed(spec.get("restartPolicy", ""), _RESTART, at.child("restartPolicy"))
     yield from _listed(spec.get("dnsPolicy", ""), _DNS, at.child("dnsPolicy"))
     yield from labels(spec.get("nodeSelector") or {}, at.child("nodeSelector"))
-    yield from identities(spec.get("securityContext") or {}, at.child("securityContext"))
+    yield from pod_security(spec, at.child("securityContext"))
 
 
 def _listed(value: str, supported: tuple[str, ...], at: Path) -> Errors:
@@ -94,6 +93,7 @@ def _listed(value: str, supported: tuple[str, ...], at: Path) -> Errors:
 
 def _placement(spec: Obj, at: Path) -> Errors:
     yield from scheduling.affinity(spec.get("affinity"), at.child("affinity"))
+    yield from dns_config(spec, at.child("dnsConfig"))
     for position, gate in enumerate(spec.get("readinessGates") or ()):
         here = at.child("readinessGates").index(position).child("conditionType")
         yield from label_key(gate.get("conditionType", ""), here)
@@ -130,10 +130,8 @@ def _rest(spec: Obj, at: Path) -> Errors:
 
 def _host_aliases(aliases: list[Obj], at: Path) -> Errors:
     for position, alias in enumerate(aliases):
-        try:
-            ipaddress.ip_address(alias.get("ip", ""))
-        except ValueError:
-            yield at.index(position).child("ip").invalid(alias.get("ip", ""), _NOT_AN_ADDRESS)
+        if not is_address(alias.get("ip", "")):
+            yield at.index(position).child("ip").invalid(alias.get("ip", ""), NOT_AN_ADDRESS)
         for name in alias.get("hostnames") or ():
             yield from dns_subdomain(name, at.child("hostnames"))
 

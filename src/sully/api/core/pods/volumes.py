@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from sully.api.core.checks import Errors, dns_label, one_of
+from sully.api.core.pods.environment import amount_ref, field_ref
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.quantity import parse_quantity
 
@@ -38,6 +39,16 @@ _REQUIRED = {
     "secret": ("secretName",),
 }
 MANY = "may not specify more than 1 volume type"
+
+_SHOWN_FIELDS = (
+    "metadata.annotations",
+    "metadata.labels",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.uid",
+)
+_SHORTEST_TOKEN = 600
+_LONGEST_TOKEN = 2**32
 
 
 def volumes(values: list[Obj], at: Path) -> tuple[set[str], list[FieldError]]:
@@ -123,7 +134,11 @@ def _downward(source: Obj, at: Path) -> Errors:
     for position, item in enumerate(source.get("items") or ()):
         here = at.child("items").index(position)
         yield from _item_path(item, here)
-        if "fieldRef" not in item and "resourceFieldRef" not in item:
+        if "fieldRef" in item:
+            yield from field_ref(item["fieldRef"], _SHOWN_FIELDS, here.child("fieldRef"))
+        elif "resourceFieldRef" in item:
+            yield from amount_ref(item["resourceFieldRef"], here.child("resourceFieldRef"))
+        else:
             yield here.required("one of fieldRef and resourceFieldRef is required")
         yield from _mode(item.get("mode"), here.child("mode"))
 
@@ -141,8 +156,20 @@ def _projected(source: Obj, at: Path) -> Errors:
                 yield from _items(one[name], here.child(name))
         if "downwardAPI" in one:
             yield from _downward(one["downwardAPI"], here.child("downwardAPI"))
-        if "serviceAccountToken" in one and not one["serviceAccountToken"].get("path"):
-            yield here.child("serviceAccountToken", "path").required()
+        if "serviceAccountToken" in one:
+            yield from _token(one["serviceAccountToken"], here.child("serviceAccountToken"))
+
+
+def _token(source: Obj, at: Path) -> Errors:
+    seconds = source.get("expirationSeconds", _SHORTEST_TOKEN)
+    if seconds < _SHORTEST_TOKEN:
+        text = "may not specify a duration less than 10 minutes"
+        yield at.child("expirationSeconds").invalid(seconds, text)
+    if seconds > _LONGEST_TOKEN:
+        text = "may not specify a duration larger than 2^32 seconds"
+        yield at.child("expirationSeconds").invalid(seconds, text)
+    if not source.get("path"):
+        yield at.child("path").required()
 
 
 _CHECKS: dict[str, Callable[[Obj, Path], Errors]] = {
@@ -189,6 +216,17 @@ def mounts(container: Obj, known: Collection[str], at: Path) -> Errors:
                 text = "subPathExpr and subPath are mutually exclusive"
                 yield at.index(position).child("subPathExpr").invalid(mount["subPathExpr"], text)
             yield from descending(mount["subPathExpr"], at.child("subPathExpr"))
+        if "mountPropagation" in mount:
+            yield from _propagation(mount["mountPropagation"], container, at)
+
+
+def _propagation(way: str, container: Obj, at: Path) -> Errors:
+    at = at.child("mountPropagation")
+    yield from one_of(way, ("Bidirectional", "HostToContainer", "None"), at)
+    if way == "Bidirectional" and not (container.get("securityContext") or {}).get("privileged"):
+        yield at.forbidden(
+            "Bidirectional mount propagation is available only to privileged containers"
+        )
 
 
 def _mount(

@@ -1,0 +1,23 @@
+"""What subresources with verbs of their own answer; connect.py and scaling.py have those verbs."""
+
+from dataclasses import dataclass, field
+
+from sully.machinery.strategy import Column, Obj
+from sully.server.requests import Request, Target
+
+
+@dataclass(slots=True)
+class ConnectReply:
+    """What a subresource answers; `columns` are those of its table, where it has one."""
+
+    obj: Obj
+    code: int = 200
+    warnings: list[str] = field(default_factory=list)
+    columns: tuple[Column, ...] = ()
+
+
+def whole(request: Request) -> Request:
+    """Return the same request for the object itself."""
+    target = request.target
+    plain = Target(target.resource, target.version, target.namespace, target.name)
+    return Request(request.user, plain, request.options, request.user_agent)
