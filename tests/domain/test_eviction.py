@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,7 +149,7 @@ def replace_device(name: str) -> DeviceId:
 
 def test_a_toleration_holds_only_for_the_device_of_its_result() -> None:
     tolerated = Exposure(GPU, (from_slice(taint()),), (exists(),))
-    bare = replace(tolerated, device=replace_device("gpu-1"), tolerations=())
+    bare = msgspec.structs.replace(tolerated, device=replace_device("gpu-1"), tolerations=())
 
     got = judge((tolerated, bare), now=NOON)
 

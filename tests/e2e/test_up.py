@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.terminals import environment, terminal
 from e2e.raw import Raw
 from sully.server.listen import DRAIN_SECONDS
 from sully.testing.cluster import Process, process
@@ -97,9 +98,17 @@ def test_what_it_writes_is_for_its_owner_only(plane: Process) -> None:
     assert {mode(path) for path in plane.data_dir.rglob("*.key")} == {0o600}
 
 
-def test_a_folder_it_makes_is_for_its_owner_only(tmp_path: Path) -> None:
-    with process(data_dir=tmp_path / "made") as up:
-        assert mode(up.data_dir) == 0o700
+def test_in_a_terminal_it_says_what_to_type_in_another(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    words = ("up", "--data-dir", str(made), "--listen", "127.0.0.1:0")
+    with terminal(*words, env=environment(PATH="/usr/bin:/bin")) as screen:
+        screen.wait_for("(pid ")
+        screen.wait_for(f"In another terminal:\n  export KUBECONFIG={made}/kubeconfig\n")
+        screen.wait_for(f"  export PATH={Path(sys.executable).parent}:$PATH\n")
+        # A folder that it makes is for its owner only.
+        assert mode(made) == 0o700
+        screen.interrupt()
+        assert screen.end() == 0
 
 
 def mode(path: Path) -> int:

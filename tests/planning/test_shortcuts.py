@@ -4,7 +4,7 @@ and all that comes free told to everybody, the same plan comes out.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from random import Random
 from typing import Any
 
@@ -26,10 +26,15 @@ from planning.building import (
     toleration,
     waiting,
 )
+from sully.client.transport import Key
+from sully.domain.allocation import allocator
+from sully.domain.planning.objects import PlannedPod
 from sully.machinery.timestamps import format_time
+from sully.planning.departing import Departing
 from sully.planning.lines import Lines
 from sully.planning.seating import Seating
 from sully.planning.settings import Settings
+from sully.planning.world import World
 from sully.testing.clock import NOON
 
 HOT = "example.com/hot"
@@ -117,6 +122,15 @@ def scene(seed: int) -> tuple[list[Obj], list[Obj]]:
     return objects, [marking(at, nodes, chance) for at in range(chance.randint(1, 3))]
 
 
+def tell_who_leaves(world: World, pod: PlannedPod, end: datetime) -> PlannedPod:
+    return world.put(world.pods, pod, deletion_timestamp=end)
+
+
+def look_again(departing: Departing, key: Key) -> None:
+    departing._decided.pop(key, None)
+    departing._line_up(key)
+
+
 def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     scenes = [scene(seed) for seed in range(WORLDS)]
 
@@ -128,6 +142,10 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Lines, "join", lambda *_: None)
     monkeypatch.setattr(Seating, "_walks_in", lambda *_: False)
     monkeypatch.setattr(Seating, "_is_useless", lambda *_: False)
+    # All are told who leaves, everybody is looked at again, and no device is seen at a glance.
+    monkeypatch.setattr(World, "mark_leaving", tell_who_leaves)
+    monkeypatch.setattr(Departing, "wake", look_again)
+    monkeypatch.setattr(allocator, "at_a_glance", lambda *_: None)
 
     assert quick == plans()
     assert sum(each.homeless > 0 for each in quick) > WORLDS // 5

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
 from sully.domain.pools import DeviceId
@@ -30,8 +32,7 @@ EVICTING_WITH_BUDGETS = EVICTING | {NO_EXECUTE_WITH_BUDGET}
 """The same where budgets may have a say, which is behind a gate."""
 
 
-@dataclass(frozen=True, slots=True)
-class Exposure:
+class Exposure(msgspec.Struct, frozen=True):
     """One allocated device: the taints it carries, and what its holder tolerates."""
 
     device: DeviceId
@@ -39,8 +40,7 @@ class Exposure:
     tolerations: tuple[DeviceToleration, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Reason:
+class Reason(msgspec.Struct, frozen=True):
     """A taint on a device that makes its holder leave."""
 
     device: DeviceId
@@ -79,15 +79,13 @@ class Keep:
     """Nothing makes the pod leave."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(msgspec.Struct, frozen=True):
     """The pod must leave, but all that say so are paused."""
 
     because: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """The pod must leave, but not yet."""
 
     until: datetime
@@ -96,8 +94,7 @@ class Wait:
     """What also says so, but has no effect now."""
 
 
-@dataclass(frozen=True, slots=True)
-class Evict:
+class Evict(msgspec.Struct, frozen=True):
     """The pod must leave now; it has been due since then."""
 
     since: datetime

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import NamedTuple
+
+import msgspec
 
 from sully.domain.taints import SourcedTaint
 
@@ -77,8 +78,7 @@ def _interval(rate: int) -> timedelta:
     return timedelta(seconds=1) / rate
 
 
-@dataclass(frozen=True, slots=True)
-class Bucket:
+class Bucket(msgspec.Struct, frozen=True):
     """Tokens that come back one by one, up to `BURST`.
 
     All there is to know is when it will be full again: each token that was taken moves that

@@ -28,7 +28,10 @@ class PodMetadata(Wire, frozen=True, kw_only=True):
 
     def controller(self) -> OwnerReference | None:
         """Return who manages it, if someone does."""
-        return next((each for each in self.owner_references if each.controller), None)
+        for each in self.owner_references:
+            if each.controller:
+                return each
+        return None
 
 
 class PodClaim(Wire, frozen=True, kw_only=True):

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from sys import maxsize
 
+from sully.api.policy.protection import UNPROTECTED, lets_unready_go
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.eviction.kept import Gate
@@ -18,9 +19,6 @@ from sully.domain.budgets import ALLOWED
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads import Budget, selector_of
 from sully.machinery.labels import Selector
-
-_UNPROTECTED = frozenset(("Succeeded", "Failed", "Pending"))
-"""Phases in which a pod may always go."""
 
 
 @dataclass(slots=True)
@@ -33,9 +31,9 @@ class _Count:
     """How many healthy pods there are beyond those that must be; below zero if they are too few."""
     fixed: bool
     """Its numbers cannot be known, so it allows nothing whatever comes."""
-    asks: bool
-    """It asks for healthy pods at all."""
-    ignores_unready: bool
+    desired: int
+    policy: str | None
+    """What becomes of pods that are not ready."""
 
     @property
     def allows(self) -> bool:
@@ -43,7 +41,8 @@ class _Count:
 
     @property
     def lets_unready_go(self) -> bool:
-        return self.ignores_unready or (self.asks and self.spare >= 0)
+        healthy = self.desired + self.spare
+        return lets_unready_go(self.policy, healthy=healthy, desired=self.desired)
 
     def room(self, *, ready: bool) -> int:
         """Return how many of those who wait may go now."""
@@ -71,7 +70,7 @@ class Budgets:
         As the server has it, a pod under several budgets cannot be evicted at all.
         """
         found = self._for(pod)
-        if not found or pod.status.phase in _UNPROTECTED:
+        if not found or pod.status.phase in UNPROTECTED:
             return ""
         if len(found) > 1:
             return "more than one PodDisruptionBudget is about it"
@@ -126,6 +125,6 @@ def _counted(budget: Budget) -> _Count:
         # Somebody may just have spent what is counted as healthy still.
         spare=min(spare, status.disruptions_allowed),
         fixed=failed or not status.expected_pods,
-        asks=status.desired_healthy > 0,
-        ignores_unready=budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow",
+        desired=status.desired_healthy,
+        policy=budget.spec.unhealthy_pod_eviction_policy,
     )

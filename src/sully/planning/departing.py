@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-import msgspec
-
 from sully.client.transport import Key
 from sully.controllers.eviction.kept import Lines
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
@@ -75,6 +73,8 @@ class Departing:
         self._ready: deque[Key] = deque()
         self._queued: set[Key] = set()
         self._decided: dict[Key, _Decided] = {}
+        self._asked: set[Key] = set()
+        """Whom the pacer or the lines before budgets may know: few of those who are looked at."""
         self._pacer = Pacer(
             self._line_up, past=_NothingBefore(), max_per_minute=world.settings.max_per_minute
         )
@@ -88,7 +88,12 @@ class Departing:
     def wake(self, key: Key) -> None:
         """Have a pod judged that something happened to, after those that are in line already."""
         self._decided.pop(key, None)
-        self._line_up(key)
+        pod = self._world.pods.get(key)
+        if pod is not None and not pod.leaving:
+            self._line_up(key)
+        else:
+            # Nobody judges it any more: two looks less for each pod that leaves and is then gone.
+            self._stays(key)
 
     def start_with(self, keys: Iterable[Key]) -> None:
         """Have these pods looked at, in this order, and no others."""
@@ -125,8 +130,7 @@ class Departing:
             return
         verdict = self.verdict(pod) if pod is not None else KEEP
         if pod is None or not isinstance(verdict, Evict):
-            self._pacer.stays(key)
-            self._kept.stays(key)
+            self._stays(key)
         match verdict:
             case Hold(because) if pod is not None:
                 self.standing[key] = Standing(pod, _paused(because), because)
@@ -134,6 +138,13 @@ class Departing:
                 self._world.timeline.at(until, lambda: self._line_up(key))
             case Evict() if pod is not None:
                 self._evict(key, pod, self._as_of_now(_Decided(verdict, (), ())))
+
+    def _stays(self, key: Key) -> None:
+        self.standing.pop(key, None)
+        if key in self._asked:
+            self._asked.discard(key)
+            self._pacer.stays(key)
+            self._kept.stays(key)
 
     def _as_of_now(self, decided: _Decided) -> _Decided:
         """Return a decision with all that is due by now."""
@@ -149,6 +160,7 @@ class Departing:
             self.on_frozen(pod, verdict.because)
             return
         self._decided[key] = decided
+        self._asked.add(key)
         wait = self._pacer.ask(key, decided.pace, now)
         if wait == NOT_YET:
             return
@@ -175,13 +187,14 @@ class Departing:
 
     def _leave(self, key: Key, pod: PlannedPod, verdict: Evict) -> None:
         now = self._world.timeline.now()
+        self._asked.discard(key)
         self._pacer.left(key)
         self._kept.left(key)
         self._world.exposures.departed(pod.metadata.uid)
         self.budgets.left(pod)
         deadline = now + timedelta(seconds=self._stops_after(pod))
-        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=deadline)
-        leaving = self._world.put(self._world.pods, msgspec.structs.replace(pod, metadata=metadata))
+        self._decided.pop(key, None)
+        leaving = self._world.mark_leaving(pod, deadline)
         self._on_leave(Left(leaving, now, verdict.because))
 
     def _stops_after(self, pod: PlannedPod) -> float:

@@ -7,7 +7,7 @@ looks. telling.py turns what happened into a plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -77,7 +77,7 @@ class Rehearsal:
         self._anyway: dict[str, datetime] = {}
         """When pods leave without the change, by uid."""
         self._to_replace: list[Story] = []
-        self._counter = Counter({each.metadata.name: each for each in self.world.classes.values()})
+        self._counter = self._counting()
         self.before: Merged = {}
         self.after: Merged = {}
         """All devices before and right after the change."""
@@ -103,14 +103,15 @@ class Rehearsal:
         self.supply = self.count(self.before)
         self._finish_leavers()
         world.inventory.on_change(self._devices_changed)
-        world.usage.enqueue(self.departing.wake, sorted)
-        # Both have just told of everything; who leaves first must not depend on that.
+        world.usage.on_change(self._uses_changed)
+        # The first has just told of everything; who leaves first must not depend on that.
         self.departing.start_with(waiting)
         self.changes = [
             told(each, copies(world)[each.kind.plural].get(each.key)) for each in changes
         ]
         for each in changes:
             apply(world, each, self._ends)
+        self._counter = self._counting()
         self.after = self.merged()
         self.differences = tuple(differences(self.before, self.after, self._holders))
         self._settle()
@@ -187,6 +188,10 @@ class Rehearsal:
         for key in self.world.exposures.touched_by(change):
             self.departing.wake(key)
 
+    def _uses_changed(self, pods: Iterable[Key]) -> None:
+        for key in sorted(pods):
+            self.departing.wake(key)
+
     def _left(self, left: Left) -> None:
         uid = left.pod.metadata.uid
         known = self._anyway.get(uid)
@@ -218,7 +223,8 @@ class Rehearsal:
             return
         stories, self._to_replace = self._to_replace, []
         fresh: list[Replacement] = []
-        for story in in_batches(stories, _family):
+        # At a pace they leave one by one.
+        for story in in_batches(stories, _family) if len(stories) > 1 else stories:
             pod = story.left.pod
             spec_of = partial(self.world.spec_of, pod)
             made = replacement(pod, self.world.timeline.now(), spec_of=spec_of)
@@ -254,6 +260,9 @@ class Rehearsal:
         """Count devices by class, with who uses them now."""
         return self._counter.count(self._with_use(devices))
 
+    def _counting(self) -> Counter:
+        return Counter({each.metadata.name: each for each in self.world.classes.values()})
+
     def _with_use(self, merged: Merged) -> Iterator[Counted]:
         inventory, ledger = self.world.inventory, self.seating.devices.ledger
         for id_, devices in merged.items():
@@ -262,6 +271,10 @@ class Rehearsal:
                 tuple(pool.slices.values()) if pool is not None else (),
                 use.devices.keys() | use.shares.keys(),
             )
+            if vacancies.are_plain and not use.shares:
+                # Most pools: then nothing but their users closes devices.
+                yield from (Counted(each, name in use.devices) for name, each in devices.items())
+                continue
             for name, device in devices.items():
                 used = name in use.devices or (name in use.shares and not device.shareable)
                 yield Counted(device, used, _is_closed(device, use, vacancies))

@@ -41,8 +41,7 @@ from sully.planning.lines import Lines
 from sully.planning.world import World
 
 
-@dataclass(frozen=True, slots=True)
-class Seat:
+class Seat(msgspec.Struct, frozen=True):
     """Where a pod was put."""
 
     at: datetime

@@ -22,6 +22,7 @@ from sully.domain.planning.report import (
     Stay,
     TaintTold,
 )
+from sully.domain.planning.supply import Supply
 from sully.domain.pools import DeviceId
 from sully.domain.scheduling.account import shortened
 from sully.domain.scheduling.objects import SCHEDULERS
@@ -188,11 +189,12 @@ def _unpublished(rehearsal: Rehearsal) -> Iterator[DeviceTold]:
 
 def _classes(rehearsal: Rehearsal) -> Iterator[ClassTold]:
     before, after = rehearsal.supply, rehearsal.supply_after or {}
-    for name in sorted(after):
-        old, new = before[name], after[name]
+    for name in sorted(before.keys() | after.keys()):
+        old, new = before.get(name, Supply()), after.get(name, Supply())
         yield ClassTold(
             name=name,
             devices=new.devices,
+            devices_before=old.devices,
             tainted_before=old.tainted,
             tainted_after=new.tainted,
             used_before=old.used,

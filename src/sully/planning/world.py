@@ -84,10 +84,20 @@ class World:
 
     # -- changing ---------------------------------------------------------------------------------
 
-    def put(self, copy: Copy[T], obj: T) -> T:
-        """Set an object, new or changed, under a version of its own."""
-        fresh = self._versioned(obj)
+    def put(self, copy: Copy[T], obj: T, **metadata: Any) -> T:
+        """Set an object, new or changed, under a version of its own; with other metadata, too."""
+        fresh = self._versioned(obj, **metadata)
         copy.change(WatchEvent("MODIFIED", fresh, ""))
+        return fresh
+
+    def mark_leaving(self, pod: PlannedPod, end: datetime) -> PlannedPod:
+        """Note when a pod that runs will be gone.
+
+        Until then it keeps its node and its claims, so nobody has to be told; who makes it leave
+        knows. Telling took 3 % of a plan in which everyone leaves.
+        """
+        fresh = self._versioned(pod, deletion_timestamp=end)
+        self.pods.amend(fresh)
         return fresh
 
     def remove_pod(self, pod: PlannedPod) -> None:
@@ -112,17 +122,16 @@ class World:
         known = claim.status.reserved_for
         if consumer not in known:
             status["reserved_for"] = (*known, consumer)
-        finalizers = dict.fromkeys((*claim.metadata.finalizers, FINALIZER))
-        metadata = msgspec.structs.replace(claim.metadata, finalizers=tuple(finalizers))
+        finalizers = tuple(dict.fromkeys((*claim.metadata.finalizers, FINALIZER)))
         fresh = msgspec.structs.replace(claim.status, **status)
-        self.put(self.claims, msgspec.structs.replace(claim, metadata=metadata, status=fresh))
+        changed = msgspec.structs.replace(claim, status=fresh)
+        self.put(self.claims, changed, finalizers=finalizers)
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Take the devices of a claim back; it stays."""
         left = tuple(each for each in claim.metadata.finalizers if each != FINALIZER)
-        metadata = msgspec.structs.replace(claim.metadata, finalizers=left)
-        fresh = msgspec.structs.replace(claim, metadata=metadata, status=ResourceClaimStatus())
-        self.put(self.claims, fresh)
+        fresh = msgspec.structs.replace(claim, status=ResourceClaimStatus())
+        self.put(self.claims, fresh, finalizers=left)
 
     def _release(self, claim: ResourceClaim, uid: str) -> None:
         """Do what the claim controller does when a pod is gone."""
@@ -140,10 +149,10 @@ class World:
         status = msgspec.structs.replace(claim.status, reserved_for=change.kept)
         self.put(self.claims, msgspec.structs.replace(claim, status=status))
 
-    def _versioned(self, obj: T) -> T:
+    def _versioned(self, obj: T, **changes: Any) -> T:
         known: Any = obj
         version = str(next(self._versions))
-        metadata = msgspec.structs.replace(known.metadata, resource_version=version)
+        metadata = msgspec.structs.replace(known.metadata, resource_version=version, **changes)
         fresh: T = msgspec.structs.replace(known, metadata=metadata)
         return fresh
 

@@ -53,6 +53,10 @@ class FakeClock:
             if not future.done():
                 future.set_result(None)
 
+    def set_back(self, seconds: float) -> None:
+        """Let the time of day jump back, as a corrected clock does; those who sleep go on."""
+        self._start -= timedelta(seconds=seconds)
+
     @property
     def sleeping(self) -> int:
         """Return how many tasks sleep now."""

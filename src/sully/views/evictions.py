@@ -189,7 +189,7 @@ def in_line(
     bucket = Bucket(rate)
     if begun:
         # Those that left have used up the first ones, which may go at once.
-        bucket = replace(bucket, full_at=now + BURST * bucket.interval)
+        bucket = Bucket(rate, full_at=now + BURST * bucket.interval)
     times: dict[Key, datetime] = {}
     for due, key in sorted((due, key) for key, due in dues.items()):
         times[key] = max(due, now, bucket.opens_at())

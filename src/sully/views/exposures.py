@@ -19,7 +19,7 @@ from sully.api.resource.claim_types import DeviceRequestAllocationResult, Resour
 from sully.api.resource.types import DeviceTaint, DeviceTaintRule
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.eviction import USUAL, Exposure, Terms, Verdict, judge, leaves_at
+from sully.domain.eviction import KEEP, USUAL, Exposure, Terms, Verdict, judge, leaves_at
 from sully.domain.evictionstatus import Counts, count_pods
 from sully.domain.pods import Pod
 from sully.domain.pools import DeviceId
@@ -87,7 +87,11 @@ class Exposures:
 
     def judge(self, pod: Pod) -> Verdict:
         """Decide whether and when a pod must leave."""
-        exposures, now = self.of(pod), self._clock.now()
+        # A device without taints makes nobody leave.
+        exposures = [each for each in self._exposures(pod) if each.taints]
+        if not exposures:
+            return KEEP
+        now = self._clock.now()
         if not self._pauses:
             return judge(exposures, now=now, terms=self.terms)
         return judge(exposures, now=now, terms=self.terms, paused=self._is_paused)
@@ -104,19 +108,18 @@ class Exposures:
 
     def of(self, pod: Pod) -> tuple[Exposure, ...]:
         """Return a pod's devices with the taints on them."""
-        if not self.counts_as_running(pod):
-            return ()
-        return tuple(
-            Exposure(_device(result), self._taints(claim, result), result.tolerations)
-            for claim in self.usage.claims_of(pod)
-            if claim.status.allocation is not None
-            for result in claim.status.allocation.devices.results
-        )
+        return tuple(self._exposures(pod))
 
-    def _taints(
-        self, claim: ResourceClaim, result: DeviceRequestAllocationResult
-    ) -> tuple[SourcedTaint, ...]:
-        device = _device(result)
+    def _exposures(self, pod: Pod) -> Iterator[Exposure]:
+        if not self.counts_as_running(pod):
+            return
+        for claim in self.usage.claims_of(pod):
+            allocation = claim.status.allocation
+            for result in allocation.devices.results if allocation is not None else ():
+                device = _device(result)
+                yield Exposure(device, self._taints(claim, device), result.tolerations)
+
+    def _taints(self, claim: ResourceClaim, device: DeviceId) -> tuple[SourcedTaint, ...]:
         published = self.inventory.device(device)
         if published is not None:
             return published.taints

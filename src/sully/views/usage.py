@@ -118,6 +118,11 @@ class Usage:
                 for claim in sorted(here.get(device, ())):
                     yield from self._results(claim, DeviceId(*pool, device))
 
+    def on_change(self, listener: Callable[[frozenset[Key]], None]) -> Callable[[], None]:
+        """Tell of pods whose claims may be different from now on; return how to stop that."""
+        self._listeners.append(listener)
+        return lambda: self._listeners.remove(listener)
+
     def enqueue(
         self, add: Callable[[Key], None], to_keys: Callable[[frozenset[Key]], Iterable[Key]]
     ) -> Callable[[], None]:
@@ -127,10 +132,9 @@ class Usage:
             for key in sorted(to_keys(pods)):
                 add(key)
 
-        self._listeners.append(handle)
         if len(self._pods):
             handle(frozenset(self._pods.keys()))
-        return lambda: self._listeners.remove(handle)
+        return self.on_change(handle)
 
     def _results(self, key: Key, device: DeviceId) -> Iterator[Held]:
         claim = self._claims.get(key)
@@ -174,12 +178,14 @@ class Usage:
         if old is not None and new is not None and _names_as(new, old):
             self._tell(touched)
             return
-        before = {each.claim for each in self._references(old)} if old is not None else set()
-        after = {each.claim for each in self._references(new)} if new is not None else set()
-        for claim in before - after:
-            _drop(self._users, claim, touched)
-        for claim in after - before:
-            self._users.setdefault(claim, set()).update(touched)
+        before = [each.claim for each in self._references(old)] if old is not None else ()
+        after = [each.claim for each in self._references(new)] if new is not None else ()
+        for claim in dict.fromkeys(before):
+            if claim not in after:
+                _drop(self._users, claim, touched)
+        for claim in after:
+            if claim not in before:
+                self._users.setdefault(claim, set()).update(touched)
         self._tell(touched)
 
     def _claim_changed(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+import msgspec
+
 from sully.api.resource.claim_types import ResourceClaim
 from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.devices import Devices
@@ -47,8 +49,7 @@ from sully.runtime.clock import Clock
 _NO_DEMAND = Demand(())
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """A pod that gets a node."""
 
     place: Place

@@ -161,13 +161,9 @@ class Wish:
 
     def on(self, state: NodeState) -> Allocated | Refused | Failed:
         """Choose devices on a node."""
-        away = [each for each in self._allocated if not _is_usable(each, state)]
-        for each in away:
-            name = claim_key(each)
-            self.unavailable[name] = each, self.unavailable.get(name, (each, 0))[1] + 1
-        if away:
+        if self._allocated and not self._is_reachable(state):
             return Refused(NOT_ON_NODE)
-        demand = self.demand(self.provided(state))
+        demand = self.demand(self.provided(state)) if self.backed else self._demand
         if isinstance(demand, Failed):
             return demand
         if not demand.claims:
@@ -179,6 +175,14 @@ class Wish:
             strict=self._options.strict,
             explain=False,
         )
+
+    def _is_reachable(self, state: NodeState) -> bool:
+        """Say whether the devices that the pod has already can be used on a node."""
+        away = [each for each in self._allocated if not _is_usable(each, state)]
+        for each in away:
+            name = claim_key(each)
+            self.unavailable[name] = each, self.unavailable.get(name, (each, 0))[1] + 1
+        return not away
 
     def provided(self, state: NodeState) -> tuple[str, ...]:
         """Return the extended resources that devices must provide on a node."""

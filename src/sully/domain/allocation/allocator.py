@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sully.domain.allocation.accounts import account_on, refuse
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
-from sully.domain.allocation.plans import AllocationError, TooLongError, plan, too_few
+from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance, plan
 from sully.domain.allocation.requests import Demand
-from sully.domain.allocation.results import write
+from sully.domain.allocation.results import Chosen, write
 from sully.domain.allocation.search import MOST_STEPS, Search
 from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
 
@@ -31,13 +32,14 @@ def allocate(
     `strict` does what Kubernetes 1.37 does where that is no use to anybody. Without `explain` a
     refusal carries no account: whoever asks many nodes asks for it once, at the end.
     """
-    if not explain and too_few(demand, offer, use):
-        return refuse(offer)
+    seen = at_a_glance(demand, offer, use) if not explain else None
+    if seen is not None:
+        return _allocated(demand, [seen], offer) if seen else refuse(offer)
     try:
         plans = plan(demand, offer, use)
         search = Search(demand, plans, use, strict=strict, most_steps=most_steps)
         if search.run():
-            return _allocated(demand, search, offer)
+            return _allocated(demand, search.state.chosen, offer)
     except TooLongError as error:
         return Failed(f"node {offer.node.name}: {error}")
     except AllocationError as error:
@@ -48,8 +50,7 @@ def allocate(
     return replace(refused, requests=account_on(demand, offer, use, search.unfit))
 
 
-def _allocated(demand: Demand, search: Search, offer: NodeOffer) -> Allocated:
-    chosen = search.state.chosen
+def _allocated(demand: Demand, chosen: Sequence[Chosen], offer: NodeOffer) -> Allocated:
     picked = {
         (plan.claim, plan.request): plan.choice
         for each in chosen

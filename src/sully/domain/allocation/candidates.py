@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import msgspec
+
 from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.capacity import Need, need_of
 from sully.domain.allocation.counters import Draw
@@ -75,8 +77,7 @@ class SelectorFailure:
         return f"{place}: {where}: CEL runtime error: {error.error}{advice}"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Slot:
+class Slot(msgspec.Struct, frozen=True, eq=False):
     """A device as a candidate for requests of one shape."""
 
     device: EffectiveDevice
@@ -139,6 +140,8 @@ class Lane:
 
     groups: tuple[Group, ...]
     has_failures: bool = False
+    is_plain: bool = False
+    """Its devices are for one user each and draw on nothing: whichever nobody has can be taken."""
     _members: frozenset[EffectiveDevice] | None = field(default=None, repr=False)
     _full: tuple[InUse | None, int, int] = field(default=(None, 0, 0), repr=False)
     """How many groups at the beginning are full, to which ledger, after how many releases."""
@@ -166,6 +169,20 @@ class Lane:
             found += len(each.names) if held is None else len(each.names - held.devices.keys())
         return found
 
+    def first(self, count: int, use: InUse) -> list[Slot] | None:
+        """Return so many devices that nobody has, or fewer; None if only a search can tell."""
+        found: list[Slot] = []
+        for each in self.groups[self.start(use) :]:
+            held = use.get(each.pool)
+            if held is not None and held.shares:
+                return None
+            for slot in each.slots:
+                if held is None or slot.name not in held.devices:
+                    found.append(slot)
+                    if len(found) == count:
+                        return found
+        return found
+
 
 def candidates(pool: PoolOffer, shape: Shape) -> Candidates:
     """Judge the devices of a pool for a shape, or remember how they were judged."""
@@ -183,7 +200,12 @@ def lane(offer: NodeOffer, shape: Shape) -> Lane:
     found = offer.memory.get(shape)
     if not isinstance(found, Lane):
         groups = tuple(_groups(offer.pools, shape))
-        found = Lane(groups, any(slot.failure for each in groups for slot in each.slots))
+        slots = [slot for each in groups for slot in each.slots]
+        found = Lane(
+            groups,
+            has_failures=any(slot.failure for slot in slots),
+            is_plain=not any(slot.failure or slot.is_shareable or slot.draws for slot in slots),
+        )
         _remember(offer.memory, shape, found)
     return found
 
@@ -263,6 +285,7 @@ def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -
         content = derive(shape.derived, content)
     except DerivedError as error:
         return Slot(device, pool, name, content, failure=DerivedFailure(error, device))
+    taints = _in_the_way(device, shape)
     return Slot(
         device,
         pool,
@@ -271,8 +294,9 @@ def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -
         draws=pool.draws.get(name, ()),
         is_shareable=shareable,
         need=need if shareable else None,
-        taints=_in_the_way(device, shape),
-        dislikes=_dislikes(device, shape),
+        taints=taints,
+        # Of what it may not have, nobody asks how much it is disliked.
+        dislikes=_dislikes(device, shape) if not taints else 0,
     )
 
 

@@ -50,7 +50,8 @@ class Catalogue:
     def offer(self, node: Node) -> NodeOffer:
         """Return what a node is offered now."""
         found = self._nodes.get(node.name)
-        if found is None or found.node != node:
+        # Most often it is the very same, and no labels need be compared.
+        if found is None or (found.node is not node and found.node != node):
             pools = self._source.pools_for(node.name)
             for pool in pools:
                 self._seen_by.setdefault(pool, set()).add(node.name)

@@ -14,9 +14,10 @@ refusals (controllers/scheduling/questions.py).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final, Protocol
+
+import msgspec
 
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
@@ -36,8 +37,7 @@ class Times(Protocol):
         """Return the last time of taints with a key that is not after another; None if all are."""
 
 
-@dataclass(frozen=True, slots=True)
-class AsOf:
+class AsOf(msgspec.Struct, frozen=True):
     """A moment, and the taints there are at it."""
 
     now: datetime

@@ -82,11 +82,11 @@ class Ledger:
         self.releases += 1
         for result in allocation.devices.results:
             if not result.admin_access:
-                self._change(result, -1, holder)
+                pool = self._change(result, -1, holder)
                 for listener in self._listeners:
-                    listener(PoolId(result.driver, result.pool))
+                    listener(pool)
 
-    def _change(self, result: DeviceRequestAllocationResult, by: int, holder: str) -> None:
+    def _change(self, result: DeviceRequestAllocationResult, by: int, holder: str) -> PoolId:
         pool = PoolId(result.driver, result.pool)
         use = self._pools.get(pool)
         if use is None:
@@ -101,6 +101,7 @@ class Ledger:
             _share(use, result, by)
         if not use.devices and not use.shares:
             del self._pools[pool]
+        return pool
 
 
 def _share(use: PoolUse, result: DeviceRequestAllocationResult, by: int) -> None:
@@ -122,6 +123,8 @@ def _hold(holders: dict[str, list[str]], device: str, by: int, holder: str) -> N
 
 
 def _count(counter: Counter[str], name: str, by: int) -> None:
-    counter[name] += by
-    if not counter[name]:
-        del counter[name]
+    count = counter.get(name, 0) + by
+    if count:
+        counter[name] = count
+    else:
+        counter.pop(name, None)

@@ -6,8 +6,9 @@ while a pool is being written, or more devices than an allocation can hold.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from sully.domain.allocation.candidates import Lane, Slot, candidates, lane
 from sully.domain.allocation.ledger import InUse
@@ -26,8 +27,7 @@ class TooLongError(AllocationError):
     """The search took more steps than it was given."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Plan:
+class Plan(msgspec.Struct, frozen=True, eq=False):
     """One alternative on one node."""
 
     claim: int
@@ -48,17 +48,24 @@ Plans = tuple[tuple[tuple[Plan, ...], ...], ...]
 NO_LANE = Lane(())
 
 
-def too_few(demand: Demand, offer: NodeOffer, use: InUse) -> bool:
-    """Say at a glance that a node has too few devices left, where a glance is enough.
+def at_a_glance(demand: Demand, offer: NodeOffer, use: InUse) -> list[tuple[Plan, Slot]] | None:
+    """Return what a search would find for the only request of a pod; nothing if too little is left.
 
-    A pod that asks for one thing only is the usual one, and most nodes that it asks are full.
+    None where a glance is not enough. A pod that asks for one thing only is the usual one, and most
+    nodes that it asks are full.
     """
     asked = _only(demand)
-    if asked is None or asked.admin_access or not 0 < (asked.count or 0) <= MOST_RESULTS:
-        return False
+    count = 0 if asked is None or asked.admin_access else asked.count or 0
+    if asked is None or not 0 < count <= MOST_RESULTS:
+        return None
     found = lane(offer, asked.shape)
+    if found.is_plain and not demand.claims[0].constraints:
+        slots = found.first(count, use)
+        if slots is not None:
+            only = Plan(0, 0, 0, asked, count, found)
+            return [(only, slot) for slot in slots] if len(slots) == count else []
     # A selector that fails on a device must be found out.
-    return not found.has_failures and found.free(use) < (asked.count or 0)
+    return [] if not found.has_failures and found.free(use) < count else None
 
 
 def _only(demand: Demand) -> Alternative | None:

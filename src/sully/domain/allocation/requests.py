@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.claim_types import (
@@ -58,8 +59,7 @@ class Shape:
     """The same with tolerations that have no end; None where that is this one."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Alternative:
+class Alternative(msgspec.Struct, frozen=True, eq=False):
     """One way to fulfil a request."""
 
     request: str
@@ -78,16 +78,14 @@ class Alternative:
     """It stands in a prioritised list."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class Request(msgspec.Struct, frozen=True, eq=False):
     """A request of a claim."""
 
     name: str
     alternatives: tuple[Alternative, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class ClaimDemand:
+class ClaimDemand(msgspec.Struct, frozen=True, eq=False):
     """What one claim asks for."""
 
     claim: ResourceClaim
@@ -96,8 +94,7 @@ class ClaimDemand:
     constraints: tuple[DeviceConstraint, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Demand:
+class Demand(msgspec.Struct, frozen=True, eq=False):
     """What a pod asks for that has not been allocated yet, in the order of the pod's claims."""
 
     claims: tuple[ClaimDemand, ...]
@@ -212,8 +209,9 @@ def _unsupported(given: ExactDeviceRequest | DeviceSubRequest) -> str:
     return ""
 
 
+@lru_cache(maxsize=4096)
 def for_good(tolerations: tuple[DeviceToleration, ...]) -> tuple[DeviceToleration, ...]:
-    """Return tolerations without their ends."""
+    """Return tolerations without their ends; asked for every pod, and pods are alike in this."""
     if all(each.toleration_seconds is None for each in tolerations):
         return tolerations
     return tuple(replace(each, toleration_seconds=None) for each in tolerations)

@@ -53,11 +53,12 @@ class Vacancies:
         self._current = current(slices)
         self._used = used
         self._views: dict[str, _View] = {}
-        self._plain = _is_plain(self._current)
+        self.are_plain = _is_plain(self._current)
+        """Whether nothing is in the way of any of them."""
 
     def obstacle(self, slice_: ResourceSlice, device: Device) -> Obstacle | None:
         """Return what is in the way of a device of the newest generation, besides its user."""
-        if self._plain:
+        if self.are_plain:
             # Most pools; then there is nothing to work out for each of a hundred thousand devices.
             return None
         name = slice_.metadata.name

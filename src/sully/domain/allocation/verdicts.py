@@ -1,6 +1,6 @@
 """What became of an attempt to allocate: devices, a refusal with its account, or an error.
 
-The scheduler turns these into conditions and events, `explain` and the dashboard print the account.
+The scheduler turns these into conditions and events, and `explain` prints the account.
 The texts in `Refused.reason`, `Unresolved.message` and `Failed.error` are those of Kubernetes;
 they never name taints or counts, and the account does.
 """

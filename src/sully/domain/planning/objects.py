@@ -34,8 +34,7 @@ class PlannedPod(Pod, frozen=True, kw_only=True):
     @property
     def owner(self) -> OwnerReference | None:
         """Return who manages it, if someone does."""
-        found = self.metadata.owner_references
-        return next((each for each in found if each.controller), None)
+        return self.metadata.controller()
 
     @property
     def owner_text(self) -> str:

@@ -7,16 +7,16 @@ that give their pods names, or have one for each node, do.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from operator import itemgetter
 from typing import Final, TypeVar
 
+import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.claim_types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from sully.domain.claims import POD_CLAIM
-from sully.domain.planning.objects import PlannedPod
+from sully.domain.planning.objects import PlannedMetadata, PlannedPod
 from sully.domain.pods import PodClaimStatus
 from sully.domain.scheduling.objects import PodStatus
 from sully.machinery.meta import ObjectMeta, OwnerReference
@@ -34,8 +34,7 @@ FindSpec = Callable[[str, str], ResourceClaimSpec | None]
 """Finds what a claim asks for, by its name in the pod and the name of its template."""
 
 
-@dataclass(frozen=True, slots=True)
-class Replacement:
+class Replacement(msgspec.Struct, frozen=True):
     """A pod that comes for another, and the claims that are made for it."""
 
     pod: PlannedPod
@@ -84,24 +83,26 @@ def replacement(
         creation_timestamp=now.replace(microsecond=0),
         deletion_timestamp=None,
     )
-    fresh = replace(
-        pod, metadata=metadata, spec=replace(pod.spec, node_name=""), status=PodStatus()
-    )
     claims, missing = [], ""
     for entry, wanted in _templates(pod):
         spec = spec_of(entry, wanted)
         if spec is None:
             missing = wanted
         else:
-            claims.append(_claim(fresh, entry, spec))
+            claims.append(_claim(metadata, entry, spec))
     made = tuple(
         PodClaimStatus(
             name=each.metadata.annotations[POD_CLAIM], resource_claim_name=each.metadata.name
         )
         for each in claims
     )
-    status = replace(fresh.status, resource_claim_statuses=made)
-    return Replacement(replace(fresh, status=status), tuple(claims), missing)
+    fresh = replace(
+        pod,
+        metadata=metadata,
+        spec=replace(pod.spec, node_name=""),
+        status=PodStatus(resource_claim_statuses=made),
+    )
+    return Replacement(fresh, tuple(claims), missing)
 
 
 def _templates(pod: PlannedPod) -> Iterator[tuple[str, str]]:
@@ -110,18 +111,18 @@ def _templates(pod: PlannedPod) -> Iterator[tuple[str, str]]:
             yield each.name, each.resource_claim_template_name
 
 
-def _claim(pod: PlannedPod, entry: str, spec: ResourceClaimSpec) -> ResourceClaim:
+def _claim(pod: PlannedMetadata, entry: str, spec: ResourceClaimSpec) -> ResourceClaim:
     owner = OwnerReference(
         api_version="v1",
         kind="Pod",
-        name=pod.metadata.name,
-        uid=pod.metadata.uid,
+        name=pod.name,
+        uid=pod.uid,
         controller=True,
     )
-    name = f"{pod.metadata.uid}-{entry}"
+    name = f"{pod.uid}-{entry}"
     metadata = ObjectMeta(
         name=name,
-        namespace=pod.metadata.namespace,
+        namespace=pod.namespace,
         uid=name,
         annotations={POD_CLAIM: entry},
         owner_references=(owner,),

@@ -117,6 +117,7 @@ class ClassTold(Told, frozen=True, kw_only=True):
 
     name: str
     devices: int
+    devices_before: int
     tainted_before: int
     tainted_after: int
     used_before: int

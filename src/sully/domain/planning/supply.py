@@ -48,7 +48,7 @@ class Counter:
         """Count devices; classes come in order of their names."""
         found = {name: Supply() for name in sorted(self.classes)}
         for device, used, closed in devices:
-            tainted = any(blocks(each.taint) for each in device.taints)
+            tainted = bool(device.taints) and any(blocks(each.taint) for each in device.taints)
             for name in self._classes_of(device):
                 supply = found[name]
                 supply.devices += 1

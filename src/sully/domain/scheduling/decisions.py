@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import Flag, auto
 from typing import Protocol
 
+import msgspec
+
 from sully.domain.allocation.verdicts import Allocated, Failed, Refused
 from sully.domain.scheduling import messages
 from sully.domain.scheduling.filters import NodeState, Rejection, rejects
@@ -43,8 +45,7 @@ class Refuse:
     concern: Concern = Concern.NOTHING
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """A node for a pod, and the devices it gets there."""
 
     node: str
@@ -84,7 +85,7 @@ def decide(
     """Find a node for a pod; nodes that were asked in vain are added to `refusing`."""
     refusing = set() if refusing is None else refusing
     rejections: list[Rejection] = []
-    concern = Concern.NODES
+    concern, no_devices = Concern.NODES, False
     best: tuple[tuple[int, int], Place] | None = None
     for state in nodes:
         rejection = rejects(state, pod, requests, devices.backed)
@@ -101,12 +102,16 @@ def decide(
                 rank = (devices.dislikes(allocated), -allocated.preference)
                 best = (rank, place) if best is None or rank < best[0] else best
             case Refused(reason):
-                concern |= Concern.DEVICES | Concern.CLASSES
+                no_devices = True
                 rejections.append(Rejection((reason,)))
                 refusing.add(state.place.name)
             case Failed(error):
                 return Refuse(messages.in_filter(error), ERROR, ~Concern.NOTHING)
-    return best[1] if best is not None else _refuse(pod, rejections, devices, concern)
+    if best is not None:
+        return best[1]
+    if no_devices:
+        concern |= Concern.DEVICES | Concern.CLASSES
+    return _refuse(pod, rejections, devices, concern)
 
 
 def _concern(rejection: Rejection) -> Concern:

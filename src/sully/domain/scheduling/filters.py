@@ -9,6 +9,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
+
 from sully.domain.allocation.nodes import Node as Place
 from sully.domain.allocation.nodes import selects_node
 from sully.domain.covering import difference
@@ -32,8 +34,7 @@ _PLACED_VOLUMES: Final = (
 _REQUIRED: Final = "requiredDuringSchedulingIgnoredDuringExecution"
 
 
-@dataclass(frozen=True, slots=True)
-class Rejection:
+class Rejection(msgspec.Struct, frozen=True):
     """Why a node does not take a pod."""
 
     reasons: tuple[str, ...]
@@ -61,11 +62,11 @@ def rejects(
     """
     if is_cordoned(state.node, pod):
         return Rejection((UNSCHEDULABLE,))
-    for _ in untolerated(state.node, pod):
+    if state.node.spec.taints and any(untolerated(state.node, pod)):
         return Rejection((UNTOLERATED,))
     if not chooses(pod, state.place):
         return Rejection((NOT_CHOSEN,))
-    lacking = tuple(shortages(requests, state.room, backed))
+    lacking = shortages(requests, state.room, backed)
     if lacking:
         return Rejection(
             tuple(each.text for each in lacking),
@@ -89,7 +90,8 @@ def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
 
 def chooses(pod: Pod, place: Place) -> bool:
     """Say whether a pod's own selector and affinity allow a node."""
-    if any(place.labels.get(key) != value for key, value in pod.spec.node_selector.items()):
+    wanted = pod.spec.node_selector
+    if wanted and any(place.labels.get(key) != value for key, value in wanted.items()):
         return False
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
@@ -108,22 +110,24 @@ def not_evaluated(pod: Pod) -> str:
 
 
 def _not_evaluated(pod: Pod) -> Iterator[str]:
-    yield from _near_pods(pod)
+    if pod.spec.affinity is not None:
+        yield from _near_pods(pod.spec.affinity)
     for index, spread in enumerate(pod.spec.topology_spread_constraints):
         if spread.when_unsatisfiable != "ScheduleAnyway":
             yield f"spec.topologySpreadConstraints[{index}]"
     if pod.spec.scheduling_group is not None:
         yield "spec.schedulingGroup"
     for index, volume in enumerate(pod.spec.volumes):
-        for kind in _PLACED_VOLUMES:
+        # Nearly every pod has a volume, and of a kind that can be mounted anywhere.
+        for kind in () if volume.keys().isdisjoint(_PLACED_VOLUMES) else _PLACED_VOLUMES:
             if volume.get(kind) is not None:
                 yield f"spec.volumes[{index}].{kind}"
     yield from _host_ports("containers", pod.spec.containers)
-    yield from _host_ports("initContainers", pod.spec.init_containers)
+    if pod.spec.init_containers:
+        yield from _host_ports("initContainers", pod.spec.init_containers)
 
 
-def _near_pods(pod: Pod) -> Iterator[str]:
-    affinity = pod.spec.affinity or Affinity()
+def _near_pods(affinity: Affinity) -> Iterator[str]:
     for name, each in (
         ("podAffinity", affinity.pod_affinity),
         ("podAntiAffinity", affinity.pod_anti_affinity),

@@ -54,6 +54,10 @@ def amounts(texts: Mapping[str, str]) -> dict[str, int]:
 def requests_of(pod: Pod) -> dict[str, int]:
     """Return what a pod asks a node for: its containers, or what it says for all of them."""
     spec = pod.spec
+    if len(spec.containers) == 1 and _is_plain(pod):
+        # The usual pod: a plan asks for it three times for each that leaves.
+        own = (spec.containers[0].get("resources") or {}).get("requests") or {}
+        return {name: amount for name, amount in amounts(own).items() if amount}
     parts = {"containers": spec.containers, "initContainers": spec.init_containers}
     found = amounts(container_requests(parts))
     own = (spec.resources or {}).get("requests") or {}
@@ -62,6 +66,12 @@ def requests_of(pod: Pod) -> dict[str, int]:
         found[name] = found.get(name, 0) + extra
     given = set(_given_by_devices(pod))
     return {name: amount for name, amount in found.items() if amount and name not in given}
+
+
+def _is_plain(pod: Pod) -> bool:
+    """Say whether nothing but its containers says what a pod asks for."""
+    spec, given = pod.spec, pod.status.extended_resource_claim_status
+    return not (spec.init_containers or spec.resources or spec.overhead or given is not None)
 
 
 def _given_by_devices(pod: Pod) -> Iterator[str]:
@@ -92,12 +102,13 @@ class Room:
 
     def load(self) -> int:
         """Return how full the node is, in millionths, over cpu and memory."""
-        shares = [
-            self.counted.get(name, 0) * _FULL // self.allocatable[name]
-            for name in POD_LEVEL
-            if self.allocatable.get(name)
-        ]
-        return sum(shares) // len(shares) if shares else _FULL
+        found = known = 0
+        for name in POD_LEVEL:
+            most = self.allocatable.get(name)
+            if most:
+                found += self.counted.get(name, 0) * _FULL // most
+                known += 1
+        return found // known if known else _FULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +121,20 @@ class Shortage:
     resource: str = ""
 
 
-def shortages(requests: Amounts, room: Room, backed: Container[str] = ()) -> Iterator[Shortage]:
-    """Yield what a node has too little of for one more pod.
+def shortages(requests: Amounts, room: Room, backed: Container[str] = ()) -> list[Shortage]:
+    """Return what a node has too little of for one more pod.
 
     Of `backed` resources it needs none itself: where it has none, devices are asked for.
     """
+    found: list[Shortage] = []
     most = room.allocatable.get(PODS, 0)
     if room.pods * _NANO + _NANO > most:
-        yield Shortage(TOO_MANY, could_fit=most > 0)
+        found.append(Shortage(TOO_MANY, could_fit=most > 0))
     for name, amount in requests.items():
         has = room.allocatable.get(name, 0)
         if not has and name in backed:
             continue
         if amount > has - room.used.get(name, 0):
-            yield Shortage(f"Insufficient {name}", could_fit=amount <= has, resource=name)
+            fits = amount <= has
+            found.append(Shortage(f"Insufficient {name}", could_fit=fits, resource=name))
+    return found
