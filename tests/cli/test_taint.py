@@ -412,6 +412,35 @@ def test_class_and_expression_are_criteria(server: Server) -> None:
     }
 
 
+def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) -> None:
+    names = ("us-1", "us-2", "us-3")
+
+    async def there_when_the_first_is_left(transport: HttpTransport) -> set[str]:
+        for name in names:
+            body = {"metadata": {"name": name}, "spec": {"hubAcceptsClient": True}}
+            await transport.create(CLUSTERS, body)
+        since = (await transport.list(CLUSTERS)).resource_version
+        words = ("taint", "cluster", "us-*", "maintenance:NoSelect", "--yes")
+        done = await asyncio.to_thread(server.sully, *words)
+        assert done.returncode == 0, done.stderr
+        options = WatchOptions(resource_version=since, timeout_seconds=1)
+        seen = [event.object async for event in transport.watch(CLUSTERS, "", options)]
+        for name in names:
+            await transport.delete(CLUSTERS, Key("", name))
+        marked = [(each["metadata"]["name"], _maintenance(each)) for each in seen if each]
+        marked = [each for each in marked if each[1]]
+        assert sorted(name for name, effect in marked if effect == "NoSelect") == [*names]
+        return {name for name, _ in takewhile(lambda each: each[1] == "NoSelectIfNew", marked)}
+
+    assert server.ask(there_when_the_first_is_left) == {*names}
+
+
+def _maintenance(cluster: Obj) -> str:
+    """Return the effect of a cluster's taint, if it has that."""
+    taints = cluster["spec"].get("taints", ())
+    return next((each["effect"] for each in taints if each["key"] == "maintenance"), "")
+
+
 def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
     def taints() -> list[str]:
         async def work(transport: HttpTransport) -> Any:

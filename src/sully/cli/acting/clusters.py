@@ -39,6 +39,23 @@ def cluster_changes(session: Session, snapshot: "Snapshot", words: Words) -> "li
     ]
 
 
+def gentler(before: "ManagedCluster", after: "ManagedCluster", words: Words) -> "ManagedCluster":
+    """Return a cluster that gets no new decisions and keeps those that it is to lose."""
+    from msgspec.structs import replace
+
+    # Who has a taint of the key already has nothing to gain, or decisions that must not come back.
+    keys = {each.key for each in words.sets} - {each.key for each in before.spec.taints}
+    soft = [
+        replace(each, effect="NoSelectIfNew")
+        if each.key in keys and each.effect == "NoSelect"
+        else each
+        for each in after.spec.taints
+    ]
+    if tuple(soft) == after.spec.taints:
+        return after
+    return replace(after, spec=replace(after.spec, taints=tuple(soft)))
+
+
 def _meant_clusters(
     session: Session, snapshot: "Snapshot", words: Words
 ) -> "Iterator[ManagedCluster]":

@@ -250,12 +250,32 @@ async def _clusters(session: Session, words: Words) -> int:
             show_objects(session, await _would_be_clusters(session, changes))
         if done is not None:
             return done
+    if len(changes) > 1:
+        # Else placements would move from the first to clusters that are tainted a moment later.
+        changes = [await _gently(session, snapshot, each, words) for each in changes]
     written = []
     for each in changes:
         written.append(await _write_cluster(session, each))
         say(session, f"managedcluster {each.key} {'tainted' if words.sets else 'untainted'}")
     show_objects(session, written)
     return 0
+
+
+async def _gently(session: Session, snapshot: "Snapshot", change: "Put", words: Words) -> "Put":
+    """Keep new decisions off a cluster that is to lose those it has; return what is left to do."""
+    from msgspec.structs import replace
+
+    from sully.cli.acting.clusters import gentler
+    from sully.planning.changes import Put
+
+    before = snapshot.get(change.kind, change.key)
+    softly = gentler(before, change.obj, words) if before is not None else change.obj
+    if softly is change.obj:
+        return change
+    made = await _write_cluster(session, Put(change.kind, softly))
+    version = made["metadata"]["resourceVersion"]
+    metadata = replace(change.obj.metadata, resource_version=version)
+    return Put(change.kind, replace(change.obj, metadata=metadata))
 
 
 async def _would_be_clusters(session: Session, changes: "Sequence[Put]") -> list[Obj]:
