@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import ssl
 import sys
+from importlib import import_module
 
 
 def import_aiohttp() -> None:
@@ -21,7 +22,7 @@ def import_aiohttp() -> None:
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, os.devnull))
     try:
-        import aiohttp  # noqa: F401 - all that is wanted is that it is there
+        import_module("aiohttp")
     finally:
         for name, value in before.items():
             del os.environ[name]

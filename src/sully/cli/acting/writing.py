@@ -42,15 +42,16 @@ async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[O
     Several that make pods leave only keep new ones away until all are there. Else pods that leave
     because of the first would land on devices of the next, and leave again.
     """
-    held = [each for each in bodies if len(bodies) > 1 and _evicts_anew(snapshot, each)]
+    several = len(bodies) > 1
+    held = {_name(each): each for each in bodies if several and _evicts_anew(snapshot, each)}
     made: dict[str, Obj] = {}
     evicting = 0
     try:
         for body in bodies:
-            rule = _gently(body) if body in held else body
+            rule = _gently(body) if _name(body) in held else body
             made[_name(body)] = await _write(session, snapshot, lasting(session, rule))
-        for body in held:
-            made[_name(body)] = await _let_evict(session, body)
+        for name, body in held.items():
+            made[name] = await _let_evict(session, body)
             evicting += 1
     finally:
         if made and (len(made) < len(bodies) or evicting < len(held)):
