@@ -1,0 +1,262 @@
+"""The server under attack: identities for attackers, raw connections, and what is measured.
+
+    up = target.user("mallory")            a tenant with a client certificate
+    up.call("GET", "/api/v1/nodes")        one request, one answer
+    with up.connect() as connection: ...   bytes of one's own
+
+`Target.bystander` measures how long somebody else waits while a block runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from robust.inputs.clients import parse, receive
+from sully.server.tls import Authority
+from sully.testing.cluster import Process
+
+Obj = dict[str, Any]
+SECONDS = 60.0
+"""After this a test is stuck."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status code, the head and the body; no answer has code 0."""
+
+    code: int
+    body: bytes
+    head: str = ""
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    def ok(self) -> Any:
+        """Return the object, which must be there."""
+        assert self.code in (200, 201), (self.code, self.body[:600])
+        return self.json
+
+
+class Caller:
+    """One identity; without a certificate it is anonymous."""
+
+    def __init__(self, url: str, context: ssl.SSLContext, token: str = "") -> None:
+        self.url = url
+        self._context = context
+        self._token = token
+
+    def connect(self, *, receive_buffer: int = 0) -> ssl.SSLSocket:
+        """Open a connection; a small receive buffer makes a client that hardly reads."""
+        place = urlsplit(self.url)
+        plain = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        try:
+            if receive_buffer:
+                plain.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+            plain.settimeout(SECONDS)
+            plain.connect((place.hostname, place.port))
+            return self._context.wrap_socket(plain, server_hostname=place.hostname)
+        except BaseException:
+            plain.close()
+            raise
+
+    def head(self, method: str, path: str, headers: Mapping[str, str] | None = None) -> bytes:
+        """Write the head of a request, without the empty line that ends it."""
+        lines = [f"{method} {path} HTTP/1.1", "host: x"]
+        if self._token:
+            lines.append(f"authorization: Bearer {self._token}")
+        lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+        return "".join(f"{line}\r\n" for line in lines).encode("latin-1")
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        body: object = None,
+        media: str = "application/json",
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Send one request on a connection of its own; bytes go as they are."""
+        data = body if isinstance(body, bytes) else b"" if body is None else _json(body)
+        sent = {"connection": "close", **(headers or {})}
+        if body is not None:
+            sent |= {"content-type": media, "content-length": str(len(data))}
+        with self.connect() as connection:
+            # It may refuse before it has read everything; then the answer is there already.
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+                connection.sendall(self.head(method, path, sent) + b"\r\n" + data)
+            raw = receive(connection)
+        code, rest = parse(raw)
+        return Answer(code, _dechunked(raw, rest), raw.partition(b"\r\n\r\n")[0].decode("latin-1"))
+
+    def get(self, path: str) -> Answer:
+        return self.call("GET", path)
+
+    def post(self, path: str, body: object) -> Answer:
+        return self.call("POST", path, body)
+
+    def put(self, path: str, body: object) -> Answer:
+        return self.call("PUT", path, body)
+
+    def merge(self, path: str, body: object) -> Answer:
+        return self.call("PATCH", path, body, "application/merge-patch+json")
+
+    def delete(self, path: str) -> Answer:
+        return self.call("DELETE", path)
+
+
+def _json(body: object) -> bytes:
+    return json.dumps(body).encode()
+
+
+def _dechunked(raw: bytes, rest: bytes) -> bytes:
+    if b"transfer-encoding: chunked" not in raw.partition(b"\r\n\r\n")[0].lower():
+        return rest
+    chunks = []
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        length = int(size.partition(b";")[0] or b"0", 16)
+        chunks.append(rest[:length])
+        rest = rest[length + 2 :]
+        if not length:
+            break
+    return b"".join(chunks)
+
+
+@dataclass(slots=True)
+class Delays:
+    """How long a bystander waited for its answers, in seconds."""
+
+    answers: list[float] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def longest(self) -> float:
+        return max(self.answers, default=0.0)
+
+
+class Target:
+    """A running server, and a way to be anybody on it."""
+
+    def __init__(self, up: Process, scratch: Path) -> None:
+        self.up = up
+        self.url = up.url
+        self._scratch = scratch
+        self._authority = Authority.open(up.data_dir, datetime.now(UTC))
+        self.admin = self.user("attacks-admin", "system:masters")
+        self.anonymous = Caller(self.url, self._trusting())
+
+    def user(self, name: str, *groups: str) -> Caller:
+        """Return somebody with a client certificate."""
+        pair = self._authority.client(name, list(groups), datetime.now(UTC))
+        pem = self._scratch / f"{name.replace(':', '_')}-{len(groups)}.pem"
+        pem.write_bytes(pair.certificate + pair.key)
+        context = self._trusting()
+        context.load_cert_chain(pem)
+        return Caller(self.url, context)
+
+    def node(self, name: str) -> Caller:
+        """Return the kubelet of a node."""
+        return self.user(f"system:node:{name}", "system:nodes")
+
+    def bearer(self, token: str) -> Caller:
+        """Return whoever a token names."""
+        return Caller(self.url, self._trusting(), token)
+
+    def account(self, namespace: str, name: str) -> Caller:
+        """Return a service account by a fresh token; creates the account if it is missing."""
+        accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+        self.admin.post(accounts, {"metadata": {"name": name}})
+        made = self.admin.post(f"{accounts}/{name}/token", {"spec": {}}).ok()
+        return self.bearer(made["status"]["token"])
+
+    def tenant(self, namespace: str, user: str = "") -> Caller:
+        """Return an admin of one namespace, which is created; of nothing else."""
+        name = user or f"admin-of-{namespace}"
+        self.admin.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        self.admin.post(
+            f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
+            {
+                "metadata": {"name": f"{name}-admin"},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "ClusterRole",
+                    "name": "admin",
+                },
+                "subjects": [
+                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
+                ],
+            },
+        ).ok()
+        return self.user(name)
+
+    # -- what is measured -------------------------------------------------------------------------
+
+    def memory(self) -> float:
+        """Return the resident memory in MiB."""
+        return self._status("VmRSS:")
+
+    def peak_memory(self) -> float:
+        """Return the most resident memory since `forget_peak`, in MiB."""
+        return self._status("VmHWM:")
+
+    def forget_peak(self) -> None:
+        Path(f"/proc/{self.up.child.pid}/clear_refs").write_text("5")
+
+    def descriptors(self) -> int:
+        """Return how many files and connections the server has open."""
+        return len(os.listdir(f"/proc/{self.up.child.pid}/fd"))
+
+    def _status(self, name: str) -> float:
+        text = Path(f"/proc/{self.up.child.pid}/status").read_text()
+        return int(text.split(name)[1].split()[0]) / 1024
+
+    @contextmanager
+    def bystander(self, path: str = "/healthz") -> Iterator[Delays]:
+        """Ask for a path again and again, as the admin, while the block runs."""
+        delays, stop = Delays(), threading.Event()
+
+        def ask() -> None:
+            while not stop.is_set():
+                try:
+                    self._ask_until(path, stop, delays)
+                except OSError as error:
+                    delays.failures.append(repr(error))
+
+        asking = threading.Thread(target=ask, daemon=True)
+        asking.start()
+        try:
+            yield delays
+        finally:
+            stop.set()
+            asking.join(SECONDS)
+
+    def _ask_until(self, path: str, stop: threading.Event, delays: Delays) -> None:
+        request = self.admin.head("GET", path) + b"\r\n"
+        with self.admin.connect() as connection:
+            while not stop.is_set():
+                began = time.monotonic()
+                connection.sendall(request)
+                first = connection.recv(1 << 16)
+                if not first:
+                    return
+                delays.answers.append(time.monotonic() - began)
+                if parse(first)[0] != 200:
+                    delays.failures.append(first[:200].decode("latin-1"))
+                stop.wait(0.005)
+
+    def _trusting(self) -> ssl.SSLContext:
+        return ssl.create_default_context(cadata=self._authority.pair.certificate.decode())
