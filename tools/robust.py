@@ -1,7 +1,7 @@
 """The long runs: hundreds of kills, lost machines, and hostile input. `make robust` runs it.
 
-    python tools/robust.py [crashes|controllers|replicas|inputs|all] [--kills 300] [--pods 1000]
-        [--troubles 19] [--examples 30] [--seed N]
+    python tools/robust.py [crashes|controllers|replicas|inputs|hostile|all] [--kills 300]
+        [--pods 1000] [--troubles 19] [--examples 30] [--seed N]
 
 A failure prints the seed; the same seed with the same number repeats the run.
 """
@@ -172,11 +172,18 @@ def _inputs(options: argparse.Namespace, seed: int) -> int:
     return 1 if done.returncode else 0
 
 
+def _hostile(options: argparse.Namespace, seed: int) -> int:  # noqa: ARG001 - every part is called alike
+    from hostile.report import run
+
+    return run()
+
+
 PARTS = {
     "crashes": _crashes,
     "controllers": _controllers,
     "replicas": _replicas,
     "inputs": _inputs,
+    "hostile": _hostile,
 }
 
 if __name__ == "__main__":

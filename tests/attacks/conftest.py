@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from attacks.target import Target
+from hostile.target import Target
 from sully.testing.cluster import process
 
 _NUMBERS = itertools.count()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from attacks.target import Target
+from hostile.target import Target
 
 pytestmark = pytest.mark.slow
 

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 import yaml
 
+from hostile.target import parse, receive
+
 SECONDS = 30
 
 
@@ -46,24 +48,3 @@ class Client:
             with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
                 connection.sendall(head.encode() + b"\r\n" + body)
             return parse(receive(connection))
-
-
-def receive(connection: ssl.SSLSocket) -> bytes:
-    """Read to the end."""
-    chunks = []
-    while True:
-        try:
-            chunk = connection.recv(1 << 16)
-        except (ConnectionResetError, ssl.SSLError):
-            chunk = b""
-        if not chunk:
-            return b"".join(chunks)
-        chunks.append(chunk)
-
-
-def parse(answer: bytes) -> tuple[int, bytes]:
-    """Split an answer into its code and its body; no answer has code 0."""
-    if not answer:
-        return 0, b""
-    head, _, body = answer.partition(b"\r\n\r\n")
-    return int(head.split(b" ")[1]), body

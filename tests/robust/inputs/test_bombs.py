@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.raw import Raw
-from robust.inputs.bombs import BOMBS, CONFIG_MAPS, PODS, Bomb
+from hostile.bombs import BOMBS, CONFIG_MAPS, PODS, Bomb
 from robust.inputs.clients import Client
 from robust.inputs.memory import Memory, Processor
 from sully.testing.cluster import Process, process

@@ -11,8 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from robust.inputs.bombs import CONFIG_MAPS, config_map
-from robust.inputs.clients import Client, parse, receive
+from hostile.bombs import CONFIG_MAPS, config_map
+from hostile.target import parse, receive
+from robust.inputs.clients import Client
 from robust.inputs.memory import Memory
 from sully.testing.cluster import Process, process
 

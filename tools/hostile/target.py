@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from robust.inputs.clients import parse, receive
 from sully.server.tls import Authority
 from sully.testing.cluster import Process
 
@@ -43,6 +42,7 @@ class Answer:
 
     @property
     def json(self) -> Any:
+        """Return the body's content."""
         return json.loads(self.body)
 
     def ok(self) -> Any:
@@ -116,6 +116,27 @@ class Caller:
 
     def delete(self, path: str) -> Answer:
         return self.call("DELETE", path)
+
+
+def receive(connection: ssl.SSLSocket) -> bytes:
+    """Read to the end."""
+    chunks: list[bytes] = []
+    while True:
+        try:
+            chunk = connection.recv(1 << 16)
+        except (ConnectionResetError, ssl.SSLError):
+            chunk = b""
+        if not chunk:
+            return b"".join(chunks)
+        chunks.append(chunk)
+
+
+def parse(answer: bytes) -> tuple[int, bytes]:
+    """Split an answer into its code and its body; no answer has code 0."""
+    if not answer:
+        return 0, b""
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split(b" ")[1]), body
 
 
 def _json(body: object) -> bytes:

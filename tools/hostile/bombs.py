@@ -1,7 +1,7 @@
 """Requests made to cost much: each is small for its effect on a careless server.
 
-A table of `Bomb`s; `test_bombs.py` sends them. Bodies are made when they are used: together they
-are large.
+A table of `Bomb`s, sent by tests/robust/inputs and by the long run. Bodies are made when they are
+used: together they are large.
 """
 
 import json
