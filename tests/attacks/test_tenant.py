@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from attacks.target import Target
@@ -17,3 +19,59 @@ def test_reads_secrets_of_another_namespace(target: Target, namespace: str) -> N
 
     assert mallory.get("/api/v1/namespaces/mallory/secrets").code == 200
     assert mallory.get(f"/api/v1/namespaces/{namespace}/secrets/theirs").code == 403
+
+
+def test_reads_without_a_trace(target: Target, namespace: str) -> None:
+    """Look around where one may not, by every kind of read, and as somebody else."""
+    mallory = target.tenant("snooping")
+    secrets = f"/api/v1/namespaces/{namespace}/secrets"
+    reads = (
+        ("list", secrets),
+        ("get", f"{secrets}/theirs"),
+        ("watch", f"{secrets}?watch=true"),
+        ("get", "/metrics"),
+        ("get", "/debug/placements/other/one"),
+    )
+    for _, path in reads:
+        assert mallory.get(path).code == 403, path
+
+    for verb, path in reads:
+        wanted = ("admin-of-snooping", verb, path.partition("?")[0])
+        (event,) = target.audited(lambda each, wanted=wanted: _asked(each) == wanted)
+        assert event["responseStatus"]["code"] == 403
+
+
+def _asked(event: dict[str, Any]) -> tuple[str, str, str]:
+    return event["user"].get("username", ""), event["verb"], event.get("requestURI", "")
+
+
+def test_acts_as_somebody_else_without_a_trace(target: Target, namespace: str) -> None:
+    groups = {"impersonate-group": "system:masters", "impersonate-extra-x": "y" * 4000}
+    headers = {"impersonate-user": "somebody-else", **groups}
+    path = f"/api/v1/namespaces/{namespace}/secrets"
+    assert target.admin.call("GET", path, headers=headers).code == 200
+
+    (event,) = target.audited(
+        lambda each: each.get("impersonatedUser", {}).get("username") == "somebody-else"
+    )
+    assert event["user"]["username"] == "attacks-admin"
+    assert event["verb"] == "list"
+    assert "system:masters" in event["impersonatedUser"]["groups"]
+
+
+def test_writes_long_entries_into_the_audit_log(target: Target, namespace: str) -> None:
+    """Say as much as possible in every field, to push out what others did."""
+    mallory = target.tenant("filling")
+    name = "n" * 6000
+    headers = {"user-agent": "\xff" * 6000}
+    for path in (
+        f"/api/v1/namespaces/{name}/configmaps/{name}",
+        f"/{name}",
+        f"/debug/placements/{name}/{name}",
+    ):
+        mallory.call("DELETE", path, headers=headers)
+    mallory.call("POST", "/api/v1/namespaces/filling/configmaps", {"metadata": {"name": name}})
+    target.audited(lambda each: each.get("objectRef", {}).get("name", "").startswith("nnn"))
+
+    log = (target.up.data_dir / "audit.log").read_bytes()
+    assert max(map(len, log.splitlines())) < 8 << 10
