@@ -75,3 +75,18 @@ def test_writes_long_entries_into_the_audit_log(target: Target, namespace: str) 
 
     log = (target.up.data_dir / "audit.log").read_bytes()
     assert max(map(len, log.splitlines())) < 8 << 10
+
+
+def test_asks_a_what_if_which_clusters_exist(target: Target) -> None:
+    clusters = "/apis/cluster.open-cluster-management.io/v1/managedclusters"
+    target.admin.post(clusters, {"metadata": {"name": "hidden"}, "spec": {}}).ok()
+    mallory = target.tenant("guessing")
+    assert mallory.get(f"{clusters}/hidden").code == 403
+
+    answers = [
+        mallory.post("/debug/placements/guessing/", {"changes": [{"drop": {"cluster": name}}]})
+        for name in ("hidden", "no-such")
+    ]
+
+    assert [answer.code for answer in answers] == [403, 403]
+    assert answers[0].body.replace(b"hidden", b"no-such") == answers[1].body
