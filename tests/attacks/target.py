@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from robust.inputs.clients import parse, receive
@@ -29,6 +29,7 @@ from sully.server.tls import Authority
 from sully.testing.cluster import Process
 
 Obj = dict[str, Any]
+T = TypeVar("T")
 SECONDS = 60.0
 """After this a test is stuck."""
 
@@ -224,15 +225,19 @@ class Target:
         text = Path(f"/proc/{self.up.child.pid}/status").read_text()
         return int(text.split(name)[1].split()[0]) / 1024
 
-    def audited(self, wanted: Callable[[Obj], bool], name: str = "audit.log") -> list[Obj]:
-        """Wait until the audit log has entries that are wanted; return them."""
+    def eventually(self, find: Callable[[], T | None]) -> T:
+        """Wait until something is there."""
         pause, end = threading.Event(), time.monotonic() + SECONDS
         while time.monotonic() < end:
-            found = [event for event in self.audit_events(name) if wanted(event)]
+            found = find()
             if found:
                 return found
             pause.wait(0.05)
-        raise AssertionError(f"{name} does not have it")
+        raise AssertionError("it never came")
+
+    def audited(self, wanted: Callable[[Obj], bool], name: str = "audit.log") -> list[Obj]:
+        """Wait until the audit log has entries that are wanted; return them."""
+        return self.eventually(lambda: [each for each in self.audit_events(name) if wanted(each)])
 
     def audit_events(self, name: str = "audit.log") -> list[Obj]:
         """Return what is in the audit log now, as far as whole lines are written."""

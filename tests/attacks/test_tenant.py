@@ -90,3 +90,32 @@ def test_asks_a_what_if_which_clusters_exist(target: Target) -> None:
 
     assert [answer.code for answer in answers] == [403, 403]
     assert answers[0].body.replace(b"hidden", b"no-such") == answers[1].body
+
+
+def test_disarms_a_rule_without_a_trace(target: Target) -> None:
+    """Pause a rule, resume it and delete it before anybody looks, as one of many admins."""
+    rules = "/apis/resource.k8s.io/v1/devicetaintrules"
+    spec = {"taint": {"key": "example.com/broken", "effect": "NoSchedule"}}
+    target.admin.post(rules, {"metadata": {"name": "guarding"}, "spec": spec}).ok()
+    record = target.eventually(lambda: _record(target, "guarding"))
+    mallory = target.user("saboteur", "system:masters")
+
+    for paused in ("true", None):
+        annotations = {"sully.dev/paused": paused}
+        mallory.merge(f"{rules}/guarding", {"metadata": {"annotations": annotations}}).ok()
+    assert mallory.delete(f"{rules}/guarding").code == 200
+
+    # Not eventually: it is written with the change itself.
+    status = (_record(target, "guarding") or record)["status"]
+    assert [(each["what"], each["by"]) for each in status["changes"]] == [
+        ("paused", "saboteur"),
+        ("resumed", "saboteur"),
+    ]
+    assert status["liftedBy"] == "saboteur"
+
+
+def _record(target: Target, rule: str) -> dict[str, Any] | None:
+    path = f"/apis/sully.dev/v1alpha1/taintrecords?labelSelector=sully.dev/rule={rule}"
+    found = target.admin.get(path).ok()["items"]
+    # Its status comes with a second write.
+    return found[0] if found and found[0].get("status", {}).get("taint") else None
