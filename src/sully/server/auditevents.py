@@ -46,6 +46,7 @@ class Entry(msgspec.Struct):
     agent: str = ""
     source: str = ""
     annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
+    stage: str = "ResponseComplete"
 
     @property
     def authenticated(self) -> bool:
@@ -145,7 +146,7 @@ def line(entry: Entry) -> bytes:
         "apiVersion": "audit.k8s.io/v1",
         "level": "Metadata",
         "auditID": entry.id,
-        "stage": "ResponseComplete",
+        "stage": entry.stage,
         # A caller in this process has no address to write down.
         **({"requestURI": entry.uri} if entry.uri else {}),
         "verb": entry.verb,

@@ -192,6 +192,18 @@ async def test_reads_as_somebody_else(tmp_path: Path) -> None:
     assert [event["requestURI"] for event in events] == [f"{ROOM}/secrets", "/metrics"]
 
 
+async def test_a_watch_as_somebody_else_is_noted_when_it_begins(tmp_path: Path) -> None:
+    headers = {"impersonate-user": "alice", "impersonate-group": "system:masters"}
+    path = f"{ROOM}/secrets?watch=true&timeoutSeconds=1"
+    async with audited(tmp_path) as (_, http):
+        assert (await http.call("GET", path, headers=headers)).code == 200
+
+    first, last = lines(tmp_path, "tester")
+    assert (first["stage"], last["stage"]) == ("ResponseStarted", "ResponseComplete")
+    assert {event["impersonatedUser"]["username"] for event in (first, last)} == {"alice"}
+    assert {event["responseStatus"]["code"] for event in (first, last)} == {200}
+
+
 async def test_reads_and_questions_are_no_lines(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
         await http.get(f"{ROOM}/configmaps")

@@ -76,6 +76,8 @@ class Door:
         visit.allowed, visit.why = verdict.allowed, verdict.reason
         if not verdict.allowed:
             raise refusal(user, asked, verdict)
+        if asked.verb == "watch" and user is not visit.caller:
+            self._note_start(exchange, visit)
         return user
 
     def _other(self, exchange: Exchange, user: User, visit: Visit, asked: Attributes) -> User:
@@ -85,6 +87,13 @@ class Door:
         visit.allowed = False
         other, visit.constraint = impersonate(user, wish, asked, self.authorizer)
         return other
+
+    def _note_start(self, exchange: Exchange, visit: Visit) -> None:
+        """Note that a watch as somebody else begins: it may last, and outlast the server."""
+        if self.audit is not None:
+            entry = self._entry(exchange, visit, self.clock.now())
+            entry.stage, entry.code = "ResponseStarted", 200
+            self.audit.write(entry)
 
     def leave(self, exchange: Exchange, visit: Visit, received: datetime | None) -> None:
         """Note that a request has ended."""
