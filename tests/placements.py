@@ -84,3 +84,21 @@ async def grant(admin: Http, user: str, team: str, *verbs: str) -> None:
         "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
     }
     (await admin.post(f"{RBAC}/namespaces/{team}/rolebindings", binding)).ok(201)
+
+
+async def grant_clusters(admin: Http, user: str, *verbs: str) -> None:
+    """Let a user read clusters."""
+    rule = {
+        "apiGroups": ["cluster.open-cluster-management.io"],
+        "resources": ["managedclusters"],
+        "verbs": list(verbs),
+    }
+    role = {"metadata": {"name": f"{user}-clusters"}, "rules": [rule]}
+    (await admin.post(f"{RBAC}/clusterroles", role)).ok(201)
+    named = {"apiGroup": "rbac.authorization.k8s.io", "name": role["metadata"]["name"]}
+    binding = {
+        "metadata": role["metadata"],
+        "roleRef": {**named, "kind": "ClusterRole"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}],
+    }
+    (await admin.post(f"{RBAC}/clusterrolebindings", binding)).ok(201)

@@ -62,7 +62,7 @@ from sully.server.requests import User
 from sully.server.tls import Authority, Pair, expires_soon
 from sully.store.base import Store
 from sully.store.compaction import Compactor
-from sully.store.directory import DataDirectory
+from sully.store.directory import DataDirectory, make_private
 from sully.store.errors import OpenError
 from sully.store.etcd.address import Address
 from sully.store.memory import MemoryStore
@@ -158,7 +158,7 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         await api.devices.start()
         await ensure_namespaces(InProcess(api, ADMIN))
         await ensure_policy(InProcess(api, ADMIN), config.gates)
-        api.audit = _audit_log(config)
+        api.audit = _audit_log(config, clock)
         if api.audit is not None:
             stack.callback(api.audit.close)
         async with _serving(config, api, listening, clock) as plane:
@@ -167,7 +167,7 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
 
 async def _open_store(config: Config) -> Store:
     if config.store == "memory":
-        config.data_dir.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(config.data_dir)
         return MemoryStore()
     if isinstance(config.store, Address):
         return await _open_etcd(config.store)
@@ -314,12 +314,12 @@ def _door(config: Config, api: Api, key: SigningKey, clock: Clock) -> Door:
     )
 
 
-def _audit_log(config: Config) -> AuditLog | None:
+def _audit_log(config: Config, clock: Clock) -> AuditLog | None:
     if config.audit_log == "":
         return None
     if config.audit_log == "-":
-        return AuditLog(None)
-    return AuditLog(Path(config.audit_log or config.data_dir / "audit.log"))
+        return AuditLog(None, clock=clock)
+    return AuditLog(Path(config.audit_log or config.data_dir / "audit.log"), clock=clock)
 
 
 def _names(config: Config) -> list[str]:

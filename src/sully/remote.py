@@ -20,6 +20,7 @@ from sully.client.capabilities import Moved, Moves, ask, relocated
 from sully.client.discovery import Served, discover
 from sully.client.http import SILENT_SECONDS, HttpTransport
 from sully.client.leases import Elector, Timing
+from sully.client.pageaccess import PageAccess
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
 from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.leading import Leading
@@ -125,6 +126,10 @@ class Remote:
             "/healthz": lambda: (200, b"ok"),
             "/readyz": self._readiness,
         }
+
+    def access(self) -> PageAccess:
+        """Return who says which of others on the network may read the metrics."""
+        return PageAccess(self._transport.named("metrics"), self._clock)
 
     def _readiness(self) -> tuple[int, bytes]:
         """Say what this process does, and what keeps it from doing that with current caches."""

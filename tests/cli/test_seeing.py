@@ -165,10 +165,10 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
         "WHAT  OBJECT  DETAILS",
         f"tainted  rule/sick  example.com/sick:NoExecute on */{node}/{device},"
         " by kubernetes-admin: hot",
-        "changed  rule/sick  paused: wait",
-        "changed  rule/sick  resumed",
+        "changed  rule/sick  paused: wait, by kubernetes-admin",
+        "changed  rule/sick  resumed, by kubernetes-admin",
         f"evicted  pod/default/gone  example.com/sick:NoExecute of rule/sick from {node}",
-        "lifted  rule/sick  example.com/sick:NoExecute, 1 pod evicted",
+        "lifted  rule/sick  example.com/sick:NoExecute by kubernetes-admin, 1 pod evicted",
     ]
 
 

@@ -26,6 +26,7 @@ from sully.domain.eviction import Reason
 from sully.domain.history import (
     devices_text,
     follow,
+    leave,
     lift,
     open_record,
     record,
@@ -232,12 +233,30 @@ def test_a_record_whose_status_was_lost_begins_anew() -> None:
     assert got.taint == rule().spec.taint
 
 
-@pytest.mark.parametrize(("expired", "by"), [(True, "expiry"), (False, "")])
-def test_lifted(expired: bool, by: str) -> None:
-    got = lift(open_record(rule(), now=NOON).status, now=LATER, expired=expired)
+@pytest.mark.parametrize("by", ["expiry", "alice", ""])
+def test_lifted(by: str) -> None:
+    got = lift(open_record(rule(), now=NOON).status, now=LATER, by=by)
 
     assert (got.lifted_time, got.lifted_by) == (LATER, by)
     assert got.taint == rule().spec.taint
+
+
+def test_who_deleted_a_rule_first_is_not_forgotten() -> None:
+    got = lift(leave(open_record(rule(), now=NOON).status, by="alice"), now=LATER, by="collector")
+
+    assert (got.lifted_time, got.lifted_by) == (LATER, "alice")
+
+
+def test_who_changed_a_rule() -> None:
+    status = open_record(rule(), now=NOON).status
+    paused = msgspec.structs.replace(
+        rule(), metadata=msgspec.structs.replace(rule().metadata, annotations={PAUSED: "true"})
+    )
+
+    got = follow(status, paused, now=LATER, by="a" * 5000)
+
+    assert [(each.what, each.by) for each in got.changes] == [("paused", "a" * 1024)]
+    assert follow(got, paused, now=LATER, by="bob") == got
 
 
 SELECTORS = {

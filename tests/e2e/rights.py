@@ -46,7 +46,7 @@ def granted() -> set[Right]:
         Right(each["metadata"]["name"], verb, group, resource)
         for each in manifests(settings)["rights"]
         for rule in each.get("rules", ())
-        for group in rule["apiGroups"]
+        for group in rule.get("apiGroups", ())
         for resource in rule["resources"]
         for verb in rule["verbs"]
     }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import signal
+import ssl
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -231,3 +233,69 @@ def test_numbers_and_health_are_to_be_had(tmp_path: Path) -> None:
     assert 'workqueue_adds_total{name="namespace-controller"}' in pages["metrics"]
     assert pages["healthz"] == "ok"
     assert pages["readyz"].startswith("leading since")
+
+
+def test_metrics_on_the_network_need_a_token(tmp_path: Path) -> None:
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    with (
+        served(tmp_path / "data", "--store", "memory") as up,
+        controllers(up.kubeconfig, "--metrics-listen", "0.0.0.0:0") as crew,
+    ):
+        found = re.search(r"https://0.0.0.0:(\d+)/metrics", crew.wait_for("metrics:"))
+        assert found is not None
+        crew.wait_for("leading since")
+        admin = Raw.admin(up.kubeconfig, tmp_path)
+        open_room(admin, "monitoring")
+        token = _token(admin, "monitoring", "default")
+
+        def get(path: str, token: str = "") -> tuple[int, str]:
+            url = f"https://127.0.0.1:{found[1]}{path}"
+            headers = {"Authorization": f"Bearer {token}"} if token else {}
+            return _read(urllib.request.Request(url, headers=headers))
+
+        assert get("/healthz") == (200, "ok")
+        assert get("/readyz")[0] == 200
+        assert get("/metrics") == (401, "Unauthorized")
+        assert get("/metrics", "made.up.token") == (401, "Unauthorized")
+        assert get("/metrics", token) == (403, "Forbidden")
+
+        body = {
+            "metadata": {"name": "reader"},
+            "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+        }
+        assert admin.request("POST", f"{roles}/clusterroles", body).code == 201
+        binding = {
+            "metadata": {"name": "reader"},
+            "roleRef": {
+                "apiGroup": "rbac.authorization.k8s.io",
+                "kind": "ClusterRole",
+                "name": "reader",
+            },
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "monitoring"}],
+        }
+        assert admin.request("POST", f"{roles}/clusterrolebindings", binding).code == 201
+        # Verdicts are remembered by the token: this one is new.
+        code, text = get("/metrics", _token(admin, "monitoring", "default"))
+
+    assert code == 200
+    assert "workqueue_adds_total" in text
+
+
+def _token(admin: Raw, namespace: str, name: str) -> str:
+    path = f"{ROOMS}/{namespace}/serviceaccounts/{name}/token"
+    made = admin.request("POST", path, {"spec": {}})
+    assert made.code == 201
+    token: str = made.json()["status"]["token"]
+    return token
+
+
+def _read(request: urllib.request.Request) -> tuple[int, str]:
+    context = ssl.create_default_context()
+    # Its certificate is its own; here only who may read is the question.
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with urllib.request.urlopen(request, context=context) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code, error.read().decode()

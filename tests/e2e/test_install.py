@@ -132,7 +132,12 @@ def test_without_the_right_to_evict_nobody_is_evicted(tmp_path: Path) -> None:
         roles = {each["metadata"]["name"] for each in admin.request("GET", ROLES).json()["items"]}
 
     ours = {name for name in roles if name.startswith("sully:")}
-    assert ours == {"sully:capabilities", "sully:scheduling"}
+    assert ours == {
+        "sully:capabilities",
+        "sully:metrics-auth",
+        "sully:metrics-reader",
+        "sully:scheduling",
+    }
 
 
 def test_all_controllers_run_with_no_more_than_their_rights(tmp_path: Path) -> None:
@@ -176,6 +181,7 @@ def test_the_account_has_no_other_rights(tmp_path: Path) -> None:
         *(("clusterrolebindings", name) for name in (*everybody, issuer)),
         ("clusterrolebindings", "sully:capabilities"),
         ("clusterrolebindings", "sully:expiry"),
+        ("clusterrolebindings", "sully:metrics-auth"),
         ("rolebindings", "sully-controllers"),
     }
 

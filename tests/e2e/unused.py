@@ -11,6 +11,7 @@ _CUSTOM = "where patches are custom resources: in a cluster that is not ours (te
 _OWNERS = (
     "no request of its own: servers that check who may block the deletion of an owner ask for it"
 )
+_SCRAPED = "only where metrics are read over the network (e2e/test_controllers.py, as another user)"
 _UNDONE = "what was begun is undone when a program died or somebody was quicker"
 
 UNUSED: dict[str, str] = {
@@ -39,6 +40,8 @@ UNUSED: dict[str, str] = {
     "sully:expiry: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:expiry: patch events": _COUNTED,
     "sully:expiry: watch resourceslicepatches.sully.dev": _CUSTOM,
+    "sully:metrics-auth: create subjectaccessreviews.authorization.k8s.io": _SCRAPED,
+    "sully:metrics-auth: create tokenreviews.authentication.k8s.io": _SCRAPED,
     "sully:patchstatus: list resourceslicepatches.sully.dev": _CUSTOM,
     "sully:patchstatus: patch events": _COUNTED,
     "sully:patchstatus: patch resourceslicepatches/status.sully.dev": _CUSTOM,

@@ -75,18 +75,17 @@ class Case:
     arguments: set[str]
 
 
+ALWAYS = {"capabilities", "metrics-auth"}
 CASES = {
     "as it comes": Case(
         Settings(),
-        {"capabilities", "history", "expiry", "patchstatus", "scheduling"},
+        {*ALWAYS, "history", "expiry", "patchstatus", "scheduling"},
         {"--evictor=server", "--lease=sully-system/sully-controllers"},
     ),
-    "as the evictor": Case(
-        Settings(evictor="sully"), {"capabilities", *DEFAULT}, {"--evictor=sully"}
-    ),
+    "as the evictor": Case(Settings(evictor="sully"), {*ALWAYS, *DEFAULT}, {"--evictor=sully"}),
     "chosen by name": Case(
         Settings(controllers=("placement",), named=True, namespace="hub"),
-        {"capabilities", "placement"},
+        {*ALWAYS, "placement"},
         {"--only=placement", "--lease=hub/sully-controllers"},
     ),
 }
@@ -98,6 +97,8 @@ def test_rights_follow_what_runs(case: Case) -> None:
 
     roles = {name for kind, name in found if kind == "ClusterRole"}
     bound = {name for kind, name in found if kind == "ClusterRoleBinding"}
+    # Who collects metrics is for the admin to say.
+    roles.remove("sully:metrics-reader")
     assert roles == bound == {f"sully:{each}" for each in case.roles}
     (container,) = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"][
         "containers"
@@ -131,6 +132,21 @@ def test_pods_may_do_nothing_on_their_node() -> None:
     }
     labels = found["Namespace", "sully-system"]["metadata"]["labels"]
     assert labels["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_metrics_are_not_for_everybody() -> None:
+    found = by_name(objects(Settings()))
+    spec = found["NetworkPolicy", "sully-controllers"]["spec"]
+    (container,) = found["Deployment", "sully-controllers"]["spec"]["template"]["spec"][
+        "containers"
+    ]
+
+    assert spec["podSelector"]["matchLabels"].items() <= (
+        found["Deployment", "sully-controllers"]["spec"]["template"]["metadata"]["labels"].items()
+    )
+    (rule,) = spec["ingress"]
+    assert [port["port"] for port in rule["ports"]] == [container["ports"][0]["containerPort"]]
+    assert container["readinessProbe"]["httpGet"]["scheme"] == "HTTPS"
 
 
 def test_the_program_takes_its_arguments(capsys: pytest.CaptureFixture[str]) -> None:

@@ -74,3 +74,13 @@ def test_libraries_come_through_the_same_door() -> None:
 
     (line,) = lines(out)
     assert (line["event"], line["room"], line["level"]) == ("slow callback", "asyncio", "warning")
+
+
+def test_what_a_terminal_would_obey_is_written_out() -> None:
+    out = io.StringIO()
+    configure("console", stream=out)
+
+    get_logger("server").error("request failed", path="/x\n\x1b[2Jroom=forged", who="\x9b31m")
+
+    assert out.getvalue().count("\n") == 1
+    assert out.getvalue().rstrip("\n").isprintable()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from placements import GROUP, PAGE, SHUNNED, Obj, config, furnish, grant, respec
+from placements import GROUP, PAGE, SHUNNED, Obj, config, furnish, grant, grant_clusters, respec
 from serving import Http, connected
 from sully.api.cluster.types import SET_LABEL, UNREACHABLE
 from sully.app import ControlPlane, running
@@ -121,6 +121,7 @@ async def test_what_if_a_placement_were_there(admin: Http) -> None:
 
 async def test_what_if_shows_only_what_one_may_read(plane: ControlPlane, admin: Http) -> None:
     await grant(admin, "planner", "one", "get", "create")
+    await grant_clusters(admin, "planner", "get")
     body = {"changes": [{"drop": {"cluster": "c0"}}]}
     async with connected(plane, "planner", ()) as planner:
         answer = (await planner.post(f"{PAGE}/one/", body)).ok(200)
@@ -130,3 +131,41 @@ async def test_what_if_shows_only_what_one_may_read(plane: ControlPlane, admin: 
     decisions = f"{GROUP}/v1beta1/namespaces/one/placementdecisions/web-decision-1"
     stored = (await admin.get(decisions)).json["status"]["decisions"]
     assert json.dumps(stored).count("c0") == 1
+
+
+# name → (a change, with the cluster as {}; what one must be allowed to do for it)
+READS: dict[str, tuple[str, str]] = {
+    "taint": ('{"taint": {"cluster": "%s", "key": "a", "effect": "NoSelect"}}', "get"),
+    "untaint": ('{"untaint": {"cluster": "%s", "key": "a"}}', "get"),
+    "drop": ('{"drop": {"cluster": "%s"}}', "get"),
+    "label": ('{"label": {"cluster": "%s", "label": "a", "value": "b"}}', "get"),
+    "silence": ('{"silence": {"selector": "name=%s"}}', "list"),
+}
+
+
+@pytest.mark.parametrize(("change", "verb"), READS.values(), ids=READS)
+async def test_what_if_does_not_tell_which_clusters_exist(
+    plane: ControlPlane, admin: Http, change: str, verb: str
+) -> None:
+    await grant(admin, "planner", "one", "get", "create")
+    async with connected(plane, "planner", ()) as planner:
+        for name in ("c0", "no-such"):
+            body = {"changes": [json.loads(change % name)]}
+            answer = await planner.post(f"{PAGE}/one/", body)
+            which = f'managedclusters "{name}"' if verb == "get" else "managedclusters"
+            assert answer.code == 403
+            assert answer.json == {"error": f"user does not have permission to {verb} {which}"}
+
+        await grant_clusters(admin, "planner", verb)
+        body = {"changes": [json.loads(change % "c0")]}
+        (await planner.post(f"{PAGE}/one/", body)).ok(200)
+
+
+async def test_what_if_without_clusters_needs_no_right_to_read_them(
+    plane: ControlPlane, admin: Http
+) -> None:
+    await grant(admin, "planner", "one", "get", "create")
+    placement = {"metadata": {"name": "extra", "namespace": "one"}, "spec": {}}
+    body = {"placement": placement, "changes": [{"advance": {"seconds": 60}}]}
+    async with connected(plane, "planner", ()) as planner:
+        (await planner.post(f"{PAGE}/one/", body)).ok(200)

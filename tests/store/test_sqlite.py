@@ -10,7 +10,7 @@ import apsw
 import pytest
 
 from sully.store.base import MAX_VALUE_BYTES, Delete, Event, Key, Put, Store
-from sully.store.directory import DATABASE_FILE, LOCK_FILE
+from sully.store.directory import DATABASE_FILE, LOCK_FILE, DataDirectory
 from sully.store.errors import OpenError
 from sully.store.sqlite import SqliteStore
 
@@ -196,6 +196,54 @@ async def test_the_files_are_private(tmp_path: Path) -> None:
 
     assert directory.stat().st_mode & 0o777 == 0o700
     assert modes == {DATABASE_FILE: 0o600, DATABASE_FILE + "-wal": 0o600, LOCK_FILE: 0o600}
+
+
+# mode of a directory that was there → mode afterwards, and whether a line in the log says so
+MODES = {
+    "open to all": (0o777, 0o700, True),
+    "readable by all": (0o755, 0o700, True),
+    "of a group": (0o750, 0o700, True),
+    "private": (0o700, 0o700, False),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "told"), MODES.values(), ids=MODES.keys())
+async def test_an_existing_directory_is_closed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], before: int, after: int, told: bool
+) -> None:
+    directory = tmp_path / "data"
+    directory.mkdir()
+    directory.chmod(before)
+    (directory / DATABASE_FILE).touch()
+    (directory / DATABASE_FILE).chmod(0o644)
+
+    async with await SqliteStore.open(directory):
+        assert (directory / DATABASE_FILE).stat().st_mode & 0o777 == 0o600
+
+    assert directory.stat().st_mode & 0o777 == after
+    assert ("closed the data directory" in capsys.readouterr().out) is told
+
+
+def test_a_shared_directory_stays_open_and_is_refused(tmp_path: Path) -> None:
+    tmp_path.chmod(0o1777)
+
+    with pytest.raises(OpenError, match=r"shared with other users \(mode 1777\)"):
+        DataDirectory(tmp_path)
+
+    assert tmp_path.stat().st_mode & 0o7777 == 0o1777
+
+
+@pytest.mark.parametrize("name", [LOCK_FILE, DATABASE_FILE])
+async def test_no_link_is_followed(tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_bytes(b"theirs")
+    (tmp_path / "data").mkdir(mode=0o700)
+    (tmp_path / "data" / name).symlink_to(elsewhere)
+
+    with pytest.raises(OpenError, match="symbolic links"):
+        await SqliteStore.open(tmp_path / "data")
+
+    assert elsewhere.read_bytes() == b"theirs"
 
 
 async def test_closing_leaves_one_file_and_frees_the_directory(tmp_path: Path) -> None:

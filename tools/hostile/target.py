@@ -16,18 +16,19 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from sully.server.tls import Authority
 from sully.testing.cluster import Process
 
 Obj = dict[str, Any]
+T = TypeVar("T")
 SECONDS = 60.0
 """After this a test is stuck."""
 
@@ -244,6 +245,26 @@ class Target:
     def _status(self, name: str) -> float:
         text = Path(f"/proc/{self.up.child.pid}/status").read_text()
         return int(text.split(name)[1].split()[0]) / 1024
+
+    def eventually(self, find: Callable[[], T | None]) -> T:
+        """Wait until something is there."""
+        pause, end = threading.Event(), time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            found = find()
+            if found:
+                return found
+            pause.wait(0.05)
+        raise AssertionError("it never came")
+
+    def audited(self, wanted: Callable[[Obj], bool], name: str = "audit.log") -> list[Obj]:
+        """Wait until the audit log has entries that are wanted; return them."""
+        return self.eventually(lambda: [each for each in self.audit_events(name) if wanted(each)])
+
+    def audit_events(self, name: str = "audit.log") -> list[Obj]:
+        """Return what is in the audit log now, as far as whole lines are written."""
+        path = self.up.data_dir / name
+        lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+        return [json.loads(line) for line in lines]
 
     @contextmanager
     def bystander(self, path: str = "/healthz") -> Iterator[Delays]:

@@ -10,7 +10,10 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any, TextIO
+
+from sully.cli.client.texts import guarded
 
 INTERRUPTED = 130
 """The exit code of what was ended by Ctrl-C, as shells have it."""
@@ -50,7 +53,7 @@ def hush() -> None:
 
 
 def open_streams() -> None:
-    """See to it that the three streams are open, and take every letter."""
+    """See to it that the three streams are open, take every letter, and obey nobody else."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
@@ -59,6 +62,30 @@ def open_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115 - open for as long as we are
-    for stream in (sys.stdout, sys.stderr):
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+        # What a program reads is data, and its own business; errors are for people, wherever.
+        if name == "stderr" or stream.isatty():
+            setattr(sys, name, GuardedStream(stream))
+
+
+class GuardedStream:
+    """A stream for people, which lets nobody else's escape sequences through."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text without what a terminal would obey."""
+        self._stream.write(guarded(text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write several texts."""
+        self._stream.writelines(map(guarded, lines))
+
+    def __getattr__(self, name: str) -> Any:
+        """Be the stream in everything else."""
+        return getattr(self._stream, name)

@@ -124,20 +124,28 @@ def description(rule: DeviceTaintRule) -> str:
     return _cut(text)
 
 
-def follow(status: TaintRecordStatus, rule: DeviceTaintRule, *, now: datetime) -> TaintRecordStatus:
-    """Note how a rule differs from what was last seen of it."""
+def follow(
+    status: TaintRecordStatus, rule: DeviceTaintRule, *, now: datetime, by: str = ""
+) -> TaintRecordStatus:
+    """Note how a rule differs from what was last seen, and who changed it if that is known."""
     if status.taint is None:
         return _as_seen(status, rule)
     new = _as_seen(status, rule)
-    noted = [TaintChange(time=now, what=_cut(what)) for what in differences(status, new)]
+    noted = [
+        TaintChange(time=now, what=_cut(what), by=_cut(by)) for what in differences(status, new)
+    ]
     changes = (*status.changes, *noted)[-CHANGES_MAX:]
     return msgspec.structs.replace(new, changes=changes)
 
 
-def lift(status: TaintRecordStatus, *, now: datetime, expired: bool) -> TaintRecordStatus:
-    """Note that a rule is gone."""
-    by = EXPIRY if expired else ""
-    return msgspec.structs.replace(status, lifted_time=now, lifted_by=by)
+def leave(status: TaintRecordStatus, *, by: str) -> TaintRecordStatus:
+    """Note who deletes a rule that still has finalizers; the first one counts."""
+    return msgspec.structs.replace(status, lifted_by=status.lifted_by or _cut(by))
+
+
+def lift(status: TaintRecordStatus, *, now: datetime, by: str = "") -> TaintRecordStatus:
+    """Note that a rule is gone, and who deleted it if that is known."""
+    return msgspec.structs.replace(leave(status, by=by), lifted_time=now)
 
 
 def _as_seen(status: TaintRecordStatus, rule: DeviceTaintRule) -> TaintRecordStatus:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from sully.install.crds import definitions
-from sully.install.rights import leading, looking, rules_of
+from sully.install.rights import leading, looking, reviewing, rules_of
 from sully.install.workload import (
     NAME,
     Settings,
@@ -19,14 +19,15 @@ from sully.install.workload import (
     deployment,
     metadata,
     monitor,
+    network_policy,
     service,
 )
-from sully.server.authorization.policy.writing import RBAC
+from sully.server.authorization.policy.writing import RBAC, on_paths
 
 Obj = dict[str, Any]
 
-OPTIONAL = frozenset(("ServiceMonitor",))
-"""Kinds that a cluster need not have: what is missing without them is only convenience."""
+OPTIONAL = frozenset(("NetworkPolicy", "ServiceMonitor"))
+"""Kinds that a server need not have: everything works without them."""
 
 
 def manifests(settings: Settings) -> dict[str, list[Obj]]:
@@ -35,7 +36,12 @@ def manifests(settings: Settings) -> dict[str, list[Obj]]:
         "namespace": [_namespace(settings)],
         "kinds": list(definitions()),
         "rights": list(_rights(settings)),
-        "controllers": [service(settings), deployment(settings), budget(settings)],
+        "controllers": [
+            service(settings),
+            deployment(settings),
+            budget(settings),
+            network_policy(settings),
+        ],
         "monitoring": [monitor(settings)],
     }
 
@@ -54,11 +60,13 @@ def _rights(settings: Settings) -> Iterator[Obj]:
     yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata(NAME, settings)}
     yield _role("Role", metadata(NAME, settings), leading(NAME))
     yield _binding("Role", metadata(NAME, settings), settings)
-    roles = {"sully:capabilities": looking()}
+    roles = {"sully:capabilities": looking(), "sully:metrics-auth": reviewing()}
     roles |= {f"sully:{name}": rules_of(name, settings.gates) for name in settings.running}
     for name, rules in roles.items():
         yield _role("ClusterRole", metadata(name), rules)
         yield _binding("ClusterRole", metadata(name), settings)
+    # For an admin to bind to whoever collects metrics.
+    yield _role("ClusterRole", metadata("sully:metrics-reader"), [on_paths("/metrics")])
 
 
 def _role(kind: str, named: Obj, rules: list[Obj]) -> Obj:

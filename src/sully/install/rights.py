@@ -182,6 +182,14 @@ def looking() -> list[Obj]:
     return [on(RBAC, "clusterroles", "get", EVICTOR_ROLE.name)]
 
 
+def reviewing() -> list[Obj]:
+    """Return what it takes to find out who may read the metrics."""
+    return [
+        on("authentication.k8s.io", "tokenreviews", "create"),
+        on("authorization.k8s.io", "subjectaccessreviews", "create"),
+    ]
+
+
 def leading(lease: str) -> list[Obj]:
     """Return what it takes to hold a lease; a name cannot limit what is created."""
     return [

@@ -78,6 +78,7 @@ def _pod(settings: Settings) -> Obj:
         },
         "topologySpreadConstraints": [spread],
         "containers": [_container(settings)],
+        "volumes": [{"name": "tmp", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}],
         "terminationGracePeriodSeconds": 15,
     }
 
@@ -94,6 +95,7 @@ def _container(settings: Settings) -> Obj:
             "requests": {"cpu": "100m", "memory": "128Mi"},
             "limits": {"memory": "1Gi"},
         },
+        "volumeMounts": [{"name": "tmp", "mountPath": "/tmp"}],
         "securityContext": {
             "allowPrivilegeEscalation": False,
             "capabilities": {"drop": ["ALL"]},
@@ -117,7 +119,8 @@ def arguments(settings: Settings) -> list[str]:
 
 
 def _probe(path: str, *, period: int) -> Obj:
-    return {"httpGet": {"path": path, "port": "metrics"}, "periodSeconds": period}
+    get = {"path": path, "port": "metrics", "scheme": "HTTPS"}
+    return {"httpGet": get, "periodSeconds": period}
 
 
 def service(settings: Settings) -> Obj:
@@ -130,6 +133,25 @@ def service(settings: Settings) -> Obj:
             "clusterIP": "None",
             "selector": dict(LABELS),
             "ports": [{"name": "metrics", "port": PORT, "targetPort": "metrics"}],
+        },
+    }
+
+
+def network_policy(settings: Settings) -> Obj:
+    """Return who reaches the controllers: whoever collects metrics, and nobody else."""
+    return {
+        "apiVersion": "networking.k8s.io/v1",
+        "kind": "NetworkPolicy",
+        "metadata": metadata(NAME, settings),
+        "spec": {
+            "podSelector": {"matchLabels": dict(LABELS)},
+            "policyTypes": ["Ingress"],
+            "ingress": [
+                {
+                    "from": [{"namespaceSelector": {"matchLabels": {"metrics": "enabled"}}}],
+                    "ports": [{"port": PORT, "protocol": "TCP"}],
+                }
+            ],
         },
     }
 
@@ -152,6 +174,15 @@ def monitor(settings: Settings) -> Obj:
         "metadata": metadata(NAME, settings),
         "spec": {
             "selector": {"matchLabels": dict(LABELS)},
-            "endpoints": [{"port": "metrics", "interval": "30s"}],
+            "endpoints": [
+                {
+                    "port": "metrics",
+                    "interval": "30s",
+                    "scheme": "https",
+                    "bearerTokenFile": "/var/run/secrets/kubernetes.io/serviceaccount/token",
+                    # Each pod makes its own certificate when it starts.
+                    "tlsConfig": {"insecureSkipVerify": True},
+                }
+            ],
         },
     }

@@ -1,15 +1,27 @@
-"""Writing files that must be whole or absent, and readable by nobody else."""
+"""Files that nobody else may read: created under a name that nobody can guess, whole or absent.
 
+Nothing here follows a symbolic link that lies where the file is to be: in a folder that others may
+write to, it would lead what is written to where they want it, or let them read it.
+"""
+
+from __future__ import annotations
+
+import contextlib
 import os
+import secrets
+import stat
 from pathlib import Path
+from typing import IO, BinaryIO
+
+_PRIVATE = 0o600
+_OURS = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def write_private(path: Path, data: bytes) -> None:
     """Write a file with mode 0600, all at once: readers see the old one or the new one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    temporary = scratch_name(path)
     try:
-        with os.fdopen(descriptor, "wb") as file:
+        with create_private(temporary) as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -17,3 +29,24 @@ def write_private(path: Path, data: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def scratch_name(path: Path) -> Path:
+    """Return a name beside a file under which it can be prepared."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}.new")
+
+
+def create_private(path: Path) -> BinaryIO:
+    """Create a file with mode 0600 that must not exist yet, not even as a link."""
+    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | _OURS, _PRIVATE), "w+b")
+
+
+def open_private(path: Path) -> IO[bytes]:
+    """Open a file to append to it, or create it; other users who could read it no longer can."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OURS, _PRIVATE)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode) and mode & 0o077:
+        # On a volume it may belong to somebody else, who then decides.
+        with contextlib.suppress(PermissionError):
+            os.fchmod(descriptor, _PRIVATE)
+    return os.fdopen(descriptor, "ab")

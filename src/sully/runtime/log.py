@@ -84,7 +84,19 @@ def _processors(form: Format, *, colors: bool) -> list[Processor]:
     ]
     if form == "json":
         return [*shared, structlog.processors.format_exc_info, _render_json]
-    return [*shared, structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time")]
+    return [*shared, _escape, structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time")]
+
+
+def _escape(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:
+    """Write out what a terminal would obey: paths and names in fields are chosen by clients."""
+    for key, value in event.items():
+        if isinstance(value, str) and not value.isprintable():
+            event[key] = "".join(map(_escaped, value))
+    return event
+
+
+def _escaped(char: str) -> str:
+    return char if char.isprintable() else char.encode("unicode_escape").decode()
 
 
 def _render_json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:

@@ -34,6 +34,7 @@ from sully.server.options import check_write_options
 from sully.server.patches import Patcher
 from sully.server.reads import Listing, Reader
 from sully.server.requests import Request
+from sully.server.rule_history import RuleHistory
 from sully.server.updates import Updater
 from sully.server.virtual import Virtuals
 from sully.server.watching import Change, Random, Watcher
@@ -99,6 +100,7 @@ class Api:
             ClusterGuard(self.authorizer, self.writer.lookup),
             self.devices,
         )
+        self.writer.recorders = (RuleHistory(store, self.objects, clock),)
 
     async def get(self, request: Request) -> Record:
         """Read one object, or the status of one."""

@@ -1,83 +1,121 @@
-"""The audit log: who wrote what, and what became of it; one JSON line a write.
+"""The audit log: who wrote what, who was refused what, and as whom; one JSON line a request.
 
-Lines look like audit.k8s.io/v1 events at the level Metadata. They tell names and verdicts, never
-bodies or messages: those may quote what was in a Secret. A thread of its own writes them, so that
-a slow disk does not hold up answers; what it cannot keep up with is dropped, counted and told.
+A thread of its own writes the lines (auditevents.py says what they show), so that a slow disk does
+not hold up answers; what it cannot keep up with is dropped, counted and told.
+
+Requests of clients that are not authenticated have a file of their own and a rate: whoever needs
+no credentials must not be able to push the traces of others out of the log.
 """
 
 import contextlib
-import os
 import sys
 import threading
 from collections import deque
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
-import msgspec
-
-from sully.machinery.codec import to_json
-from sully.machinery.errors import ApiError
+from sully.machinery.errors import ApiError, Forbidden
 from sully.machinery.strategy import Obj
-from sully.machinery.timestamps import format_micro_time
-from sully.runtime.clock import Clock
+from sully.runtime.clock import Clock, SystemClock
+from sully.runtime.files import open_private
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.server.authentication.reviews import user_info
-from sully.server.requests import Request, Target, User
+from sully.runtime.ratelimit import TokenBucket
+from sully.server.auditevents import DECISION, Entry, bounded, line
+from sully.server.requests import Request
 
 _log = get_logger("audit")
 MAX_BYTES = 64 << 20
 KEPT = 4
-DECISION = "authorization.k8s.io/decision"
-REASON = "authorization.k8s.io/reason"
+UNAUTHENTICATED_BYTES = 8 << 20
+UNAUTHENTICATED_KEPT = 1
+UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST = 10.0, 100
+"""Entries a second for all clients together that are not authenticated."""
+REPORT_SECONDS = 60.0
+"""How often at most the number of suppressed entries is logged."""
 _WAITING = 20_000
 _GATHER_SECONDS = 0.1
 _AT_ONCE = 16
 
 
-class Entry(msgspec.Struct):
-    """One write, as it ended."""
+class RotatingFile:
+    """Appends to a file, which it renames when it is full, or to the standard output."""
 
-    id: str
-    verb: str
-    uri: str
-    received: datetime
-    ended: datetime
-    code: int
-    reason: str = ""
-    user: User | None = None  # None: nobody knows
-    acting: User | None = None  # whom the user impersonated
-    target: Target | None = None
-    name: str = ""  # of the object, where the path has none
-    agent: str = ""
-    source: str = ""
-    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
-
-
-class AuditLog:
-    """Writes entries to a file, which it turns over by size, or to the standard output."""
-
-    def __init__(self, path: Path | None, *, max_bytes: int = MAX_BYTES, kept: int = KEPT) -> None:
+    def __init__(self, path: Path | None, *, max_bytes: int, kept: int) -> None:
         self._path = path
         self._max_bytes = max_bytes
         self._kept = kept
+        self._file: IO[bytes] | None = None
+
+    def open(self) -> IO[bytes]:
+        """Open the file if it is not open; raises OSError."""
+        if self._file is None:
+            # Whoever may not read the data directory may not read who did what in it.
+            self._file = sys.stdout.buffer if self._path is None else open_private(self._path)
+        return self._file
+
+    def append(self, data: bytes) -> None:
+        """Write whole lines; raises OSError."""
+        file = self.open()
+        if self._path is not None and file.tell() and file.tell() + len(data) > self._max_bytes:
+            self._rename(self._path)
+            file = self.open()
+        file.write(data)
+        file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None and self._path is not None:
+            file.close()
+
+    def _rename(self, path: Path) -> None:
+        self.close()
+        for number in range(self._kept - 1, 0, -1):
+            with contextlib.suppress(FileNotFoundError):
+                _numbered(path, number).replace(_numbered(path, number + 1))
+        path.replace(_numbered(path, 1))
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+class AuditLog:
+    """Writes entries to a file, or to the standard output."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        max_bytes: int = MAX_BYTES,
+        kept: int = KEPT,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._file = RotatingFile(path, max_bytes=max_bytes, kept=kept)
+        self._unauthenticated = self._file if path is None else _file_of_unauthenticated(path)
+        self._bucket = TokenBucket(UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST, self._clock)
         self._waiting: deque[Entry] = deque()
         self._dropped = 0
+        self._suppressed = 0
+        self._reported: float | None = None
         self._wake = threading.Event()
         self._ending = threading.Event()
         self._failed = False
-        self._file = self._open()
+        self._file.open()
         self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
         self._thread.start()
 
     def write(self, entry: Entry) -> None:
         """Take an entry; never waits."""
-        if len(self._waiting) >= _WAITING:
+        if not entry.authenticated and not self._bucket.take():
+            self._suppressed += 1
+        elif len(self._waiting) >= _WAITING:
             self._dropped += 1
-            return
-        self._waiting.append(entry)
+        else:
+            self._waiting.append(bounded(entry))
         if not self._wake.is_set():
             self._wake.set()
 
@@ -86,62 +124,59 @@ class AuditLog:
         self._ending.set()
         self._wake.set()
         self._thread.join()
-        if self._path is not None:
-            self._file.close()
-
-    def _open(self) -> IO[bytes]:
-        if self._path is None:
-            return sys.stdout.buffer
-        # Whoever may not read the data directory may not read who did what in it.
-        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        return os.fdopen(descriptor, "ab")
+        self._report_suppressed()
+        self._file.close()
+        self._unauthenticated.close()
 
     def _run(self) -> None:
         while not self._ending.is_set() or self._waiting:
-            self._wake.wait()
+            self._wake.wait(REPORT_SECONDS if self._suppressed else None)
             # To write each line at once would cost the thread that answers far more.
             self._ending.wait(_GATHER_SECONDS)
             self._wake.clear()
             while self._waiting:
                 # A few at a time: each write lets the thread that answers go on.
-                some = range(min(len(self._waiting), _AT_ONCE))
-                self._append([line(self._waiting.popleft()) for _ in some])
+                self._append([self._waiting.popleft() for _ in range(self._some())])
             dropped, self._dropped = self._dropped, 0
             if dropped:
                 _log.error("audit entries dropped", count=dropped)
+            if self._is_time_to_report():
+                self._report_suppressed()
 
-    def _append(self, lines: list[bytes]) -> None:
-        data = b"".join(lines)
+    def _some(self) -> int:
+        return min(len(self._waiting), _AT_ONCE)
+
+    def _append(self, entries: list[Entry]) -> None:
         try:
-            self._turn_over(len(data))
-            self._file.write(data)
-            self._file.flush()
+            for file, authenticated in ((self._file, True), (self._unauthenticated, False)):
+                lines = [line(each) for each in entries if each.authenticated is authenticated]
+                if lines:
+                    file.append(b"".join(lines))
         except OSError as error:
             if not self._failed:
-                _log.error("the audit log cannot be written", error=str(error), lost=len(lines))
+                _log.error("the audit log cannot be written", error=str(error), lost=len(entries))
             self._failed = True
         else:
             self._failed = False
 
-    def _turn_over(self, more: int) -> None:
-        if self._path is None or self._file.tell() + more <= self._max_bytes:
-            return
-        if self._file.tell() == 0:
-            return
-        self._file.close()
-        for number in range(self._kept - 1, 0, -1):
-            with contextlib.suppress(FileNotFoundError):
-                _numbered(self._path, number).replace(_numbered(self._path, number + 1))
-        self._path.replace(_numbered(self._path, 1))
-        self._file = self._open()
+    def _is_time_to_report(self) -> bool:
+        last = self._reported
+        return last is None or self._clock.monotonic() >= last + REPORT_SECONDS
+
+    def _report_suppressed(self) -> None:
+        count, self._suppressed = self._suppressed, 0
+        if count:
+            self._reported = self._clock.monotonic()
+            _log.warning("audit entries of unauthenticated requests suppressed", count=count)
 
 
-def _numbered(path: Path, number: int) -> Path:
-    return path.with_name(f"{path.name}.{number}")
+def _file_of_unauthenticated(path: Path) -> RotatingFile:
+    beside = path.with_name(f"{path.stem}-unauthenticated{path.suffix}")
+    return RotatingFile(beside, max_bytes=UNAUTHENTICATED_BYTES, kept=UNAUTHENTICATED_KEPT)
 
 
 class Note:
-    """Watches one write of a caller in this process."""
+    """Watches one write of a caller in this process, or a read that was refused."""
 
     def __init__(self, log: AuditLog, clock: Clock, ids: Ids, request: Request) -> None:
         self._log = log
@@ -174,6 +209,11 @@ class Note:
         self._code = 201 if verb == "create" else 200
         self._name = obj.get("metadata", {}).get("name", "")
 
+    def refused(self, verb: str) -> None:
+        """Write down that the caller may not."""
+        self._code = Forbidden.code
+        self._log.write(self._entry(verb, self._received, Forbidden.reason))
+
     def _entry(self, verb: str, received: datetime, reason: str) -> Entry:
         request = self._request
         return Entry(
@@ -190,53 +230,3 @@ class Note:
             agent=request.user_agent,
             annotations={DECISION: "allow" if self.allowed else "forbid"},
         )
-
-
-def line(entry: Entry) -> bytes:
-    """Write an entry as one line."""
-    event: Obj = {
-        "kind": "Event",
-        "apiVersion": "audit.k8s.io/v1",
-        "level": "Metadata",
-        "auditID": entry.id,
-        "stage": "ResponseComplete",
-        # A caller in this process has no address to write down.
-        **({"requestURI": entry.uri} if entry.uri else {}),
-        "verb": entry.verb,
-        "user": {} if entry.user is None else user_info(entry.user),
-    }
-    if entry.acting is not None:
-        event["impersonatedUser"] = user_info(entry.acting)
-    if entry.source:
-        event["sourceIPs"] = [entry.source]
-    if entry.agent:
-        event["userAgent"] = entry.agent
-    if entry.target is not None:
-        event["objectRef"] = _reference(entry.target, entry.name)
-    event["responseStatus"] = _status(entry)
-    event["requestReceivedTimestamp"] = format_micro_time(entry.received)
-    event["stageTimestamp"] = format_micro_time(entry.ended)
-    if entry.annotations:
-        event["annotations"] = dict(entry.annotations)
-    return to_json(event) + b"\n"
-
-
-def _reference(target: Target, name: str) -> Obj:
-    found = {
-        "resource": target.resource.plural,
-        "namespace": target.namespace,
-        "name": target.name or name,
-        "apiGroup": target.resource.group,
-        "apiVersion": target.version,
-        "subresource": target.subresource,
-    }
-    return {key: value for key, value in found.items() if value}
-
-
-def _status(entry: Entry) -> Obj:
-    status: Obj = {"metadata": {}}
-    if entry.code >= 400:
-        status["status"] = "Failure"
-        if entry.reason:
-            status["reason"] = entry.reason
-    return status | {"code": entry.code}

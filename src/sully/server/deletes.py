@@ -89,7 +89,8 @@ class Deleter:
         if bare == self._writer.objects.bare(record):
             await self._writer.commit([Check(record.key, record.revision)])
             return Result(live, record)
-        stored = await self._writer.put(record.key, bare, record.revision)
+        notes = self._writer.recorded(request, live, bare)
+        stored = await self._writer.put(record.key, bare, record.revision, *notes)
         return Result(self._writer.objects.live(stored), stored)
 
     async def _remove(self, request: Request, record: Record) -> Result:
@@ -104,7 +105,8 @@ class Deleter:
         if graceful:
             record = await self._writer.put(record.key, live, record.revision)
             live = self._writer.objects.live(record)
-        done = await self._writer.commit([Delete(record.key, record.revision)])
+        notes = self._writer.recorded(request, live, None)
+        done = await self._writer.commit([Delete(record.key, record.revision), *notes])
         return Result(self._writer.objects.stamped(live, done.revision), deleted=True)
 
     def _pending(self, request: Request, live: Obj, options: Obj) -> Obj | None:

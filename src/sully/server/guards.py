@@ -5,6 +5,7 @@ right to call an endpoint at all was decided before (authorization/). One that r
 besides the object itself adds to `Attempt.also` what must hold when the write happens.
 """
 
+from collections.abc import Iterable
 from typing import Protocol
 
 import msgspec
@@ -43,4 +44,12 @@ class Guard(Protocol):
 
     def check(self, attempt: Attempt) -> None:
         """Raise the answer if this must not happen."""
+        ...
+
+
+class Recorder(Protocol):
+    """Somebody who takes notes of changes, in their transaction."""
+
+    def ops(self, request: Request, old: Obj, new: Obj | None) -> Iterable[Op]:
+        """Return what to write besides; without a new object the old one goes."""
         ...

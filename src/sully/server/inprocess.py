@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from sully.machinery.errors import method_not_allowed, route_not_found
+from sully.machinery.errors import Forbidden, method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
 from sully.server.api import Api
 from sully.server.audit import Note
@@ -78,7 +78,7 @@ class InProcess:
         request = self._request(ref, options)
         right = _RIGHTS.get(verb, verb)
         if verb in _READS or self._api.audit is None:
-            self._require(right, request)
+            self._require_read(right, request)
             return await self._run(verb, request, body, patch_type)
         note = Note(self._api.audit, self._api.clock, self._api.writer.ids, request)
         with note.taken(right):
@@ -123,7 +123,7 @@ class InProcess:
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
         """Follow a list, in batches."""
         request = self._request(ref, options)
-        self._require("watch", request)
+        self._require_read("watch", request)
         async with aclosing(await self._api.watch(request)) as batches:
             async for batch in batches:
                 yield [self._event(change, request.target) for change in batch]
@@ -134,6 +134,16 @@ class InProcess:
             raise method_not_allowed()
         reply = await self._api.connector.call(request, method, patch_type, Body(body))
         return Reply(reply.obj)
+
+    def _require_read(self, verb: str, request: Request) -> None:
+        """Refuse who may not read; the audit log has refusals, and nothing else of reads."""
+        try:
+            self._require(verb, request)
+        except Forbidden:
+            if self._api.audit is not None:
+                note = Note(self._api.audit, self._api.clock, self._api.writer.ids, request)
+                note.refused(verb)
+            raise
 
     def _require(self, verb: str, request: Request) -> None:
         asked = on_target(verb, request.target, request.options)

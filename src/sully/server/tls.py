@@ -5,9 +5,11 @@ authority's key can become anyone, so all keys are readable by the owner only.
 """
 
 import ipaddress
+import ssl
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -117,6 +119,18 @@ class Authority:
         )
         signed = builder.sign(self._key, hashes.SHA256())  # type: ignore[arg-type]  # our own key is elliptic
         return Pair(signed.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
+
+
+def passing_context(name: str, now: datetime) -> ssl.SSLContext:
+    """Return what serves TLS with a certificate that nobody else has, and that ends with us."""
+    pair = Authority(_new_authority(now)).server([name], now)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    # The ssl module reads a certificate only from files. The folder is private to this user.
+    with TemporaryDirectory(prefix="sully-") as folder:
+        path = Path(folder, "tls.pem")
+        write_private(path, pair.certificate + pair.key)
+        context.load_cert_chain(path)
+    return context
 
 
 def belong_together(pair: Pair) -> bool:

@@ -168,7 +168,8 @@ class Updater:
         obj = entries.settle_times(self._writer.objects.bare(record), without_version(step.obj))
         if _finished(obj, step.old):
             if not is_dry_run(request):
-                done = await self._writer.commit([Delete(record.key, record.revision)])
+                notes = self._writer.recorded(request, step.old, None)
+                done = await self._writer.commit([Delete(record.key, record.revision), *notes])
                 # What was deleted has a revision that everyone may see; `newest` may have none.
                 record = done.records[0] or record
             gone = self._writer.objects.stamped(obj, record.revision)
@@ -181,7 +182,8 @@ class Updater:
             # Nothing changed. What is shown must still be durable before it is shown.
             await self._writer.commit([Check(record.key, record.revision)])
             return Result(self._writer.objects.live(record), record, warnings=step.warnings)
-        stored = await self._writer.put(record.key, obj, record.revision, *step.also)
+        notes = self._writer.recorded(request, step.old, obj)
+        stored = await self._writer.put(record.key, obj, record.revision, *step.also, *notes)
         return Result(self._writer.objects.live(stored), stored, warnings=step.warnings)
 
 

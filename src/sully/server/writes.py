@@ -30,7 +30,7 @@ from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.server.guards import Attempt, Guard
+from sully.server.guards import Attempt, Guard, Recorder
 from sully.server.objects import Objects
 from sully.server.requests import Request, Target
 from sully.store.base import Commit, Key, Op, Put, Record, Store
@@ -71,6 +71,7 @@ class Writer:
         self._gates = gates
         self.strict = strict
         self.guards: tuple[Guard, ...] = ()
+        self.recorders: tuple[Recorder, ...] = ()
 
     # -- shared by all writes -------------------------------------------------------------------
 
@@ -96,6 +97,10 @@ class Writer:
         for guard in self.guards:
             guard.check(attempt)
         return attempt.also
+
+    def recorded(self, request: Request, old: Obj, new: Obj | None) -> list[Op]:
+        """Return what is written with a change, or with the end, of an object."""
+        return [op for recorder in self.recorders for op in recorder.ops(request, old, new)]
 
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
         """Read another object for a strategy, newest state first."""

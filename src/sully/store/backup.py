@@ -24,6 +24,7 @@ from typing import BinaryIO
 import apsw
 import msgspec
 
+from sully.runtime.files import create_private, scratch_name
 from sully.store.database import Database
 from sully.store.directory import COPY_FILE, DATABASE_FILE, LOCK_FILE, DataDirectory
 from sully.store.errors import StoreError
@@ -91,8 +92,7 @@ def write_archive(
 ) -> Made:
     """Write an archive of a database and of the keys in a directory, whole or not at all."""
     contents = {path.name: path.read_bytes() for path in _identity(directory)}
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.new")
-    scratch = target.with_name(f".{target.name}.{os.getpid()}.db")
+    temporary, scratch = scratch_name(target), scratch_name(target)
     try:
         revision, digest = _save(database, scratch)
         files = {name: hashlib.sha256(data).hexdigest() for name, data in contents.items()}
@@ -119,11 +119,6 @@ def check_database(path: Path) -> int:
     with closing(Database(path)) as database:
         database.verify()
         return database.load().revision
-
-
-def private_file(path: Path) -> BinaryIO:
-    """Create a file that only its owner may read."""
-    return os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w+b")
 
 
 def flush_directory(path: Path) -> None:
@@ -157,7 +152,7 @@ def _identity(directory: Path) -> list[Path]:
 
 def _save(database: BinaryIO, scratch: Path) -> tuple[int, str]:
     """Keep a copy as a file that passes for a store; return its revision and SHA-256."""
-    with private_file(scratch) as file:
+    with create_private(scratch) as file:
         copy_and_hash(database, file)
     revision = check_database(scratch)
     # A checkpointed file of its own: an archive must not need a log beside it.
@@ -169,7 +164,7 @@ def _save(database: BinaryIO, scratch: Path) -> tuple[int, str]:
 
 
 def _pack(path: Path, manifest: Manifest, database: Path, contents: dict[str, bytes]) -> None:
-    with private_file(path) as file:
+    with create_private(path) as file:
         with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as archive:
             _add(archive, MANIFEST, msgspec.json.encode(manifest))
             with database.open("rb") as data:

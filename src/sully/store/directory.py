@@ -8,10 +8,15 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import stat
 from pathlib import Path
 
+from sully.runtime.files import create_private, open_private
+from sully.runtime.log import get_logger
 from sully.store.errors import InUseError, OpenError
 
+_log = get_logger("store")
+_OURS = os.O_CLOEXEC | os.O_NOFOLLOW
 DATABASE_FILE = "store.db"
 LOCK_FILE = "lock"
 COPY_FILE = "store.db.copy"
@@ -25,8 +30,8 @@ class DataDirectory:
         """Create the directory if need be, and lock it."""
         self.path = path
         try:
-            _make_private(path)
-            self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            make_private(path)
+            self._lock = os.open(path / LOCK_FILE, os.O_RDWR | os.O_CREAT | _OURS, 0o600)
         except OSError as error:
             raise OpenError(f"cannot use the data directory {path}: {error.strerror}") from error
         self._take_lock()
@@ -38,7 +43,7 @@ class DataDirectory:
         try:
             # SQLite would create the file with the permissions of the umask, and gives its log
             # the permissions of the file.
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            open_private(path).close()
         except OSError as error:
             raise OpenError(
                 f"cannot write {path}: {error.strerror}; the user who runs this must own it"
@@ -62,7 +67,7 @@ class DataDirectory:
         path = self.path / COPY_FILE
         # One that is there was left behind by a crash; its mode is not ours to trust.
         path.unlink(missing_ok=True)
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        create_private(path).close()
         return path
 
     def release(self) -> None:
@@ -91,15 +96,41 @@ def _size(path: Path) -> int:
     return path.stat().st_size if path.is_file() else 0
 
 
-def _make_private(path: Path) -> None:
+def make_private(path: Path) -> None:
+    """Create a directory that only its owner can enter, or make an existing one so."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A directory that was there keeps its permissions: it is its owner's choice, and the files
-    # are private anyway.
-    with contextlib.suppress(FileExistsError):
+    try:
         path.mkdir(mode=0o700)
-        # SQLite sees to its files, but they are lost if a power cut takes the directory.
-        parent = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(parent)
-        finally:
-            os.close(parent)
+    except FileExistsError:
+        _close_to_others(path)
+        return
+    # SQLite sees to its files, but they are lost if a power cut takes the directory.
+    parent = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(parent)
+    finally:
+        os.close(parent)
+
+
+def _close_to_others(path: Path) -> None:
+    mode = path.stat().st_mode
+    if not stat.S_ISDIR(mode) or not mode & 0o077:
+        return
+    mode = stat.S_IMODE(mode)
+    if mode & stat.S_ISVTX:
+        # A folder such as /tmp: to close it would take it from everybody else.
+        raise OpenError(
+            f"the data directory {path} is shared with other users (mode {mode:04o});"
+            " use a directory of its own"
+        )
+    try:
+        path.chmod(mode & ~0o077)
+    except PermissionError:
+        # A mounted volume may belong to somebody else. The files in it are private anyway.
+        _log.warning(
+            "other users can access the data directory", path=str(path), mode=f"{mode:04o}"
+        )
+    else:
+        _log.warning(
+            "closed the data directory to other users", path=str(path), mode_before=f"{mode:04o}"
+        )

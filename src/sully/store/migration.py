@@ -7,12 +7,12 @@ store starts where the old one stopped. `cli/keeping/migrate.py` opens the two.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from sully.runtime.files import create_private
 from sully.store.base import Key, Put, Record, Store
 from sully.store.database import Database
 from sully.store.directory import DATABASE_FILE, DataDirectory
@@ -45,7 +45,7 @@ def begin_sqlite(directory: Path, revision: int) -> None:
     try:
         path = directory / DATABASE_FILE
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+            create_private(path).close()
         except FileExistsError:
             raise OpenError(
                 f"{path} exists: a copy goes into an empty store; move it away first"

@@ -22,6 +22,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from sully.runtime.files import create_private, scratch_name
 from sully.store.backup import (
     ARCHIVE_FORMAT,
     MANIFEST,
@@ -30,7 +31,6 @@ from sully.store.backup import (
     check_database,
     copy_and_hash,
     flush_directory,
-    private_file,
 )
 from sully.store.database import Database
 from sully.store.directory import DATABASE_FILE, LOCK_FILE, DataDirectory
@@ -58,10 +58,13 @@ def restore(archive: Path, directory: Path, *, force: bool = False) -> Restored:
     directory = directory.absolute()
     _check_target(directory, force=force)
     directory.parent.mkdir(parents=True, exist_ok=True)
-    fresh = directory.with_name(f".{directory.name}.restore-{os.getpid()}")
-    shutil.rmtree(fresh, ignore_errors=True)
+    fresh = scratch_name(directory)
     try:
+        # It must not exist: what lies there already was not put there by us.
         fresh.mkdir(mode=0o700)
+    except OSError as error:
+        raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error
+    try:
         manifest = unpack(archive, fresh)
         _skip_revisions(fresh / DATABASE_FILE)
         flush_directory(fresh)
@@ -131,7 +134,7 @@ def _extract(
     plain = Path(member.name).name == member.name and member.name != LOCK_FILE
     if content is None or not plain or member.name not in manifest.files:
         raise BackupError(f"{archive} is damaged: {member.name!r} does not belong there")
-    with private_file(folder / member.name) as file:
+    with create_private(folder / member.name) as file:
         digest = _copied(content, file)
     if digest != manifest.files[member.name]:
         raise BackupError(f"{archive} is damaged: {member.name} is not as it was saved")

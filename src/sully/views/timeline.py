@@ -90,6 +90,7 @@ def _of_rule(record: TaintRecord) -> Iterator[Happening]:
             uid=uid,
             selector=selector,
             change=each.what,
+            by=each.by,
         )
     if status.lifted_time is not None:
         yield Happening(

@@ -23,6 +23,8 @@ from controllers.history.remembering import (
 from controllers.world import ACCOUNTS, PODS, World, orders, play
 from sully.api.resource.annotations import EXPIRES_AT, PAUSED
 from sully.client.transport import Key
+from sully.server.inprocess import InProcess
+from sully.server.requests import Ref, User
 
 
 async def test_a_rule_is_remembered(world: World) -> None:
@@ -94,7 +96,7 @@ async def test_a_rule_that_goes_is_marked_as_lifted(world: World) -> None:
 
     status = (await the_record(world))["status"]
     assert status["liftedTime"] == "2030-01-01T12:01:30.000000Z"
-    assert "liftedBy" not in status
+    assert status["liftedBy"] == "admin"
     assert status["taint"]["key"] == "example.com/hot"
 
 
@@ -110,7 +112,7 @@ async def test_a_rule_that_went_while_nobody_looked_is_marked_as_lifted(world: W
     assert "liftedTime" in (await the_record(world))["status"]
 
 
-async def test_a_rule_whose_time_had_come_was_lifted_by_that(world: World) -> None:
+async def test_a_rule_that_is_deleted_after_its_time(world: World) -> None:
     await rule(world, annotations={EXPIRES_AT: in_seconds(world, 60)})
     async with world.controlled(historian):
         await world.settle()
@@ -118,7 +120,74 @@ async def test_a_rule_whose_time_had_come_was_lifted_by_that(world: World) -> No
         await unrule(world)
         await world.settle()
 
+    # Its time had come, but it was somebody who deleted it.
+    assert (await the_record(world))["status"]["liftedBy"] == "admin"
+
+
+async def test_a_rule_that_ends_by_itself(world: World) -> None:
+    await rule(world, annotations={EXPIRES_AT: in_seconds(world, 60)})
+    async with world.controlled(historian):
+        await world.settle()
+        world.clock.advance(60)
+        program = world.transport("taint-expiry-controller")
+        await program.delete(RULES, Key("", "hot"))
+        await world.settle()
+
     assert (await the_record(world))["status"]["liftedBy"] == "expiry"
+
+
+async def test_everybody_who_changed_a_rule_is_named(world: World) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+    # While no controller looks, and faster than one could.
+    alice, bob, carol = (world.transport(name) for name in ("alice", "bob", "carol"))
+    key = Key("", "hot")
+    await alice.patch(RULES, key, {"metadata": {"annotations": {PAUSED: "true"}}})
+    await bob.patch(RULES, key, {"metadata": {"annotations": {PAUSED: None}}})
+    await bob.patch(RULES, key, {"metadata": {"labels": {"a": "b"}}})
+    await carol.patch(RULES, key, {"spec": {"taint": {"effect": "NoExecute"}}})
+    await alice.delete(RULES, key)
+
+    async with world.controlled(historian):
+        await world.settle()
+
+    status = (await the_record(world))["status"]
+    assert [(each["what"], each["by"]) for each in status["changes"]] == [
+        ("paused", "alice"),
+        ("resumed", "bob"),
+        ("effect None -> NoExecute", "carol"),
+    ]
+    assert status["liftedBy"] == "alice"
+
+
+async def test_who_deleted_a_rule_with_a_finalizer(world: World) -> None:
+    await rule(world, finalizers=["example.com/wait"])
+    async with world.controlled(historian):
+        await world.settle()
+        await world.transport("alice").delete(RULES, Key("", "hot"))
+        await world.settle()
+        assert "liftedTime" not in (await the_record(world))["status"]
+        body = {"metadata": {"finalizers": None}}
+        await world.transport("bob").patch(RULES, Key("", "hot"), body)
+        await world.settle()
+
+    status = (await the_record(world))["status"]
+    assert status["liftedBy"] == "alice"
+    assert "liftedTime" in status
+
+
+async def test_a_rehearsed_deletion_is_not_noted(world: World) -> None:
+    await rule(world)
+    async with world.controlled(historian):
+        await world.settle()
+        before = await the_record(world)
+        ref = Ref("resource.k8s.io", RULES.version, RULES.plural, "", "hot")
+        caller = InProcess(world.api, User("alice", ("system:masters",)))
+        await caller.call("delete", ref, body={"dryRun": ["All"]})
+        await world.settle()
+
+    assert await the_record(world) == before
 
 
 async def test_a_rule_of_the_same_name_has_a_record_of_its_own(world: World) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from jwt.utils import base64url_decode, base64url_encode
+
 from sully.server.authentication.accounts import Accounts
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.tokens import ISSUER, Bound, Claims
@@ -14,6 +16,16 @@ from sully.testing.clock import FakeClock
 
 Obj = dict[str, Any]
 KEY = SigningKey.new()
+
+
+def encode(data: bytes) -> str:
+    """Write bytes as tokens do."""
+    return base64url_encode(data).decode()
+
+
+def decode(text: str) -> bytes:
+    """Read a part of a token."""
+    return base64url_decode(text)
 
 
 @dataclass

@@ -20,8 +20,11 @@ from serving import Http, connected
 from sully.app import Config, ControlPlane, running
 from sully.machinery.errors import Forbidden
 from sully.server import audit
-from sully.server.audit import AuditLog, Entry
+from sully.server.audit import UNAUTHENTICATED_BURST, UNAUTHENTICATED_RATE, AuditLog
+from sully.server.auditevents import Entry
+from sully.server.authentication.groups import ANONYMOUS
 from sully.server.requests import Ref, User
+from sully.testing.clock import FakeClock
 
 Obj = dict[str, Any]
 ROOM = "/api/v1/namespaces/default"
@@ -36,9 +39,12 @@ async def audited(folder: Path, *, reads: bool = False) -> AsyncIterator[tuple[C
         yield plane, http
 
 
-def lines(folder: Path, user: str = "") -> list[Obj]:
+UNKNOWN = "audit-unauthenticated.log"
+
+
+def lines(folder: Path, user: str = "", name: str = "audit.log") -> list[Obj]:
     """Return the events of a user, or of all."""
-    found = [json.loads(line) for line in (folder / "audit.log").read_text().splitlines()]
+    found = [json.loads(line) for line in (folder / name).read_text().splitlines()]
     return [event for event in found if not user or event["user"].get("username") == user]
 
 
@@ -142,6 +148,62 @@ async def test_what_lines_say(tmp_path: Path) -> None:
         assert (status["code"], status.get("reason", "")) == (code, reason), name
 
 
+async def test_refused_reads(tmp_path: Path) -> None:
+    secrets = Ref("", "v1", "secrets", "default", "")
+    async with (
+        audited(tmp_path) as (plane, _),
+        connected(plane, user="mallory", groups=()) as mallory,
+        connected(plane, user="") as stranger,
+    ):
+        reads = (f"{ROOM}/secrets", f"{ROOM}/secrets/x", f"{ROOM}/secrets?watch=1", "/metrics")
+        for path in (*reads, "/apis/no.such.group/v1/things", "/debug/placements/a/b"):
+            assert (await mallory.get(path)).code == 403, path
+        review = {"spec": {"token": "x"}}
+        path = "/apis/authentication.k8s.io/v1/tokenreviews"
+        assert (await mallory.post(path, review)).code == 403
+        assert (await stranger.get(f"{ROOM}/secrets")).code == 401
+        inside = plane.direct(User("inside", ("system:authenticated",)))
+        for verb in ("get", "list"):
+            with pytest.raises(Forbidden):
+                await inside.call(verb, secrets)
+        with pytest.raises(Forbidden):
+            await anext(inside.watch(secrets))
+
+    told = [
+        (event["verb"], event["responseStatus"]["code"]) for event in lines(tmp_path, "mallory")
+    ]
+    verbs = ("list", "get", "watch", "get", "get", "get", "create")
+    assert told == [(verb, 403) for verb in verbs]
+    events = lines(tmp_path, "inside")
+    assert [event["verb"] for event in events] == ["get", "list", "watch"]
+    assert {event["responseStatus"]["reason"] for event in events} == {"Forbidden"}
+    (unknown,) = lines(tmp_path, name=UNKNOWN)
+    assert unknown["verb"] == "list"
+
+
+async def test_reads_as_somebody_else(tmp_path: Path) -> None:
+    async with audited(tmp_path) as (_, http):
+        for path in (f"{ROOM}/secrets", "/metrics"):
+            headers = {"impersonate-user": "alice", "impersonate-group": "system:masters"}
+            assert (await http.call("GET", path, headers=headers)).code == 200
+
+    events = lines(tmp_path, "tester")
+    assert [event["impersonatedUser"]["username"] for event in events] == ["alice", "alice"]
+    assert [event["requestURI"] for event in events] == [f"{ROOM}/secrets", "/metrics"]
+
+
+async def test_a_watch_as_somebody_else_is_noted_when_it_begins(tmp_path: Path) -> None:
+    headers = {"impersonate-user": "alice", "impersonate-group": "system:masters"}
+    path = f"{ROOM}/secrets?watch=true&timeoutSeconds=1"
+    async with audited(tmp_path) as (_, http):
+        assert (await http.call("GET", path, headers=headers)).code == 200
+
+    first, last = lines(tmp_path, "tester")
+    assert (first["stage"], last["stage"]) == ("ResponseStarted", "ResponseComplete")
+    assert {event["impersonatedUser"]["username"] for event in (first, last)} == {"alice"}
+    assert {event["responseStatus"]["code"] for event in (first, last)} == {200}
+
+
 async def test_reads_and_questions_are_no_lines(tmp_path: Path) -> None:
     async with audited(tmp_path) as (_, http):
         await http.get(f"{ROOM}/configmaps")
@@ -201,11 +263,7 @@ async def test_those_who_were_refused(tmp_path: Path) -> None:
 
     first, last = lines(tmp_path, "mallory")
     (impersonated,) = lines(tmp_path, "tester")
-    anonymous, bad_token = (
-        event
-        for event in lines(tmp_path)
-        if event["user"].get("username", "system:anonymous") == "system:anonymous"
-    )
+    anonymous, bad_token = lines(tmp_path, name=UNKNOWN)
     decision = "authorization.k8s.io/decision"
     assert first["annotations"][decision] == "forbid"
     assert first["responseStatus"]["reason"] == "Forbidden"
@@ -215,7 +273,8 @@ async def test_those_who_were_refused(tmp_path: Path) -> None:
     assert impersonated["annotations"][decision] == "forbid"
     assert anonymous["responseStatus"]["code"] == 401
     assert bad_token["user"] == {}
-    assert "swordfish" not in (tmp_path / "audit.log").read_text()
+    for name in ("audit.log", UNKNOWN):
+        assert "swordfish" not in (tmp_path / name).read_text()
 
 
 async def test_no_secret_is_ever_written_down(tmp_path: Path) -> None:
@@ -274,8 +333,11 @@ async def test_switched_off(tmp_path: Path) -> None:
     assert not (tmp_path / "audit.log").exists()
 
 
-def entry(number: int) -> Entry:
-    return Entry(f"id-{number:04}", "create", f"/x/{number}", NOW, NOW, 201)
+ALICE = User("alice")
+
+
+def entry(number: int, user: User | None = ALICE) -> Entry:
+    return Entry(f"id-{number:04}", "create", f"/x/{number}", NOW, NOW, 201, user=user)
 
 
 def test_files_turn_over_by_size(tmp_path: Path) -> None:
@@ -326,6 +388,28 @@ def test_what_cannot_be_kept_up_with_is_counted(
     assert told == [7]
 
 
+@pytest.mark.parametrize("user", [None, ANONYMOUS], ids=["bad credentials", "no credentials"])
+def test_those_without_credentials_have_a_rate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: User | None
+) -> None:
+    told: list[int] = []
+    monkeypatch.setattr(audit, "_log", SimpleNamespace(warning=lambda _, count: told.append(count)))
+    clock = FakeClock()
+    log = AuditLog(tmp_path / "audit.log", clock=clock)
+    for number in range(UNAUTHENTICATED_BURST + 7):
+        log.write(entry(number, user))
+    log.write(entry(9000))
+    clock.advance(3 / UNAUTHENTICATED_RATE)
+    for number in range(5000, 5005):
+        log.write(entry(number, user))
+    log.close()
+
+    assert [event["auditID"] for event in lines(tmp_path)] == ["id-9000"]
+    unknown = [event["auditID"] for event in lines(tmp_path, name=UNKNOWN)]
+    assert unknown[UNAUTHENTICATED_BURST:] == ["id-5000", "id-5001", "id-5002"]
+    assert sum(told) == 7 + 2
+
+
 def test_a_disk_that_fails_stops_nobody(tmp_path: Path) -> None:
     log = AuditLog(tmp_path / "audit.log")
 
@@ -338,8 +422,8 @@ def test_a_disk_that_fails_stops_nobody(tmp_path: Path) -> None:
 
         def close(self) -> None: ...
 
-    real = log._file
-    log._file = Full()
+    file = log._file
+    real, file._file = file._file, Full()
     log.write(entry(1))
     log.close()
     real.close()

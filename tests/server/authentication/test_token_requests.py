@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from server.authentication.tables import decode
 from serving import Answer, Http, connected, fresh
 from sully.app import LONGEST_TOKEN, ControlPlane
-from sully.server.authentication.keys import decode
 from sully.server.authentication.tokens import ISSUER
 from sully.testing.clock import FakeClock
 from sully.testing.cluster import in_process

@@ -12,10 +12,10 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
-from server.authentication.tables import KEY, World, world
+from server.authentication.tables import KEY, World, decode, encode, world
 from sully.server.authentication import accounts as accounts_module
 from sully.server.authentication.accounts import TokenError, split_account
-from sully.server.authentication.keys import KeyFileError, SigningKey, decode, encode
+from sully.server.authentication.keys import KeyFileError, SigningKey
 from sully.server.authentication.tokens import ISSUER, Bound, read, sign
 
 INVALID = "invalid bearer token"
@@ -116,6 +116,8 @@ FORGERIES: dict[str, Callable[[str], str]] = {
     "another algorithm": _with_secret_of_public_key,
     "another account": _other_account,
     "padding": lambda token: f"{token}=",
+    "full padding": lambda token: f"{token}==",
+    "padding in the middle": lambda token: token.replace(".", "=.", 1),
     "line break": lambda token: f"{token}\n",
     "letters beyond": lambda token: token[:-1] + "é",
     "half characters": lambda token: token[:-1] + "\udc80",
@@ -131,6 +133,26 @@ def test_what_we_did_not_sign_is_worth_nothing(name: str) -> None:
 
     with pytest.raises(TokenError, match=f"^{INVALID}$"):
         there.accounts().check(FORGERIES[name](token))
+
+
+# name → what a token says that our key signed, though we never write such a token
+STRANGE: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "another issuer": lambda said: said.update(iss="https://elsewhere"),
+    **{
+        f"no {name}": lambda said, name=name: said.pop(name)
+        for name in ("aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub")
+    },
+}
+
+
+@pytest.mark.parametrize("change", STRANGE.values(), ids=STRANGE.keys())
+def test_a_token_has_all_claims(change: Callable[[dict[str, Any]], Any]) -> None:
+    there = world()
+    _, payload = parts(sign(there.claims(), KEY))
+    change(payload)
+
+    with pytest.raises(TokenError, match=f"^{INVALID}$"):
+        there.accounts().check(KEY.sign(payload))
 
 
 def test_what_another_key_signed_is_worth_nothing() -> None:
@@ -269,10 +291,10 @@ def test_signatures_are_checked_once_and_few_are_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(accounts_module, "_REMEMBERED", 2)
-    there, checked = world(), list[bytes]()
+    there, checked = world(), list[str]()
     key = SigningKey.new()
-    verifies = key.verifies
-    monkeypatch.setattr(key, "verifies", lambda *a: checked.append(a[0]) or verifies(*a))
+    verify = key.verify
+    monkeypatch.setattr(key, "verify", lambda *a, **b: checked.append(a[0]) or verify(*a, **b))
     accounts = there.accounts(key)
     one, two, three = (sign(there.claims(id=name), key) for name in "abc")
 

@@ -81,6 +81,7 @@ class TaintChange(Wire, frozen=True, kw_only=True):
 
     time: datetime
     what: str
+    by: str = ""
 
 
 class TaintRecordSpec(Wire, frozen=True, kw_only=True):

@@ -58,6 +58,7 @@ def validate_taint_status(status: Obj, at: Path) -> Errors:
         yield from _given(change, "time", where.index(position))
         yield from _given(change, "what", where.index(position))
         yield from _short(change, "what", where.index(position))
+        yield from _short(change, "by", where.index(position))
 
 
 def validate_same(spec: Obj, old: Obj) -> Errors:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.acting.manifests import Manifest, kind_of
 from sully.cli.client.calling import CommandError, Session
 from sully.cli.client.patience import patience
+from sully.cli.client.texts import printable
 from sully.cli.client.words import number
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ class _Completer:
         try:
             return from_body(kind, await self._completed(kind, body, known))
         except ApiError as error:
-            text = _complaint(kind, body, error.message)
+            text = _complaint(kind, body, printable(error.message))
             raise CommandError(f"{manifest.where}{text}") from error
 
     async def _completed(self, kind: "Kind[Any]", body: Obj, known: Any | None) -> Obj:

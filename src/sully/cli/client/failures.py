@@ -14,13 +14,16 @@ _STARTED = ("data/kubeconfig", "data/demo/kubeconfig")
 
 def refused(error: Any) -> str:
     """Say what a server's refusal means."""
+    from sully.cli.client.texts import printable
     from sully.machinery.errors import Forbidden, Unauthorized
 
+    # On one line: what follows below it is said by us.
+    text = printable(error.message)
     if isinstance(error, Unauthorized):
-        return f"{error.message}\n  the kubeconfig's credentials are not accepted; get new ones"
+        return f"{text}\n  the kubeconfig's credentials are not accepted; get new ones"
     if isinstance(error, Forbidden):
-        return f"{error.message}\n  ask an admin for a role that allows it"
-    return str(error.message)
+        return f"{text}\n  ask an admin for a role that allows it"
+    return text
 
 
 def inaccessible(error: Exception) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.client.calling import CommandError, Session
 from sully.cli.client.patience import patience
+from sully.cli.client.texts import printable
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -73,7 +74,7 @@ def no_answer(gap: "Gap", text: str = "") -> CommandError:
     hidden = gap.why == "not allowed"
     help_ = "; ask an admin for a role that allows to list them" if hidden else ""
     return CommandError(
-        f"{gap.message or text}\n  without {gap.kind.plural} there is no answer{help_}"
+        f"{printable(gap.message or text)}\n  without {gap.kind.plural} there is no answer{help_}"
     )
 
 

@@ -1,8 +1,15 @@
 """Texts of others on a terminal: on one line, without commands to it, and as wide as they look.
 
-Descriptions, reasons and attributes are free texts of whoever may write an object. A line break
-would tear a table apart, and an escape sequence could make a terminal show what is not so.
+Descriptions, reasons and attributes are free texts of whoever may write an object, and messages
+are those of whatever server answers. A line break would tear a table apart, and an escape sequence
+could make a terminal show what is not so. `printable` is for one text; everything that a command
+prints passes `guarded` on its way out (`cli/process.py`).
 """
+
+import re
+
+# Colours, and the end of a line erased: nothing that moves, hides or answers.
+_OWN_SEQUENCES = re.compile("(\\x1b\\[(?:0|1|2|22|[349][0-7]|[34]9)m|\\r\\x1b\\[K)")
 
 
 def printable(text: str) -> str:
@@ -10,6 +17,25 @@ def printable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(map(_shown, text))
+
+
+def guarded(text: str) -> str:
+    """Return what may be written to a stream: lines, tabs and the sequences that we use ourselves.
+
+    A carriage return is ours only at the beginning.
+    """
+    if text.isprintable() or text == "\n":
+        return text
+    if text[0] == "\r" and not text.startswith("\r\x1b"):
+        return "\r" + guarded(text[1:]) if len(text) > 1 else text
+    parts = _OWN_SEQUENCES.split(text)
+    # Every second part is a sequence of ours.
+    parts[::2] = [part if part.isprintable() else "".join(map(_kept, part)) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _kept(char: str) -> str:
+    return char if char in "\n\t" else _shown(char)
 
 
 def _shown(char: str) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from sully.domain.capabilities.duties import Evictor
     from sully.domain.capabilities.offers import Offer
     from sully.remote import Remote, RemoteConfig
+    from sully.runtime.pages import Protection
 
 _EPILOG = """\
 examples:
@@ -97,7 +98,10 @@ def _add_telling_flags(parser: argparse.ArgumentParser) -> None:
         "--metrics-listen",
         default="",
         metavar="HOST:PORT",
-        help="serve /metrics, /healthz and /readyz there, without TLS (default: nowhere)",
+        help="serve /metrics, /healthz and /readyz there; without HOST on 127.0.0.1. On any address"
+        " that others reach: over TLS with a certificate of its own, and /metrics only for bearer"
+        " tokens whose user may get the path /metrics, as TokenReview and SubjectAccessReview say"
+        " (default: nowhere)",
     )
     add_log_flags(parser)
 
@@ -184,11 +188,26 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
         if listen is None:
             await crew.run()
         else:
-            async with serving(*listen, found.pages()) as port:
-                print(f"metrics:     http://{listen[0]}:{port}/metrics", flush=True)
+            protection = _protection(listen[0], found)
+            async with serving(*listen, found.pages(), protection) as port:
+                scheme = "http" if protection is None else "https"
+                print(f"metrics:     {scheme}://{listen[0]}:{port}/metrics", flush=True)
                 await crew.run()
     print("stopped", flush=True)
     return found.problem
+
+
+def _protection(host: str, found: "Remote") -> "Protection | None":
+    """Return what keeps metrics from others who reach the address, None where nobody does."""
+    from socket import gethostname
+
+    from sully.runtime.clock import SystemClock
+    from sully.runtime.pages import Protection, is_local
+    from sully.server.tls import passing_context
+
+    if is_local(host):
+        return None
+    return Protection(passing_context(gethostname(), SystemClock().now()), found.access().check)
 
 
 async def _first_look(found: "Remote") -> None:

@@ -148,13 +148,15 @@ def _add_access_flags(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--audit-log",
         metavar="FILE",
-        help="who wrote what, as JSON lines; - for the standard output, '' for none"
+        help="where to write audit events (writes, refused and impersonated requests) as JSON"
+        " lines; - for the standard output, '' for none. Requests of clients that are not"
+        " authenticated go to FILE-unauthenticated, at a limited rate"
         " (default: audit.log in the data directory)",
     )
     parser.add_argument(
         "--audit-reads",
         action="store_true",
-        help="note also who read which objects; much more to write",
+        help="also audit reads that were allowed; many more events",
     )
 
 

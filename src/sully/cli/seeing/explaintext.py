@@ -58,4 +58,5 @@ def _wrapped(text: str, look: Look, lead: str = "") -> Iterator[str]:
 
 
 def _bold(text: str, look: Look) -> str:
+    text = printable(text)
     return f"\x1b[{STYLES['bold']}m{text}\x1b[0m" if look.colour else text

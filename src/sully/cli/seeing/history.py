@@ -11,6 +11,7 @@ from sully.cli.client.flags import add_client_flags, add_headers_flag, add_snaps
 from sully.cli.client.patterns import fits
 from sully.cli.client.subjects import Kinds, named
 from sully.cli.client.taking import take
+from sully.cli.client.texts import printable
 from sully.cli.parsing import meant
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Ki
         return
     hidden = [each for each in gaps if each.why == "not allowed"]
     if hidden:
-        text = f"{hidden[0].message}\n  ask an admin for a role that allows it"
+        text = f"{printable(hidden[0].message)}\n  ask an admin for a role that allows it"
         raise CommandError(text + ("" if session.namespace else ", or about one namespace: -n NS"))
     where = ", ".join(session.options.snapshot) or session.server
     names = " and no ".join(sorted(each.kind.plural for each in gaps))

@@ -52,7 +52,8 @@ def _details(happening: Happening, *, wide: bool) -> str:
         return _eviction(happening.eviction)
     may = " (of devices that may include it)" if happening.unsure and not wide else ""
     if happening.what == "changed":
-        return f"{happening.change}{may}"
+        by = f", by {happening.by}" if happening.by and not wide else ""
+        return f"{happening.change}{by}{may}"
     taint = taint_text(happening.taint) if happening.taint is not None else ""
     if happening.what == "lifted":
         by = f" by {happening.by}" if happening.by and not wide else ""

@@ -73,23 +73,12 @@ async def _save(session: Session) -> int:
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file that only its owner can read, whole or not at all."""
-    import os
-    import tempfile
+    from sully.runtime.files import write_private
 
     try:
-        handle, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
+        write_private(path, data)
     except OSError as error:
         raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-        Path(name).replace(path)
-    except OSError as error:
-        Path(name).unlink(missing_ok=True)
-        raise CommandError(f"{path}: {(error.strerror or str(error)).lower()}") from error
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def _summary(found: "Snapshot") -> str:

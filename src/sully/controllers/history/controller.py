@@ -23,7 +23,7 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.history.tally import Tally
 from sully.controllers.kinds import TAINT_RECORDS
 from sully.domain.evictionstatus import tally as counted_by
-from sully.domain.history import follow, lift, open_record, taint_record_name
+from sully.domain.history import EXPIRY, follow, lift, open_record, taint_record_name
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
 
@@ -123,4 +123,5 @@ def _followed(
     if status.lifted_time is not None:
         return status
     ends = expiry({EXPIRES_AT: status.expires_at})
-    return lift(status, now=now, expired=ends is not None and ends <= now)
+    # Where the server did not say who deleted it.
+    return lift(status, now=now, by=EXPIRY if ends is not None and ends <= now else "")

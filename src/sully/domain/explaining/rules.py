@@ -271,7 +271,8 @@ def explain_lifted(
         f" {which(status.device_selector or spec.device_selector)}."
     )
     expired = status.lifted_by == EXPIRY
-    gone = "ended by itself" if expired else "was deleted"
+    deleter = f" by {status.lifted_by}" if status.lifted_by else ""
+    gone = "ended by itself" if expired else f"was deleted{deleter}"
     at = f" at {moment(status.lifted_time, now)}" if status.lifted_time is not None else ""
     return Explanation(
         kind="DeviceTaintRule",

@@ -5,19 +5,21 @@ any service account. tokens.py says what is signed.
 """
 
 import hashlib
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from pathlib import Path
+from typing import Any
 
-from cryptography.exceptions import InvalidSignature
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec, utils
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from jwt import PyJWT
+from jwt.algorithms import ECAlgorithm
+from jwt.types import Options
+from jwt.utils import base64url_encode
 
 from sully.machinery.strategy import Obj
 from sully.runtime.files import write_private
 
 ALGORITHM = "ES256"
-_SCHEME = ec.ECDSA(hashes.SHA256())
-_HALF = 32  # bytes of each of the two numbers of a signature
+_TOKENS = PyJWT()
 
 
 class KeyFileError(OSError):
@@ -33,7 +35,11 @@ class SigningKey:
         spki = self._public.public_bytes(
             serialization.Encoding.DER, serialization.PublicFormat.SubjectPublicKeyInfo
         )
-        self.id = encode(hashlib.sha256(spki).digest())
+        self.id = base64url_encode(hashlib.sha256(spki).digest()).decode()
+        # Kubernetes names no type.
+        self._head = {"typ": None, "alg": ALGORITHM, "kid": self.id}
+        self.head = self.sign({}).partition(".")[0]
+        """The first part of every token that this key signs."""
 
     @classmethod
     def new(cls) -> "SigningKey":
@@ -58,33 +64,27 @@ class SigningKey:
             serialization.NoEncryption(),
         )
 
-    def sign(self, data: bytes) -> bytes:
-        """Return the signature in the form of JSON web tokens: two numbers side by side."""
-        first, second = utils.decode_dss_signature(self._key.sign(data, _SCHEME))
-        return first.to_bytes(_HALF) + second.to_bytes(_HALF)
+    def sign(self, payload: dict[str, Any]) -> str:
+        """Write a JSON web token."""
+        return _TOKENS.encode(payload, self._key, algorithm=ALGORITHM, headers=self._head)
 
-    def verifies(self, data: bytes, signature: bytes) -> bool:
-        """Say whether this key made a signature."""
-        if len(signature) != 2 * _HALF:
-            return False
-        numbers = int.from_bytes(signature[:_HALF]), int.from_bytes(signature[_HALF:])
-        try:
-            self._public.verify(utils.encode_dss_signature(*numbers), data, _SCHEME)
-        except InvalidSignature:
-            return False
-        return True
+    def verify(self, token: str, *, issuer: str, options: Options) -> dict[str, Any]:
+        """Return the payload of a token that this key signed; raises jwt.InvalidTokenError."""
+        return _TOKENS.decode(
+            token, self._public, algorithms=[ALGORITHM], issuer=issuer, options=options
+        )
 
     def jwk(self) -> Obj:
         """Return the public half as a JSON web key."""
-        numbers = self._public.public_numbers()
+        shown = ECAlgorithm.to_jwk(self._public, as_dict=True)
         return {
             "use": "sig",
-            "kty": "EC",
+            "kty": shown["kty"],
             "kid": self.id,
-            "crv": "P-256",
+            "crv": shown["crv"],
             "alg": ALGORITHM,
-            "x": encode(numbers.x.to_bytes(_HALF)),
-            "y": encode(numbers.y.to_bytes(_HALF)),
+            "x": shown["x"],
+            "y": shown["y"],
         }
 
 
@@ -96,17 +96,3 @@ def _load(path: Path) -> ec.EllipticCurvePrivateKey:
     if not isinstance(key, ec.EllipticCurvePrivateKey) or key.curve.name != "secp256r1":
         raise KeyFileError(f"{path} holds a key that cannot sign {ALGORITHM} tokens")
     return key
-
-
-def encode(data: bytes) -> str:
-    """Write bytes as tokens do: base64 for URLs, without padding."""
-    return urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def decode(text: str) -> bytes:
-    """Read what `encode` wrote; raises ValueError for anything else."""
-    data = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if encode(data) != text:
-        # The decoder passes over what it does not know; a token shall have one spelling only.
-        raise ValueError("not in the one spelling that tokens have")
-    return data

@@ -58,7 +58,7 @@ class HttpApp:
 
     async def _exchange(self, exchange: Exchange) -> None:
         started = self._clock.monotonic()
-        visit, received = Visit(), self._door.received(exchange)
+        visit, received = Visit(), self._door.received()
         self._metrics.begin(exchange)
         try:
             await self._serve(exchange, visit)

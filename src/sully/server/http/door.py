@@ -1,8 +1,8 @@
 """The way in: who asks, as whom, whether there is room, whether they may; and a note of it.
 
 One `Visit` goes with each request. `Door.admit` runs the checks in the order of the reference:
-identity, impersonation, limits, permission. What a request wrote, and on demand what it read, is
-told to the audit log at its end, whatever the end was.
+identity, impersonation, limits, permission. Writes, refusals and what is done as somebody else, and
+on demand all reads, are in the audit log, whatever their end was.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from datetime import datetime
 from sully.machinery.errors import ApiError, Unauthorized
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.audit import DECISION, REASON, AuditLog, Entry
+from sully.server.audit import AuditLog
+from sully.server.auditevents import DECISION, REASON, Entry
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authentication.impersonation import PREFIX, impersonate, wanted
@@ -22,6 +23,7 @@ from sully.server.limits import READ, WATCH, WRITE, Limits, Slot
 from sully.server.requests import Target, User
 
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+_REFUSED = (401, 403)
 
 
 @dataclass(slots=True)
@@ -74,6 +76,8 @@ class Door:
         visit.allowed, visit.why = verdict.allowed, verdict.reason
         if not verdict.allowed:
             raise refusal(user, asked, verdict)
+        if asked.verb == "watch" and user is not visit.caller:
+            self._note_start(exchange, visit)
         return user
 
     def _other(self, exchange: Exchange, user: User, visit: Visit, asked: Attributes) -> User:
@@ -84,6 +88,13 @@ class Door:
         other, visit.constraint = impersonate(user, wish, asked, self.authorizer)
         return other
 
+    def _note_start(self, exchange: Exchange, visit: Visit) -> None:
+        """Note that a watch as somebody else begins: it may last, and outlast the server."""
+        if self.audit is not None:
+            entry = self._entry(exchange, visit, self.clock.now())
+            entry.stage, entry.code = "ResponseStarted", 200
+            self.audit.write(entry)
+
     def leave(self, exchange: Exchange, visit: Visit, received: datetime | None) -> None:
         """Note that a request has ended."""
         if visit.slot is not None:
@@ -91,17 +102,18 @@ class Door:
         if received is not None and self.audit is not None and self._counts(exchange, visit):
             self.audit.write(self._entry(exchange, visit, received))
 
-    def received(self, exchange: Exchange) -> datetime | None:
-        """Return when a request that is told to the audit log began."""
-        if self.audit is None or not (self.audit_reads or exchange.method in _WRITES):
-            return None
-        return self.clock.now()
+    def received(self) -> datetime | None:
+        """Return when a request began, where there is an audit log."""
+        return None if self.audit is None else self.clock.now()
 
     def _counts(self, exchange: Exchange, visit: Visit) -> bool:
-        """Say whether to tell of a request: reviews only ask, and pages are not objects."""
+        """Say whether a request is audited: reviews only ask, and pages are not objects."""
+        if exchange.code in _REFUSED or visit.allowed is False or visit.user is not visit.caller:
+            return True
+        wrote = exchange.method in _WRITES
         if visit.target is None:
-            return exchange.method in _WRITES
-        return self.audit_reads or not visit.target.resource.virtual
+            return wrote
+        return self.audit_reads or (wrote and not visit.target.resource.virtual)
 
     def _entry(self, exchange: Exchange, visit: Visit, received: datetime) -> Entry:
         client = exchange.scope.get("client")

@@ -6,6 +6,7 @@ debug server takes it. Changes happen one after the other; `advance` lets time p
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -88,6 +89,14 @@ class WhatIf(msgspec.Struct, frozen=True):
     changes: tuple[Change, ...]
     lasting: timedelta
     placement: Placement | None = None
+
+    def clusters_read(self) -> Iterator[tuple[str, str]]:
+        """Yield the verb and the name by which each change reads clusters; no name means all."""
+        for change in self.changes:
+            if isinstance(change, TaintCluster | UntaintCluster | DropCluster | LabelCluster):
+                yield "get", change.cluster
+            elif isinstance(change, SilenceClusters):
+                yield "list", ""
 
 
 def read_body(raw: bytes) -> Placement | WhatIf:

@@ -1,7 +1,8 @@
 """`/debug/placements/<namespace>/<name>`: why a placement has its clusters, and what if.
 
 GET explains a placement that exists, POST one that is sent, or plays changes of the fleet through.
-Nothing is ever written. Who may not read placements in a namespace does not learn which exist.
+Nothing is ever written. Who may not read placements in a namespace does not learn which exist, nor
+by a what-if which clusters do.
 Neighbours: placement_bodies.py (what is sent), placement_answers.py (what is answered).
 """
 
@@ -25,6 +26,7 @@ from sully.domain.placement.verdicts import Explanation
 from sully.domain.placement.whatif import whatif
 from sully.machinery.codec import to_json
 from sully.machinery.errors import Forbidden, Unauthorized
+from sully.machinery.gotext import quote
 from sully.runtime.clock import Clock
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import Attributes
@@ -106,7 +108,16 @@ class PlacementPages:
             return await self._ask(lambda fleet: self._explain(fleet, asked))
         if self.fleet.behaviour == REFERENCE:
             raise _RefusedError(400, 'failed to unmarshal placement JSON: unknown field "changes"')
+        self._check_clusters(asked, user)
         return await self._ask(lambda fleet: self._foretell(fleet, asked, user))
+
+    def _check_clusters(self, asked: WhatIf, user: User) -> None:
+        """Refuse changes of clusters that the user may not read, whether they exist or not."""
+        for verb, name in asked.clusters_read():
+            question = Attributes(verb, GROUP, "v1", "managedclusters", name=name)
+            if not self.door.authorizer.decide(user, question).allowed:
+                which = f"managedclusters {quote(name)}" if name else "managedclusters"
+                raise _RefusedError(403, f"user does not have permission to {verb} {which}")
 
     async def _ask(self, question: Callable[[Fleet], Obj]) -> Obj:
         try:

@@ -3,7 +3,7 @@
 The encoder leaves out a fraction that is zero, and a MicroTime without one is refused; six digits
 are read as a Time and as a MicroTime alike, and the server keeps what the field keeps. To look at
 every value of an object for moments takes longer than to encode it, so their places are found
-once per type. objects.py is the one that asks.
+once per type.
 """
 
 from __future__ import annotations

@@ -1,0 +1,97 @@
+"""Who may read the metrics of a program that has no API: the API server is asked.
+
+As in controller-runtime, the bearer token of a request goes into a TokenReview, and the user it
+stands for into a SubjectAccessReview for the path. Verdicts are remembered for a minute, so that a
+scrape costs the API server next to nothing; while it cannot be asked, whoever was let in stays in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from dataclasses import dataclass
+from typing import Any
+
+from sully.client.transport import Kind, Transport, UnreachableError, UnreadableError
+from sully.machinery.errors import ApiError
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+
+_log = get_logger("metrics")
+TOKEN_REVIEWS: Kind[dict[str, Any]] = Kind(
+    "authentication.k8s.io", "v1", "tokenreviews", "TokenReview", dict, namespaced=False
+)
+ACCESS_REVIEWS: Kind[dict[str, Any]] = Kind(
+    "authorization.k8s.io",
+    "v1",
+    "subjectaccessreviews",
+    "SubjectAccessReview",
+    dict,
+    namespaced=False,
+)
+OK, UNAUTHENTICATED, REFUSED, UNKNOWN = 200, 401, 403, 503
+REMEMBERED_SECONDS = 60.0
+_MOST_REMEMBERED = 64
+_MOST_QUESTIONS = 4
+_MOST_TOKEN = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    code: int
+    until: float
+
+
+class PageAccess:
+    """Checks bearer tokens."""
+
+    def __init__(self, transport: Transport, clock: Clock) -> None:
+        self._transport = transport
+        self._clock = clock
+        # By hash, so that memory holds no tokens; oldest first.
+        self._verdicts: dict[bytes, _Verdict] = {}
+        # Whoever makes up tokens must not keep the API server busy through us.
+        self._questions = asyncio.Semaphore(_MOST_QUESTIONS)
+
+    async def check(self, authorization: str, path: str) -> int:
+        """Return 200 for a request that may read a path, else the code of the answer."""
+        scheme, _, token = authorization.strip().partition(" ")
+        if scheme.lower() != "bearer" or not token or len(token) > _MOST_TOKEN:
+            return UNAUTHENTICATED
+        key = hashlib.sha256(f"{path} {token}".encode("utf-8", "surrogatepass")).digest()
+        known = self._verdicts.get(key)
+        if known is not None and self._clock.monotonic() < known.until:
+            return known.code
+        try:
+            async with self._questions:
+                code = await self._ask(token, path)
+        except (ApiError, UnreachableError, UnreadableError) as error:
+            _log.warning("cannot check who asks for metrics", error=str(error))
+            return known.code if known is not None else UNKNOWN
+        self._remember(key, code)
+        return code
+
+    async def _ask(self, token: str, path: str) -> int:
+        review = await self._transport.create(TOKEN_REVIEWS, {"spec": {"token": token}})
+        status = review.get("status") or {}
+        if not status.get("authenticated"):
+            return UNAUTHENTICATED
+        user = status.get("user") or {}
+        spec = {
+            "user": user.get("username", ""),
+            **{name: user[name] for name in ("groups", "uid", "extra") if user.get(name)},
+            "nonResourceAttributes": {"path": path, "verb": "get"},
+        }
+        access = await self._transport.create(ACCESS_REVIEWS, {"spec": spec})
+        return OK if (access.get("status") or {}).get("allowed") else REFUSED
+
+    def _remember(self, key: bytes, code: int) -> None:
+        self._verdicts.pop(key, None)
+        if len(self._verdicts) >= _MOST_REMEMBERED:
+            del self._verdicts[self._evictable()]
+        self._verdicts[key] = _Verdict(code, self._clock.monotonic() + REMEMBERED_SECONDS)
+
+    def _evictable(self) -> bytes:
+        """Return the oldest verdict, a refusal if there is one."""
+        refused = (key for key, verdict in self._verdicts.items() if verdict.code != OK)
+        return next(refused, next(iter(self._verdicts)))

@@ -1,0 +1,43 @@
+"""What `sully history` says of changes: who made them, for people and for programs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from sully.api.resource.types import DeviceTaint
+from sully.cli.client.tables import Cell
+from sully.cli.seeing.historyrows import columns, document, row
+from sully.views.timeline import Happening
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOT = DeviceTaint(key="example.com/hot", effect="NoExecute")
+CHANGED = Happening(time=NOON, what="changed", rule="hot", change="paused: night")
+LIFTED = Happening(time=NOON, what="lifted", rule="hot", taint=HOT, evicted=2)
+
+ROWS = {
+    "changed by somebody": (replace(CHANGED, by="alice"), "paused: night, by alice", "alice"),
+    "changed, nobody knows by whom": (CHANGED, "paused: night", "-"),
+    "deleted by somebody": (
+        replace(LIFTED, by="bob"),
+        "example.com/hot:NoExecute by bob, 2 pods evicted",
+        "bob",
+    ),
+    "deleted, nobody knows by whom": (LIFTED, "example.com/hot:NoExecute, 2 pods evicted", "-"),
+}
+
+
+def text(cell: Cell | str) -> str:
+    return cell.text if isinstance(cell, Cell) else cell
+
+
+@pytest.mark.parametrize(("happening", "details", "by"), ROWS.values(), ids=ROWS.keys())
+def test_who(happening: Happening, details: str, by: str) -> None:
+    titles = [column.title for column in columns(wide=True)]
+    wide = dict(zip(titles, map(text, row(happening, wide=True)), strict=True))
+
+    assert text(row(happening, wide=False)[3]) == details
+    assert wide["BY"] == by
+    assert document(happening).get("by", "-") == by

