@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
 
-from attacks.target import Answer, Caller, Target
+from attacks.target import SECONDS, Answer, Caller, Target
+from robust.programs import sully
 
 pytestmark = pytest.mark.slow
 
@@ -189,3 +191,79 @@ def test_token_for_another_audience(target: Target, kubelet: Caller) -> None:
         return kubelet.post(f"{accounts}/audience/token", {"spec": spec}).code
 
     assert [asked(), asked("vault"), asked("a", "b")] == [201, 403, 403]
+
+
+# -- devices of other nodes ------------------------------------------------------------------------
+
+DRIVER = "gpu.example.com"
+RESOURCE = "/apis/resource.k8s.io/v1"
+
+
+def _slice(name: str, node: str, pool: str, generation: int, **device: Any) -> Obj:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{number}", **device} for number in range(2)],
+        },
+    }
+
+
+def _using(target: Target, namespace: str, name: str) -> str:
+    """Create a pod with a claim for one device; return its path."""
+    request = {"name": "r", "exactly": {"deviceClassName": DRIVER}}
+    target.admin.post(
+        f"{RESOURCE}/namespaces/{namespace}/resourceclaims",
+        {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}},
+    ).ok()
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    body = {
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "c"}]}}],
+            "resourceClaims": [{"name": "c", "resourceClaimName": name}],
+        },
+    }
+    target.admin.post(pods, body).ok()
+    return f"{pods}/{name}"
+
+
+def _scheduled_to(target: Target, pod: str) -> str:
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        node = target.admin.get(pod).ok()["spec"].get("nodeName", "")
+        if node:
+            return str(node)
+        time.sleep(0.05)
+    raise AssertionError(target.admin.get(pod).ok()["status"])
+
+
+def test_publishes_devices_in_the_pool_of_another_node(
+    target: Target, kubelet: Caller, namespace: str
+) -> None:
+    """A newer generation of a pool replaces all older ones: here with devices that evict."""
+    victim = target.node("rack-owner")
+    victim.post("/api/v1/nodes", {"metadata": {"name": "rack-owner"}}).ok()
+    room = {"status": {"allocatable": {"pods": "110", "cpu": "8", "memory": "8Gi"}}}
+    victim.merge("/api/v1/nodes/rack-owner/status", room).ok()
+    expression = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
+    target.admin.post(
+        f"{RESOURCE}/deviceclasses",
+        {"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}},
+    ).ok()
+    victim.post(f"{RESOURCE}/resourceslices", _slice("one", "rack-owner", "rack-7", 1)).ok()
+    first = _using(target, namespace, "first")
+    assert _scheduled_to(target, first) == "rack-owner"
+
+    evicting = {"taints": [{"key": "evil", "effect": "NoExecute"}]}
+    slices = f"{RESOURCE}/resourceslices"
+    assert kubelet.post(slices, _slice("two", NODE, "rack-7", 99, **evicting)).code == 201
+    assert kubelet.post(slices, _slice("three", NODE, "rack-owner", 99, **evicting)).code == 403
+
+    # Whoever places this one has seen the slice, and so has whoever evicts.
+    assert _scheduled_to(target, _using(target, namespace, "second")) == "rack-owner"
+    assert "deletionTimestamp" not in target.admin.get(first).ok()["metadata"]
+    shown = sully("devices", "--kubeconfig", str(target.up.kubeconfig))
+    assert 'ResourceSlice "two" of node "pwned" is ignored' in shown.stderr

@@ -94,7 +94,7 @@ class Api:
             ImmortalNamespaces(),
             CreationGuard(self.authorizer),
             EscalationGuard(self.authorizer),
-            NodeGuard(self.authorizer, self.writer.lookup),
+            NodeGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
             ClaimGuard(self.authorizer, self.gates),
             ClusterGuard(self.authorizer, self.writer.lookup),
             self.devices,

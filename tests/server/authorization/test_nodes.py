@@ -29,6 +29,12 @@ def slice_of(name: str, where: str) -> Obj:
     return {"metadata": {"name": name}, "spec": spec}
 
 
+def in_pool(pool: str) -> Obj:
+    made = slice_of("new", "n1")
+    made["spec"]["pool"]["name"] = pool
+    return made
+
+
 def pod_on(name: str, where: str = "", **spec: Any) -> Obj:
     container: Obj = {"name": "c", "image": "i", **spec.pop("container", {})}
     full: Obj = {"containers": [container], **spec}
@@ -249,6 +255,14 @@ WRITES = {
         SLICES,
         slice_of("new", "n2"),
         refused=f'resourceslices.resource.k8s.io "new" is forbidden: {SLICE.format("create")}',
+    ),
+    "a slice in its own pool": Write("create", SLICES, in_pool("rack-7")),
+    "a slice in a pool named like another node": Write(
+        "create",
+        SLICES,
+        in_pool("n2"),
+        refused='resourceslices.resource.k8s.io "new" is forbidden: can not create ResourceSlice in'
+        ' pool "n2", which is named like another node',
     ),
     "a slice of every node": Write(
         "create",

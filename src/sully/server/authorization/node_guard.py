@@ -20,6 +20,7 @@ Lookup = Callable[[str, str, str], Obj | None]
 _LEASE_PLACE = f"can only access leases in the {quote(LEASES)} system namespace"
 _LEASE_NAME = "can only access node lease with the same name as the requesting node"
 _SLICE = "can only {} ResourceSlice with the same NodeName as the requesting node"
+_POOL = "can not create ResourceSlice in pool {}, which is named like another node"
 _RESTRICTED = "node-restriction.kubernetes.io"
 # Labels in Kubernetes' own namespaces that a node may set on itself.
 _OWN_LABELS = frozenset(
@@ -43,7 +44,9 @@ _OWN_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 class NodeGuard:
     """Checks the content of what nodes write."""
 
-    def __init__(self, authorizer: Authorizer, lookup: Lookup) -> None:
+    def __init__(self, authorizer: Authorizer, lookup: Lookup, *, strict: bool) -> None:
+        self._lookup = lookup
+        self._strict = strict
         self._pods = NodePods(authorizer, lookup)
 
     def check(self, attempt: Attempt) -> None:
@@ -60,12 +63,23 @@ class NodeGuard:
             case "", "serviceaccounts" if attempt.request.target.subresource == "token":
                 _refuse(attempt, self._pods.token_problem(node, attempt))
             case "resource.k8s.io", "resourceslices":
-                _slice(node, attempt)
+                self._slice(node, attempt)
             case "coordination.k8s.io", "leases":
                 _lease(node, attempt)
             case _:
                 # Of nothing else a node has its own.
                 return
+
+    def _slice(self, node: str, attempt: Attempt) -> None:
+        seen = attempt.obj if attempt.operation == "create" else attempt.old
+        if seen is None or seen["spec"].get("nodeName", "") != node:
+            raise _refused(attempt, _SLICE.format(attempt.operation))
+        pool = seen["spec"]["pool"]["name"]
+        if attempt.operation != "create" or self._strict or pool == node:
+            return
+        if self._lookup("nodes", "", pool) is not None:
+            # Kubernetes accepts it, and devices of that node could be taken for those of this one.
+            raise _refused(attempt, _POOL.format(quote(pool)))
 
 
 def _node(node: str, attempt: Attempt) -> None:
@@ -101,12 +115,6 @@ def _is_reserved(label: str) -> bool:
     if not theirs or label in _OWN_LABELS:
         return False
     return not any(domain == each or domain.endswith(f".{each}") for each in _OWN_NAMESPACES)
-
-
-def _slice(node: str, attempt: Attempt) -> None:
-    seen = attempt.obj if attempt.operation == "create" else attempt.old
-    if seen is None or seen["spec"].get("nodeName", "") != node:
-        raise _refused(attempt, _SLICE.format(attempt.operation))
 
 
 def _lease(node: str, attempt: Attempt) -> None:
