@@ -87,7 +87,7 @@ class Api:
         self._connector = Connector(self.writer, self._updater, self._deleter, self._reader)
         self.virtual = Virtuals(self.writer)
         self.audit: AuditLog | None = None
-        self.authorizer = RbacAuthorizer(store, self.objects)
+        self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.devices = DeviceGuard(store, self.objects, strict=strict_compat)
         self.writer.guards = (
