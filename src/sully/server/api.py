@@ -96,7 +96,7 @@ class Api:
             EscalationGuard(self.authorizer),
             NodeGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
             ClaimGuard(self.authorizer, self.gates),
-            ClusterGuard(self.authorizer, self.writer.lookup),
+            ClusterGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
             self.devices,
         )
 
