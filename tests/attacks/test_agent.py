@@ -75,7 +75,9 @@ def test_removes_the_taint_of_a_policy(target: Target) -> None:
         "condition": {"type": "Hot", "status": "True"},
         "taint": {"key": "hot", "effect": "NoSelect"},
     }
-    spec = {"clusterSelector": {"matchLabels": {}}, "rules": [rule]}
+    spec = {"clusterSelector": {"matchLabels": {"env": "prod"}}, "rules": [rule]}
+    labels = {"metadata": {"labels": {"env": "prod"}}}
+    target.admin.merge(f"{CLUSTERS}/tainted", labels).ok()
     target.admin.post(POLICIES, {"metadata": {"name": "hot"}, "spec": spec}).ok()
     hot = {
         "type": "Hot",
@@ -94,7 +96,11 @@ def test_removes_the_taint_of_a_policy(target: Target) -> None:
         whole["spec"]["taints"] = left
         whole["metadata"]["annotations"].pop(MARKS)
 
+    def unselected(whole: Obj) -> None:
+        whole["metadata"]["labels"].pop("env")
+
     assert _change(agent, "tainted", without) == 403
+    assert _change(agent, "tainted", unselected) == 403
     assert "hot" in _taints(target, "tainted")
 
 

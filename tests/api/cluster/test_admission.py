@@ -329,6 +329,21 @@ REMOVES: dict[str, tuple[User, Obj, str]] = {
         {"metadata": {"finalizers": []}},
         "cannot remove the finalizer example.com/held, the hub sets it",
     ),
+    "a label": (
+        BY_NAME,
+        {"metadata": {"labels": {"env": None}}},
+        "cannot change the label env, an administrator of the hub can",
+    ),
+    "nothing, but adds a label": (
+        BY_NAME,
+        {"metadata": {"labels": {"gpus": "many"}}},
+        "cannot change the label gpus, an administrator of the hub can",
+    ),
+    "a label, as an administrator": (
+        _agent("admin"),
+        {"metadata": {"labels": {"env": None}}},
+        "",
+    ),
     "nothing, but adds a taint": (BY_NAME, {"spec": {"taints": [THEIRS, taint("mine")]}}, ""),
     "a taint, as an administrator": (_agent("admin"), {"spec": {"taints": []}}, ""),
 }
@@ -338,7 +353,7 @@ REMOVES: dict[str, tuple[User, Obj, str]] = {
 async def test_what_an_agent_removes(user: User, change: Obj, want: str) -> None:
     hub = Hub()
     held = cluster("c1", THEIRS)
-    held["metadata"]["finalizers"] = ["example.com/held"]
+    held["metadata"] |= {"finalizers": ["example.com/held"], "labels": {"env": "prod"}}
     await hub.create(held)
 
     got = await hub.patch(cluster(), change, user)

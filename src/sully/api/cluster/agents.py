@@ -46,7 +46,11 @@ def _problem(obj: Obj, old: Obj | None) -> str:
     if removed:
         return f"remove the taint {removed[0]}, an administrator of the hub can"
     gone = _finalizers(old) - _finalizers(obj)
-    return f"remove the finalizer {min(gone)}, the hub sets it" if gone else ""
+    if gone:
+        return f"remove the finalizer {min(gone)}, the hub sets it"
+    changed = sorted(_labels(old).items() ^ _labels(obj).items()) if old is not None else []
+    # Policies and placements select clusters by their labels.
+    return f"change the label {changed[0][0]}, an administrator of the hub can" if changed else ""
 
 
 def _identities(obj: Obj | None) -> set[tuple[str, str, str]]:
@@ -60,6 +64,11 @@ def _health(identities: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, s
 
 def _finalizers(obj: Obj | None) -> set[str]:
     return set((obj or {"metadata": {}})["metadata"].get("finalizers") or ())
+
+
+def _labels(obj: Obj | None) -> dict[str, str]:
+    found: dict[str, str] = (obj or {"metadata": {}})["metadata"].get("labels") or {}
+    return found
 
 
 def _keep_marks(obj: Obj, old: Obj | None) -> None:
