@@ -66,16 +66,19 @@ def references(pod: Obj) -> Iterator[Reference]:
 
 def _of_container(container: Obj) -> Iterator[Reference]:
     for variable in container.get("env") or ():
-        yield from _variable(variable.get("valueFrom") or {}, "KeyRef")
+        source = variable.get("valueFrom")
+        if source:
+            yield from _named(
+                source, ("secretKeyRef", "secrets"), ("configMapKeyRef", "configmaps")
+            )
     for source in container.get("envFrom") or ():
-        yield from _variable(source, "Ref")
+        yield from _named(source, ("secretRef", "secrets"), ("configMapRef", "configmaps"))
 
 
-def _variable(source: Obj, ending: str) -> Iterator[Reference]:
-    for kind, resource in (("secret", "secrets"), ("configMap", "configmaps")):
-        named = source.get(f"{kind}{ending}")
-        if named is not None:
-            yield Reference(resource, named.get("name", ""))
+def _named(source: Obj, *fields: tuple[str, str]) -> Iterator[Reference]:
+    for field, resource in fields:
+        if field in source:
+            yield Reference(resource, source[field].get("name", ""))
 
 
 def _of_volume(volume: Obj, pod_name: str) -> Iterator[Reference]:
