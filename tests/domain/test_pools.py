@@ -85,4 +85,6 @@ OWNERS: dict[str, tuple[str, tuple[ResourceSlice, ...], str]] = {
 
 @pytest.mark.parametrize(("pool", "slices", "want"), OWNERS.values(), ids=OWNERS.keys())
 def test_owner(pool: str, slices: tuple[ResourceSlice, ...], want: str) -> None:
-    assert {pool_owner(pool, each) for each in permutations(slices)} == {want}
+    nodes = {each.spec.node_name or "" for each in slices}
+
+    assert {pool_owner(pool, nodes, each) for each in permutations(slices)} == {want}

@@ -227,3 +227,28 @@ def test_without_owners_every_slice_counts() -> None:
         pool.put(each)
 
     assert names(pool) == ["evil/gpu-0", "evil/only-evil"]
+
+
+MIXED = (VICTIM, LATER, EVIL, SHARED, _of("late", "pool-1", 20), _of("third", "third", 3))
+STEPS = st.lists(st.tuples(st.sampled_from(MIXED), st.booleans()), max_size=12)
+
+
+@given(STEPS)
+def test_only_what_is_left_decides_who_owns_a_pool(steps: list[tuple[ResourceSlice, bool]]) -> None:
+    pool, left = Pool(ID), dict[str, ResourceSlice]()
+    for each, stays in steps:
+        before = {name: pool.get(name) for name in pool.names()}
+        if stays:
+            changed = pool.put(each)
+            left[each.metadata.name] = each
+        else:
+            changed = pool.remove(each.metadata.name)
+            left.pop(each.metadata.name, None)
+        after = {name: pool.get(name) for name in pool.names()}
+        assert before.keys() ^ after.keys() <= changed
+    fresh = filled(*left.values())
+
+    assert names(pool) == names(fresh)
+    assert pool.ignored == fresh.ignored
+    assert (pool.owner, pool.generation) == (fresh.owner, fresh.generation)
+    assert pool.slices.keys() | pool.ignored.keys() == left.keys()

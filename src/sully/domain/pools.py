@@ -6,7 +6,7 @@ it is through, two generations lie beside each other. `views/inventory.py` keeps
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from enum import Enum
 from typing import NamedTuple
@@ -59,7 +59,7 @@ def pool_of(slice_: ResourceSlice) -> PoolId:
     return PoolId(slice_.spec.driver, slice_.spec.pool.name)
 
 
-def pool_owner(pool: str, slices: Iterable[ResourceSlice]) -> str:
+def pool_owner(pool: str, nodes: Collection[str], slices: Iterable[ResourceSlice]) -> str:
     """Return the node whose slices count in a pool, empty if those of no single node do.
 
     A node can publish only slices with its own `nodeName`, but under any pool name and with any
@@ -68,14 +68,14 @@ def pool_owner(pool: str, slices: Iterable[ResourceSlice]) -> str:
     1. A pool named like a node that publishes in it belongs to that node.
     2. A pool with slices for several nodes belongs to no node: nodes cannot publish those.
     3. Any other pool belongs to the node with the oldest slice.
+
+    `nodes` are those of the `slices`, empty for several; only the last rule looks at each slice.
     """
-    known = tuple(slices)
-    local = [each for each in known if each.spec.node_name]
-    if any(each.spec.node_name == pool for each in local):
+    if pool in nodes:
         return pool
-    if len(local) < len(known) or not local:
+    if "" in nodes or not nodes:
         return ""
-    return min(local, key=_age).spec.node_name or ""
+    return min(slices, key=_age).spec.node_name or ""
 
 
 def is_owned(slice_: ResourceSlice, owner: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sequence, Set
+from itertools import chain
 
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices import Published, slice_origin
@@ -26,8 +27,8 @@ class Pool:
         self.slices: dict[str, ResourceSlice] = {}
         self.ignored: dict[str, ResourceSlice] = {}
         """Slices of nodes that do not own the pool; there are none unless `has_owner`."""
-        self.owner = ""
-        """The node whose slices count, where slices are ignored; empty: that of no single node."""
+        self.owner: str | None = None
+        """The node whose slices count, empty for that of no single node; None: all count."""
         self._has_owner = has_owner
         self._nodes: Counter[str] = Counter()
         """How many slices each node has here; the empty name stands for several nodes."""
@@ -109,22 +110,36 @@ class Pool:
     def _take(self, name: str, new: ResourceSlice | None) -> frozenset[str]:
         self._count(self.slices.get(name) or self.ignored.get(name), -1)
         self._count(new, 1)
-        if not self._has_owner or (len(self._nodes) <= 1 and not self.ignored):
+        owner = self._owner_with(name, new)
+        changed = [self._place(name, new, owner)]
+        if owner != self.owner:
+            self.owner = owner
+            others = {**self.slices, **self.ignored}
+            changed += [
+                self._place(each, slice_, owner)
+                for each, slice_ in others.items()
+                if (each in self.slices) != _counts(slice_, owner)
+            ]
+        return changed[0].union(*changed[1:])
+
+    def _owner_with(self, name: str, new: ResourceSlice | None) -> str | None:
+        if not self._has_owner or len(self._nodes) <= 1:
             # The usual case: everything in the pool is of one node, or for several.
-            return self._change(name, new)
-        known = self.slices | self.ignored
-        known.pop(name, None)
-        if new is not None:
-            known[name] = new
-        self.owner = pool_owner(self.id.pool, known.values())
-        self.ignored = {
-            each: slice_ for each, slice_ in known.items() if not is_owned(slice_, self.owner)
-        }
-        counting = {each: known[each] for each in known.keys() - self.ignored.keys()}
-        gone = self.slices.keys() - counting.keys()
-        new_ones = [each for each in counting if self.slices.get(each) is not counting[each]]
-        changed = [self._change(each, counting.get(each)) for each in (*gone, *new_ones)]
-        return frozenset[str]().union(*changed)
+            return None
+        known = chain(self.slices.items(), self.ignored.items())
+        others = (slice_ for each, slice_ in known if each != name)
+        return pool_owner(
+            self.id.pool, self._nodes.keys(), others if new is None else chain(others, (new,))
+        )
+
+    def _place(self, name: str, slice_: ResourceSlice | None, owner: str | None) -> frozenset[str]:
+        """Let a slice count, or ignore it."""
+        self.ignored.pop(name, None)
+        if slice_ is None or _counts(slice_, owner):
+            return self._change(name, slice_)
+        changed = self._change(name, None) if name in self.slices else frozenset[str]()
+        self.ignored[name] = slice_
+        return changed
 
     def _count(self, slice_: ResourceSlice | None, by: int) -> None:
         if slice_ is None:
@@ -239,6 +254,10 @@ class Pool:
         self._published[device] = others[min(others)]
         if len(others) == 1:
             del self._doubles[device]
+
+
+def _counts(slice_: ResourceSlice, owner: str | None) -> bool:
+    return owner is None or is_owned(slice_, owner)
 
 
 def _generation(slice_: ResourceSlice) -> int:
