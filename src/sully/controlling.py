@@ -18,7 +18,7 @@ from sully.controllers.claims.maker import ClaimMaker
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.clusters import kinds as hub
-from sully.controllers.clusters.wiring import Listening, add_hub
+from sully.controllers.clusters.wiring import HubSettings, Listening, add_hub
 from sully.controllers.deployments.controller import DeploymentController
 from sully.controllers.disruption.controller import DisruptionController, Workloads
 from sully.controllers.disruption.marks import StaleMarksController
@@ -265,8 +265,11 @@ def _add_clusters(parts: Parts) -> None:
             acting=parts.acting,
             access=given.transport,
             clock=parts.clock,
-            policies=given.serves(hub.POLICIES),
-            listening=None if given.strict else Listening(given.serving_since),
+            settings=HubSettings(
+                policies=given.serves(hub.POLICIES),
+                listening=None if given.strict else Listening(given.serving_since),
+                strict=given.strict,
+            ),
         )
 
 

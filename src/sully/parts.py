@@ -101,14 +101,15 @@ class Parts:
     @cached_property
     def inventory(self) -> Inventory:
         """The devices with their effective taints."""
-        return self._inventory(features(self.given.gates))
+        return self._inventory(features(self.given.gates, strict=self.given.strict))
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
         """The devices as the scheduler sees them: the same ones, except for the reference."""
         if not self.given.strict:
             return self.inventory
-        return self._inventory(replace(features(self.given.gates), absent_selects_all=True))
+        seen = features(self.given.gates, strict=True)
+        return self._inventory(replace(seen, absent_selects_all=True))
 
     def _inventory(self, switched: Features) -> Inventory:
         return Inventory(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from attacks.target import Target
+from hostile.target import Target
 from robust.inputs.clients import parse
 
 pytestmark = pytest.mark.slow

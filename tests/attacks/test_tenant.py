@@ -119,3 +119,25 @@ def _record(target: Target, rule: str) -> dict[str, Any] | None:
     found = target.admin.get(path).ok()["items"]
     # Its status comes with a second write.
     return found[0] if found and found[0].get("status", {}).get("taint") else None
+
+
+def test_forges_what_the_devices_of_a_claim_were(target: Target) -> None:
+    """Rules are judged by this note when a driver has withdrawn a device."""
+    mallory = target.tenant("forger")
+    note = "sully.dev/allocated-attributes"
+    claims = "/apis/resource.k8s.io/v1/namespaces/forger/resourceclaims"
+    requests = [{"name": "r", "exactly": {"deviceClassName": "x"}}]
+    body = {
+        "metadata": {"name": "c", "annotations": {note: "forged", "mine": "kept"}},
+        "spec": {"devices": {"requests": requests}},
+    }
+
+    made = mallory.post(claims, body).ok()["metadata"]["annotations"]
+    changed = mallory.merge(f"{claims}/c", {"metadata": {"annotations": {note: "forged"}}})
+    target.admin.merge(f"{claims}/c", {"metadata": {"annotations": {note: "true"}}}).ok()
+    removed = mallory.merge(f"{claims}/c", {"metadata": {"annotations": {note: None}}})
+    replaced = mallory.put(f"{claims}/c", body)
+
+    assert (made, changed.ok()["metadata"]["annotations"]) == ({"mine": "kept"}, {"mine": "kept"})
+    for answer in (removed, replaced):
+        assert answer.ok()["metadata"]["annotations"][note] == "true"

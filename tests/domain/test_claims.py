@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.claim_types import ResourceClaim
 from sully.domain.claims import (
     FINALIZER,
@@ -198,3 +199,15 @@ def test_which_claims_a_bound_pod_reserves(subject: ResourceClaim, expected: boo
 )
 def test_what_is_given_back(subject: ResourceClaim, left: int, expected: Release | None) -> None:
     assert release(subject, subject.status.reserved_for[:left]) == expected
+
+
+def test_a_template_says_nothing_of_allocated_devices() -> None:
+    wanted = Wanted(namespace="ns", pod="p", uid="u", claim="gpu")
+    notes = {ALLOCATED_ATTRIBUTES: "forged", "mine": "kept"}
+
+    made = claim_of(wanted, name="c", template={"metadata": {"annotations": notes}, "spec": {}})
+
+    assert made["metadata"]["annotations"] == {
+        "mine": "kept",
+        "resource.kubernetes.io/pod-claim-name": "gpu",
+    }

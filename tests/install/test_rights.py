@@ -59,9 +59,8 @@ def test_nothing_is_granted_that_its_identities_do_not_have(name: str) -> None:
         for group in rule["apiGroups"]
         for resource in rule["resources"]
         for verb in rule["verbs"]
-        # There the identity of the caches reads, and patches are in one group only.
+        # There patches are in one group only.
         if not allowed(theirs, group, resource, verb)
-        and not ((group, resource) in follows(name) and verb in ("get", "list", "watch"))
         and not (group == OURS and resource.partition("/")[0] == PATCHES)
     }
 

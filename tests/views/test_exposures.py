@@ -22,12 +22,13 @@ from devices import (
     taint,
     text,
 )
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.transport import Key
 from sully.domain.eviction import Evict, Hold
 from sully.domain.evictionstatus import Counts
 from sully.domain.preview import Leaver
-from sully.domain.rules import ALLOCATED_ATTRIBUTES, record
+from sully.domain.rules import record
 from sully.domain.selectors import Content
 from sully.views.changes import Change, RuleChange
 from views.feeds import Scene

@@ -20,9 +20,10 @@ from devices import (
     taint,
     text,
 )
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import DeviceTaintSelector
 from sully.domain.pools import DeviceId, PoolId, Standing, standing
-from sully.domain.rules import ALLOCATED_ATTRIBUTES, record
+from sully.domain.rules import record
 from sully.domain.selectors import Content
 from sully.views.changes import Features
 from views.feeds import Scene, Step, orders, put

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from itertools import permutations
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from devices import device, slice_, taint, text
+from sully.api.resource.types import ResourceSlice
 from sully.domain.pools import PoolId, current
 from sully.views.pools import Pool
 
@@ -156,3 +159,96 @@ def test_after_any_events_a_pool_is_what_its_slices_say(events: list[object]) ->
             want.setdefault(found.name, each.metadata.name)
     assert {each.device.name: each.slice.metadata.name for each in pool.devices()} == want
     assert len(pool) == len(want)
+
+
+def _of(name: str, node: str, second: int, generation: int = 1) -> ResourceSlice:
+    made = slice_(name, device("gpu-0"), device(f"only-{node}"), node=node, generation=generation)
+    created = datetime(2026, 3, 1, 12, 0, second, tzinfo=UTC)
+    return replace(made, metadata=replace(made.metadata, creation_timestamp=created))
+
+
+VICTIM = _of("victim-1", "victim", 1)
+LATER = _of("victim-2", "victim", 9)
+EVIL = _of("evil", "evil", 5, generation=99)
+SHARED = replace(
+    slice_("shared", device("gpu-9"), node=None),
+    metadata=replace(VICTIM.metadata, name="shared", uid="shared"),
+)
+
+
+@pytest.mark.parametrize("slices", list(permutations((VICTIM, LATER, EVIL))))
+def test_a_pool_belongs_to_the_node_that_published_first(slices: tuple[ResourceSlice, ...]) -> None:
+    pool = filled(*slices)
+
+    assert (list(pool.ignored), pool.generation) == (["evil"], 1)
+    assert {each.slice.spec.node_name for each in pool.devices()} == {"victim"}
+
+
+def test_every_way_to_the_same_slices_leads_to_the_same_pool() -> None:
+    """Also over slices that came and went, so a restart shows what was there before it."""
+    events = [("put", VICTIM), ("put", EVIL), ("put", SHARED), ("remove", VICTIM)]
+    for order in permutations(events):
+        pool = Pool(ID)
+        for verb, each in order:
+            pool.put(each) if verb == "put" else pool.remove(each.metadata.name)
+        left = {"evil": EVIL, "shared": SHARED}
+        if order.index(("remove", VICTIM)) < order.index(("put", VICTIM)):
+            left["victim-1"] = VICTIM
+        fresh = filled(*left.values())
+
+        assert names(pool) == names(fresh) == ["shared/gpu-9"]
+        assert pool.ignored.keys() == fresh.ignored.keys() == left.keys() - {"shared"}
+
+
+def test_the_next_node_has_the_pool_when_the_first_leaves_it() -> None:
+    pool = filled(VICTIM, EVIL)
+
+    changed = pool.remove("victim-1")
+
+    assert (names(pool), pool.ignored) == (["evil/gpu-0", "evil/only-evil"], {})
+    assert changed == {"gpu-0", "only-evil", "only-victim"}
+    pool.remove("evil")
+    assert pool.is_empty()
+
+
+def test_a_pool_named_like_a_node_is_its_own_however_late_it_publishes() -> None:
+    pool = Pool(PoolId("gpu.example.com", "victim"))
+    pool.put(EVIL)
+
+    changed = pool.put(LATER)
+
+    assert names(pool) == ["victim-2/gpu-0", "victim-2/only-victim"]
+    assert changed == {"gpu-0", "only-evil", "only-victim"}
+
+
+def test_without_owners_every_slice_counts() -> None:
+    pool = Pool(ID, has_owner=False)
+    for each in (VICTIM, EVIL):
+        pool.put(each)
+
+    assert names(pool) == ["evil/gpu-0", "evil/only-evil"]
+
+
+MIXED = (VICTIM, LATER, EVIL, SHARED, _of("late", "pool-1", 20), _of("third", "third", 3))
+STEPS = st.lists(st.tuples(st.sampled_from(MIXED), st.booleans()), max_size=12)
+
+
+@given(STEPS)
+def test_only_what_is_left_decides_who_owns_a_pool(steps: list[tuple[ResourceSlice, bool]]) -> None:
+    pool, left = Pool(ID), dict[str, ResourceSlice]()
+    for each, stays in steps:
+        before = {name: pool.get(name) for name in pool.names()}
+        if stays:
+            changed = pool.put(each)
+            left[each.metadata.name] = each
+        else:
+            changed = pool.remove(each.metadata.name)
+            left.pop(each.metadata.name, None)
+        after = {name: pool.get(name) for name in pool.names()}
+        assert before.keys() ^ after.keys() <= changed
+    fresh = filled(*left.values())
+
+    assert names(pool) == names(fresh)
+    assert pool.ignored == fresh.ignored
+    assert (pool.owner, pool.generation) == (fresh.owner, fresh.generation)
+    assert pool.slices.keys() | pool.ignored.keys() == left.keys()

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.claim_types import ResourceClaim, ResourceClaimConsumerReference
 from sully.domain.holding import reserved_for
 from sully.machinery.meta import OwnerReference
@@ -62,6 +63,11 @@ class Wanted:
     """Its name in the pod."""
 
 
+def _copied(annotations: Mapping[str, str]) -> dict[str, str]:
+    """Return what a claim takes over from its template, whose author allocates no devices."""
+    return {key: text for key, text in annotations.items() if key != ALLOCATED_ATTRIBUTES}
+
+
 def claim_of(wanted: Wanted, *, name: str, template: Mapping[str, Any]) -> Obj:
     """Return the claim that is made from the `spec` of a template."""
     given = template.get("metadata") or {}
@@ -69,7 +75,7 @@ def claim_of(wanted: Wanted, *, name: str, template: Mapping[str, Any]) -> Obj:
         "name": name,
         "generateName": name_prefix(wanted.pod, wanted.claim),
         "namespace": wanted.namespace,
-        "annotations": {**(given.get("annotations") or {}), POD_CLAIM: wanted.claim},
+        "annotations": {**_copied(given.get("annotations") or {}), POD_CLAIM: wanted.claim},
         "ownerReferences": [
             {
                 "apiVersion": "v1",

@@ -1,4 +1,4 @@
-"""Which slices of a pool count: only those of the newest generation, and are they all there.
+"""Which slices of a pool count: those of its owner, of the newest generation, if all are there.
 
 A driver that changes its pool publishes slices of a higher generation one after the other; until
 it is through, two generations lie beside each other. `views/inventory.py` keeps pools up to date.
@@ -6,11 +6,14 @@ it is through, two generations lie beside each other. `views/inventory.py` keeps
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from datetime import UTC, datetime
 from enum import Enum
 from typing import NamedTuple
 
 from sully.api.resource.types import ResourceSlice
+
+_UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
 class PoolId(NamedTuple):
@@ -54,6 +57,37 @@ class Standing(Enum):
 def pool_of(slice_: ResourceSlice) -> PoolId:
     """Return the pool a slice belongs to."""
     return PoolId(slice_.spec.driver, slice_.spec.pool.name)
+
+
+def pool_owner(pool: str, nodes: Collection[str], slices: Iterable[ResourceSlice]) -> str:
+    """Return the node whose slices count in a pool, empty if those of no single node do.
+
+    A node can publish only slices with its own `nodeName`, but under any pool name and with any
+    generation. Without an owner, one node could replace the devices of another.
+
+    1. A pool named like a node that publishes in it belongs to that node.
+    2. A pool with slices for several nodes belongs to no node: nodes cannot publish those.
+    3. Any other pool belongs to the node with the oldest slice.
+
+    `nodes` are those of the `slices`, empty for several; only the last rule looks at each slice.
+    """
+    if pool in nodes:
+        return pool
+    if "" in nodes or not nodes:
+        return ""
+    return min(slices, key=_age).spec.node_name or ""
+
+
+def is_owned(slice_: ResourceSlice, owner: str) -> bool:
+    """Say whether a slice counts in a pool with this owner; those for several nodes always do."""
+    return not slice_.spec.node_name or slice_.spec.node_name == owner
+
+
+def _age(slice_: ResourceSlice) -> tuple[bool, datetime, str, str]:
+    """Return what sorts slices by age; the uid decides within a second, as nobody can choose it."""
+    metadata = slice_.metadata
+    created = metadata.creation_timestamp
+    return created is None, created or _UNKNOWN, metadata.uid, metadata.name
 
 
 def newest_generation(slices: Iterable[ResourceSlice]) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import (
     DeviceAttribute,
     DeviceCapacity,
@@ -28,8 +29,6 @@ from sully.machinery.meta import Wire
 
 TOGETHER = "sully.dev/taint"
 """The label of rules that were made together, such as those for the pools that a glob stood for."""
-ALLOCATED_ATTRIBUTES = "sully.dev/allocated-attributes"
-"""The annotation of a claim with what its devices were when they were allocated."""
 
 Classes = Callable[[str], DeviceClass | None]
 """Finds a class by name."""
@@ -158,7 +157,7 @@ def record(devices: Iterable[tuple[DeviceId, Content]]) -> str:
 def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
     """Return what was written down about devices, by `str(DeviceId)`; nothing if it is unreadable.
 
-    An annotation is anybody's to edit, so a bad one must not stop eviction by names.
+    On a server that is not ours anybody may edit it, so a bad one must not stop eviction by names.
     """
     text = annotations.get(ALLOCATED_ATTRIBUTES)
     if not text:

@@ -18,6 +18,10 @@ from sully.machinery.gates import Gates
 Obj = dict[str, Any]
 
 
+def _nobody(*_: str) -> bool:
+    return False
+
+
 class WriteContext(msgspec.Struct, frozen=True):
     """What a strategy may know about the request besides the objects."""
 
@@ -31,6 +35,8 @@ class WriteContext(msgspec.Struct, frozen=True):
     new_suffix: Callable[[], str]  # five characters for generated names
     strict_compat: bool = False  # --compat reference: upstream's quirks, none of our improvements
     subresource: str = ""
+    # Whether the user has a right on a subresource of the object: (verb, subresource).
+    may: Callable[[str, str], bool] = _nobody
 
 
 @dataclass(frozen=True, slots=True)

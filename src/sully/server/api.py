@@ -88,16 +88,16 @@ class Api:
         self._connector = Connector(self.writer, self._updater, self._deleter, self._reader)
         self.virtual = Virtuals(self.writer)
         self.audit: AuditLog | None = None
-        self.authorizer = RbacAuthorizer(store, self.objects)
+        self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.devices = DeviceGuard(store, self.objects, strict=strict_compat)
         self.writer.guards = (
             ImmortalNamespaces(),
             CreationGuard(self.authorizer),
             EscalationGuard(self.authorizer),
-            NodeGuard(self.writer.lookup),
+            NodeGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
             ClaimGuard(self.authorizer, self.gates),
-            ClusterGuard(self.authorizer, self.writer.lookup),
+            ClusterGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
             self.devices,
         )
         self.writer.recorders = (RuleHistory(store, self.objects, clock),)

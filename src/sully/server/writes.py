@@ -7,7 +7,7 @@ What differs from kind to kind lives in the kind's Strategy.
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 
 from sully.machinery.codec import to_json
@@ -30,6 +30,7 @@ from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
+from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.guards import Attempt, Guard, Recorder
 from sully.server.objects import Objects
 from sully.server.requests import Request, Target
@@ -72,6 +73,7 @@ class Writer:
         self.strict = strict
         self.guards: tuple[Guard, ...] = ()
         self.recorders: tuple[Recorder, ...] = ()
+        self.authorizer: Authorizer | None = None
 
     # -- shared by all writes -------------------------------------------------------------------
 
@@ -87,7 +89,23 @@ class Writer:
             new_suffix=self.ids.suffix,
             strict_compat=self.strict,
             subresource=request.target.subresource,
+            may=partial(self._may, request),
         )
+
+    def _may(self, request: Request, verb: str, subresource: str) -> bool:
+        if self.authorizer is None:
+            return False
+        target = request.target
+        asked = Attributes(
+            verb,
+            target.resource.group,
+            target.version,
+            target.resource.plural,
+            subresource,
+            target.namespace,
+            target.name,
+        )
+        return self.authorizer.decide(request.user, asked).allowed
 
     def guard(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None

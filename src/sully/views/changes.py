@@ -25,16 +25,23 @@ class Features:
     absent_selects_all: bool = False
     """Whether a rule without a selector is for every device, as it is for Kubernetes 1.37's
     scheduler, against its documentation and its own eviction. Follows no gate."""
+    pool_owners: bool = True
+    """Whether the slices of a node count only in pools that are its own. Kubernetes counts them in
+    every pool. Follows no gate."""
 
 
-def features(gates: Gates) -> Features:
-    """Return what the gates switch on; rules are nothing without taints."""
+def features(gates: Gates, *, strict: bool = False) -> Features:
+    """Return what the gates switch on; rules are nothing without taints.
+
+    `strict`: as the reference does, nothing of ours.
+    """
     return Features(
         taints=gates["DRADeviceTaints"],
         rules=gates["DRADeviceTaints"] and gates["DRADeviceTaintRules"],
         rule_selectors=gates["SullyRuleSelectors"],
         taint_slices=gates["SullyTaintSlices"],
         patch_attributes=gates["DRAAdminControlledDeviceAttributes"],
+        pool_owners=not strict,
     )
 
 

@@ -105,6 +105,11 @@ class Inventory:
         """Return all pools, in no order that matters."""
         return self._pools.keys()
 
+    def ignored_slices(self) -> list[ResourceSlice]:
+        """Return the slices in pools of other nodes, which count for nothing, by name."""
+        found = (slice_ for pool in self._pools.values() for slice_ in pool.ignored.values())
+        return sorted(found, key=lambda slice_: slice_.metadata.name)
+
     def pools_for(self, node: str) -> list[PoolId]:
         """Return the pools with slices that are, or may be, for a node, in order."""
         return self._places.pools_for(node)
@@ -220,19 +225,24 @@ class Inventory:
             if before == after:
                 # Also those that stay as they are, or they would hold on to its old states.
                 self._merged[after].forget({device.name for device in new.spec.devices})
-        if old is None or new is None or old.spec != new.spec:
+        # A slice that was created again is a younger one: the pool may have another owner.
+        if old is None or new is None or old.spec != new.spec or any(touched.values()):
             self._tell(touched)
 
     def _pool(self, id_: PoolId) -> Pool:
         pool = self._pools.get(id_)
         if pool is None:
-            pool = self._pools[id_] = Pool(id_, taint_slices=self._features.taint_slices)
+            pool = self._pools[id_] = Pool(
+                id_,
+                taint_slices=self._features.taint_slices,
+                has_owner=self._features.pool_owners,
+            )
             self._merged[id_] = Merged(self._merger, pool)
             self._by_driver.setdefault(id_.driver, set()).add(id_)
         return pool
 
     def _drop_if_empty(self, id_: PoolId) -> None:
-        if self._pools[id_].slices:
+        if not self._pools[id_].is_empty():
             return
         del self._pools[id_], self._merged[id_]
         self._by_driver[id_.driver].discard(id_)

@@ -1,16 +1,19 @@
 """One pool, slice by slice: which devices it offers now, and how its driver marked them.
 
-Only slices of the newest generation count (`domain/pools.py`). A slice that comes, changes or goes
-costs its own devices, unless it brings another generation to the front. inventory.py has them all.
+Only slices of the pool's owner and of the newest generation count (`domain/pools.py`). A slice that
+comes, changes or goes costs its own devices, unless it brings another generation or owner to the
+front. inventory.py has them all.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Sequence, Set
+from itertools import chain
 
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices import Published, slice_origin
-from sully.domain.pools import PoolId
+from sully.domain.pools import PoolId, is_owned, pool_owner
 from sully.domain.taints import SourcedTaint
 
 _State = tuple[Published | None, tuple[SourcedTaint, ...]]
@@ -19,9 +22,16 @@ _State = tuple[Published | None, tuple[SourcedTaint, ...]]
 class Pool:
     """The slices of one pool."""
 
-    def __init__(self, id_: PoolId, *, taint_slices: bool = True) -> None:
+    def __init__(self, id_: PoolId, *, taint_slices: bool = True, has_owner: bool = True) -> None:
         self.id = id_
         self.slices: dict[str, ResourceSlice] = {}
+        self.ignored: dict[str, ResourceSlice] = {}
+        """Slices of nodes that do not own the pool; there are none unless `has_owner`."""
+        self.owner: str | None = None
+        """The node whose slices count, empty for that of no single node; None: all count."""
+        self._has_owner = has_owner
+        self._nodes: Counter[str] = Counter()
+        """How many slices each node has here; the empty name stands for several nodes."""
         self.generation: int | None = None
         self._taint_slices = taint_slices
         self._by_generation: dict[int, set[str]] = {}
@@ -87,11 +97,57 @@ class Pool:
 
     def put(self, slice_: ResourceSlice) -> frozenset[str]:
         """Take a slice, new or changed; return the names of devices that are different now."""
-        return self._change(slice_.metadata.name, slice_)
+        return self._take(slice_.metadata.name, slice_)
 
     def remove(self, name: str) -> frozenset[str]:
         """Take a slice away; return the names of devices that are different now."""
-        return self._change(name, None)
+        return self._take(name, None)
+
+    def is_empty(self) -> bool:
+        """Say whether the pool has no slice, not even one that is ignored."""
+        return not self.slices and not self.ignored
+
+    def _take(self, name: str, new: ResourceSlice | None) -> frozenset[str]:
+        self._count(self.slices.get(name) or self.ignored.get(name), -1)
+        self._count(new, 1)
+        owner = self._owner_with(name, new)
+        changed = [self._place(name, new, owner)]
+        if owner != self.owner:
+            self.owner = owner
+            others = {**self.slices, **self.ignored}
+            changed += [
+                self._place(each, slice_, owner)
+                for each, slice_ in others.items()
+                if (each in self.slices) != _counts(slice_, owner)
+            ]
+        return changed[0].union(*changed[1:])
+
+    def _owner_with(self, name: str, new: ResourceSlice | None) -> str | None:
+        if not self._has_owner or len(self._nodes) <= 1:
+            # The usual case: everything in the pool is of one node, or for several.
+            return None
+        known = chain(self.slices.items(), self.ignored.items())
+        others = (slice_ for each, slice_ in known if each != name)
+        return pool_owner(
+            self.id.pool, self._nodes.keys(), others if new is None else chain(others, (new,))
+        )
+
+    def _place(self, name: str, slice_: ResourceSlice | None, owner: str | None) -> frozenset[str]:
+        """Let a slice count, or ignore it."""
+        self.ignored.pop(name, None)
+        if slice_ is None or _counts(slice_, owner):
+            return self._change(name, slice_)
+        changed = self._change(name, None) if name in self.slices else frozenset[str]()
+        self.ignored[name] = slice_
+        return changed
+
+    def _count(self, slice_: ResourceSlice | None, by: int) -> None:
+        if slice_ is None:
+            return
+        node = slice_.spec.node_name or ""
+        self._nodes[node] += by
+        if not self._nodes[node]:
+            del self._nodes[node]
 
     def _change(self, name: str, new: ResourceSlice | None) -> frozenset[str]:
         newest = self._newest_with(name, new)
@@ -198,6 +254,10 @@ class Pool:
         self._published[device] = others[min(others)]
         if len(others) == 1:
             del self._doubles[device]
+
+
+def _counts(slice_: ResourceSlice, owner: str | None) -> bool:
+    return owner is None or is_owned(slice_, owner)
 
 
 def _generation(slice_: ResourceSlice) -> int:

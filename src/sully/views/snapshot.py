@@ -90,7 +90,10 @@ class Snapshot:
     ) -> None:
         self.taken = taken
         self.gaps = tuple(gaps)
-        self.features = features or Features()
+        patches = self.gap(PATCHES)
+        # A server without our kinds counts slices as the reference does.
+        ours = patches is None or patches.why != "not served"
+        self.features = features or Features(pool_owners=ours)
         self._objects: dict[Resource, Objects] = {_resource(each.kind): each for each in objects}
         self._copies: dict[Kind[Any], Copy[Any]] = {}
 

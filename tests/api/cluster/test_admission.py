@@ -312,6 +312,75 @@ async def test_health_taints_are_the_hubs(case: Health, strict: bool) -> None:
         assert got.code == 200
 
 
+THEIRS = taint("quarantine")
+REMOVES: dict[str, tuple[User, Obj, str]] = {
+    "a taint of an administrator": (
+        BY_NAME,
+        {"spec": {"taints": []}},
+        "cannot remove the taint quarantine, an administrator of the hub can",
+    ),
+    "a taint, by softening it": (
+        BY_GROUP,
+        {"spec": {"taints": [THEIRS | {"effect": "PreferNoSelect"}]}},
+        "cannot remove the taint quarantine, an administrator of the hub can",
+    ),
+    "a finalizer": (
+        BY_NAME,
+        {"metadata": {"finalizers": []}},
+        "cannot remove the finalizer example.com/held, the hub sets it",
+    ),
+    "a label": (
+        BY_NAME,
+        {"metadata": {"labels": {"env": None}}},
+        "cannot change the label env, an administrator of the hub can",
+    ),
+    "nothing, but adds a label": (
+        BY_NAME,
+        {"metadata": {"labels": {"gpus": "many"}}},
+        "cannot change the label gpus, an administrator of the hub can",
+    ),
+    "a label, as an administrator": (
+        _agent("admin"),
+        {"metadata": {"labels": {"env": None}}},
+        "",
+    ),
+    "nothing, but adds a taint": (BY_NAME, {"spec": {"taints": [THEIRS, taint("mine")]}}, ""),
+    "a taint, as an administrator": (_agent("admin"), {"spec": {"taints": []}}, ""),
+}
+
+
+@pytest.mark.parametrize(("user", "change", "want"), REMOVES.values(), ids=REMOVES.keys())
+async def test_what_an_agent_removes(user: User, change: Obj, want: str) -> None:
+    hub = Hub()
+    held = cluster("c1", THEIRS)
+    held["metadata"] |= {"finalizers": ["example.com/held"], "labels": {"env": "prod"}}
+    await hub.create(held)
+
+    got = await hub.patch(cluster(), change, user)
+
+    assert (got.code, got.message.endswith(want)) == (403 if want else 200, True)
+
+
+OWNED = "sully.dev/policy-taints"
+
+
+@pytest.mark.parametrize("sent", [None, "", "quarantine:NoSelect"])
+async def test_an_agent_does_not_say_whose_a_taint_is(sent: str | None) -> None:
+    hub = Hub()
+    marked = cluster("c1", taint("hot"), THEIRS)
+    marked["metadata"]["annotations"] = {OWNED: "hot:NoSelect"}
+    await hub.create(marked)
+    change: Obj = {"metadata": {"annotations": {OWNED: sent}}}
+
+    agent = await hub.patch(cluster(), change, BY_NAME)
+    without = await hub.patch(cluster(), change | {"spec": {"taints": [THEIRS]}}, BY_NAME)
+    admin = await hub.patch(cluster(), change, _agent("admin"))
+
+    assert agent.obj["metadata"]["annotations"] == {OWNED: "hot:NoSelect"}
+    assert without.code == 403
+    assert (admin.obj["metadata"].get("annotations") or {}).get(OWNED) == sent
+
+
 def _binding(name: str, of: str) -> Obj:
     return of_kind("ManagedClusterSetBinding", "v1beta2", name, spec={"clusterSet": of})
 

@@ -12,7 +12,7 @@ from embedded import REFERENCE
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.kinds import POLICIES
-from sully.controllers.clusters.wiring import Listening, add_hub
+from sully.controllers.clusters.wiring import HubSettings, Listening, add_hub
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
 from sully.machinery.errors import NotFound
@@ -61,8 +61,11 @@ class HubWorld(World):
             acting=acting,
             access=self.transport,
             clock=self.clock,
-            policies=not self.strict,
-            listening=None if self.strict else Listening(self.clock.now() if serving else None),
+            settings=HubSettings(
+                policies=not self.strict,
+                listening=None if self.strict else Listening(self.clock.now() if serving else None),
+                strict=self.strict,
+            ),
         )
         async with running(manager):
             await self.calm()

@@ -123,16 +123,37 @@ async def test_a_name_of_the_cluster_that_somebody_changes_is_put_right(
             assert found["metadata"]["labels"].items() >= {NAME: "c1", "own": "x"}.items()
 
 
-async def test_a_namespace_that_was_there_before_is_used(hub: HubWorld) -> None:
-    await hub.namespace("c1")
+async def test_a_namespace_that_was_made_for_it_is_used(hub: HubWorld) -> None:
+    await hub.admin.create(NAMESPACES, {"metadata": {"name": "c1", "labels": {NAME: "c1"}}})
     async with hub.hub():
         await hub.register("c1")
 
-        found = await hub.there(NAMESPACES, "", "c1")
+        assert await hub.status("c1", ACCEPTED) == "True"
+        assert await hub.there(ROLE_BINDINGS, "c1", BINDING) is not None
+
+
+async def test_the_namespace_of_somebody_else_is_not_given_away(hub: HubWorld) -> None:
+    # The cluster comes first, so that admission has nothing to object to.
+    body = {"metadata": {"name": "c1"}, "spec": {"hubAcceptsClient": True}}
+    await hub.admin.create(CLUSTERS, body)
+    await hub.namespace("c1")
+    async with hub.hub():
+        found = await hub.condition("c1", ACCEPTED)
+        given = await hub.there(ROLE_BINDINGS, "c1", BINDING)
+        labels = (await hub.admin.get(NAMESPACES, Key("", "c1")))["metadata"].get("labels") or {}
 
         assert found is not None
-        assert NAME in found["metadata"]["labels"]
+        if hub.strict:
+            assert (found[0], given is not None, labels.get(NAME)) == ("True", True, "c1")
+            return
+        assert (found[:2], given, labels.get(NAME)) == (("False", "Error"), None, None)
+        assert 'namespace "c1" exists and is not the namespace of cluster "c1"' in found[2]
+
+        await hub.admin.patch(NAMESPACES, Key("", "c1"), {"metadata": {"labels": {NAME: "c1"}}})
+        await hub.calm()
+
         assert await hub.status("c1", ACCEPTED) == "True"
+        assert await hub.there(ROLE_BINDINGS, "c1", BINDING) is not None
 
 
 async def test_a_cluster_may_be_called_as_what_all_of_them_share(hub: HubWorld) -> None:
@@ -182,3 +203,17 @@ async def test_another_start_writes_nothing(hub: HubWorld) -> None:
 
     async with hub.hub():
         assert hub.store.revision == before
+
+
+async def test_a_denied_cluster_loses_its_rights_whatever_its_status_says(hub: HubWorld) -> None:
+    async with hub.hub():
+        await hub.register("c1")
+    # The hub does not look while an agent writes that it was never accepted.
+    await hub.report("c1", "False", ACCEPTED)
+    await hub.change("c1", hubAcceptsClient=False)
+
+    async with hub.hub():
+        rights = await _rights(hub)
+
+    assert rights["own"] is None
+    assert [rule["verbs"] for rule in (rights["role"] or {})["rules"]] == [["get", "list", "watch"]]

@@ -24,11 +24,11 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import PODS, World
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.client.events import EVENTS
 from sully.client.transport import Key
 from sully.controllers.scheduling.wishes import Options
 from sully.domain.claims import FINALIZER
-from sully.domain.rules import ALLOCATED_ATTRIBUTES
 from sully.machinery.gates import Gates
 
 

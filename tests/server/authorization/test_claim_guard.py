@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from server.authorization.world import MASTER, World, person, rule, user
+from server.authorization.world import MASTER, World, account, person, rule, user
 from sully.machinery.codec import copy
 from sully.machinery.gates import Gates
 from sully.server.requests import User
@@ -115,3 +115,37 @@ async def _check_one(world: World) -> None:
     claim = {**copy(await _claim(world, {})), "status": ALLOCATED}
     where = {"namespace": D, "name": "c"}
     assert not await world.refused(person("driver"), "update", f"{CLAIMS}/status", claim, **where)
+
+
+NOTE = "sully.dev/allocated-attributes"
+AUTHORS = {
+    "the scheduler": (person("system:kube-scheduler"), "new"),
+    "the claim controller": (account("resource-claim-controller"), "new"),
+    "an admin of the cluster": (MASTER, "new"),
+    "an editor of the namespace": (person("editor"), "old"),
+}
+
+
+@pytest.mark.parametrize(("who", "want"), AUTHORS.values(), ids=AUTHORS.keys())
+async def test_only_who_allocates_notes_what_devices_were(
+    world: World, who: User, want: str
+) -> None:
+    await world.bind("edit", "ClusterRole/edit", [{"kind": "User", "name": "editor"}], "default")
+    claims = "resource.k8s.io/resourceclaims"
+    body = {
+        "metadata": {"name": "noted", "annotations": {NOTE: "old"}},
+        "spec": {"devices": {"requests": [{"name": "r", "exactly": {"deviceClassName": "c"}}]}},
+    }
+    await world.call(MASTER, "create", claims, body, namespace="default")
+
+    changed = await world.call(
+        who,
+        "patch",
+        claims,
+        {"metadata": {"annotations": {NOTE: "new"}}},
+        namespace="default",
+        name="noted",
+        patch_type="application/merge-patch+json",
+    )
+
+    assert changed["metadata"]["annotations"] == {NOTE: want}

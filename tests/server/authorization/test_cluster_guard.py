@@ -181,3 +181,29 @@ async def test_people_place_from_their_namespaces(
     await world.bind("some", f"ClusterRole/{role}", [user("ann")], "default")
 
     assert world.may(ANN, verb, f"{GROUP}/{kind}", "default") is want
+
+
+TAKEN = (
+    'namespace "{0}" exists and is not the namespace of cluster "{0}"; rename the cluster, or give'
+    " the namespace to its agent with the label open-cluster-management.io/cluster-name={0}"
+)
+
+
+@pytest.mark.parametrize("name", ["kube-system", "default", "theirs"])
+async def test_no_cluster_is_accepted_in_a_namespace_of_others(world: World, name: str) -> None:
+    await world.call(MASTER, "create", "namespaces", {"metadata": {"name": "theirs"}})
+    spec = {"hubAcceptsClient": True}
+
+    said = await world.refused(
+        MASTER, "create", CLUSTERS, {"metadata": {"name": name}, "spec": spec}
+    )
+
+    resource = "managedclusters/accept"
+    assert said == _denied("managedclustervalidators", resource, name, TAKEN.format(name))
+
+
+async def test_a_cluster_is_accepted_in_its_own_namespace(world: World) -> None:
+    labels = {"open-cluster-management.io/cluster-name": "c1"}
+    await world.call(MASTER, "create", "namespaces", {"metadata": {"name": "c1", "labels": labels}})
+
+    assert not await world.refused(MASTER, "create", CLUSTERS, _cluster(accepted=True))

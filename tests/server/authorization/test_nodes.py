@@ -1,11 +1,14 @@
 """A node identity reads what its pods use and writes what is its own."""
 
+import json
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 
 from server.authorization.world import MASTER, World, ask, node, person
+from sully.api import build_scheme
+from sully.machinery.schema import ListOf, MapOf, ObjectType, Type
 from sully.server.authorization.attributes import Verdict
 from sully.server.requests import User
 
@@ -24,6 +27,12 @@ def slice_of(name: str, where: str) -> Obj:
         "devices": [{"name": "gpu-0"}],
     }
     return {"metadata": {"name": name}, "spec": spec}
+
+
+def in_pool(pool: str) -> Obj:
+    made = slice_of("new", "n1")
+    made["spec"]["pool"]["name"] = pool
+    return made
 
 
 def pod_on(name: str, where: str = "", **spec: Any) -> Obj:
@@ -211,12 +220,32 @@ class Write:
     options: dict[str, Any] = field(default_factory=dict)
 
 
+UID = "the uid of n1"
+
+
 def mirror(name: str, where: str, **spec: Any) -> Obj:
     pod = pod_on(name, where, **spec)
     pod["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "x"}
+    pod["metadata"]["ownerReferences"] = [
+        {"apiVersion": "v1", "kind": "Node", "name": where, "uid": UID, "controller": True}
+    ]
     return pod
 
 
+def projected(**source: Any) -> Obj:
+    return {"name": "v", "projected": {"sources": [source]}}
+
+
+def owned(**changed: Any) -> Obj:
+    """Return a mirror pod whose owner reference differs from what it should be."""
+    pod = mirror("new", "n1")
+    pod["metadata"]["ownerReferences"][0] |= changed
+    return pod
+
+
+OWNER = 'pods "new" is forbidden: node "n1" can only create pods with'
+MIRRORED = {"kubernetes.io/config.mirror": "x"}
+REFERS = 'pods "new" is forbidden: node "n1" can not create pods that reference'
 MERGE = {"patch_type": "application/merge-patch+json"}
 SLICE = "can only {} ResourceSlice with the same NodeName as the requesting node"
 WRITES = {
@@ -226,6 +255,14 @@ WRITES = {
         SLICES,
         slice_of("new", "n2"),
         refused=f'resourceslices.resource.k8s.io "new" is forbidden: {SLICE.format("create")}',
+    ),
+    "a slice in its own pool": Write("create", SLICES, in_pool("rack-7")),
+    "a slice in a pool named like another node": Write(
+        "create",
+        SLICES,
+        in_pool("n2"),
+        refused='resourceslices.resource.k8s.io "new" is forbidden: can not create ResourceSlice in'
+        ' pool "n2", which is named like another node',
     ),
     "a slice of every node": Write(
         "create",
@@ -282,7 +319,7 @@ WRITES = {
         {"metadata": {"labels": {"x.node-restriction.kubernetes.io/y": "1"}}},
         name="n1",
         options=MERGE,
-        refused='nodes "n1" is forbidden: node "n1" is not allowed to modify labels:'
+        refused='nodes "n1" is forbidden: is not allowed to modify labels:'
         " x.node-restriction.kubernetes.io/y",
     ),
     "its status": Write(
@@ -361,6 +398,93 @@ WRITES = {
         D,
         refused='pods "new" is forbidden: node "n1" can not create pods that reference secrets',
     ),
+    "a mirror": Write("create", "pods", mirror("new", "n1"), D),
+    "a mirror of nobody": Write(
+        "create",
+        "pods",
+        mirror("new", "n1") | {"metadata": {"name": "new", "annotations": MIRRORED}},
+        D,
+        refused=f"{OWNER} an owner reference set to itself",
+    ),
+    "a mirror of a replica set": Write(
+        "create",
+        "pods",
+        owned(apiVersion="apps/v1", kind="ReplicaSet"),
+        D,
+        refused=f"{OWNER} an owner reference set to itself",
+    ),
+    "a mirror of another node": Write(
+        "create",
+        "pods",
+        owned(name="n2"),
+        D,
+        refused=f"{OWNER} an owner reference set to itself",
+    ),
+    "a mirror that its owner does not control": Write(
+        "create",
+        "pods",
+        owned(controller=False),
+        D,
+        refused=f"{OWNER} a controller owner reference set to itself",
+    ),
+    "a mirror that holds up its node": Write(
+        "create",
+        "pods",
+        owned(blockOwnerDeletion=True),
+        D,
+        refused='pods "new" is forbidden: node "n1" must not set blockOwnerDeletion on an owner'
+        " reference",
+    ),
+    "a mirror of an earlier node": Write(
+        "create",
+        "pods",
+        owned(uid="0"),
+        D,
+        refused=f'pods "new" is forbidden: node n1 UID mismatch: expected 0 got {UID}',
+    ),
+    "a mirror with an account": Write(
+        "create",
+        "pods",
+        mirror("new", "n1", serviceAccountName="default"),
+        D,
+        refused=f"{REFERS} serviceaccounts",
+    ),
+    "a mirror with a token": Write(
+        "create",
+        "pods",
+        mirror("new", "n1", volumes=[projected(serviceAccountToken={"path": "t"})]),
+        D,
+        refused=f"{REFERS} serviceaccounts (via projected volumes)",
+    ),
+    "a mirror with a driver": Write(
+        "create",
+        "pods",
+        mirror("new", "n1", volumes=[{"name": "v", "csi": {"driver": "d"}}]),
+        D,
+        refused=f"{REFERS} csidrivers (via CSI volumes)",
+    ),
+    "the made claims of its pod": Write(
+        "patch",
+        "pods/status",
+        {"status": {"resourceClaimStatuses": [{"name": "gpu", "resourceClaimName": "x"}]}},
+        D,
+        "mine",
+        options=MERGE,
+        refused='pods "mine" is forbidden: node "n1" cannot update resource claim statues',
+    ),
+    "the extended claim of its pod": Write(
+        "patch",
+        "pods/status",
+        {
+            "status": {
+                "extendedResourceClaimStatus": {"resourceClaimName": "x", "requestMappings": []}
+            }
+        },
+        D,
+        "mine",
+        options=MERGE,
+        refused='pods "mine" is forbidden: node "n1" cannot update extended resource claim status',
+    ),
     "its lease": Write("create", LEASES, _named("n1"), "kube-node-lease"),
     "another's lease": Write(
         "create",
@@ -378,10 +502,12 @@ async def test_what_a_node_writes(world: World, name: str, write: Write) -> None
     await furnished(world)
     who = node("n3") if name.startswith("registering") else N1
     where = {"namespace": write.namespace, "name": write.name}
+    uid = (await world.call(MASTER, "get", "nodes", name="n1"))["metadata"]["uid"]
+    body = None if write.body is None else json.loads(json.dumps(write.body).replace(UID, uid))
 
-    said = await world.refused(who, write.verb, write.plural, write.body, **where, **write.options)
+    said = await world.refused(who, write.verb, write.plural, body, **where, **write.options)
 
-    assert said == write.refused
+    assert said.replace(uid, UID) == write.refused
 
 
 async def test_a_node_gets_tokens_for_its_pods_only(world: World) -> None:
@@ -392,7 +518,7 @@ async def test_a_node_gets_tokens_for_its_pods_only(world: World) -> None:
     }
 
     async def refused(name: str, uid: str) -> str:
-        bound = {"kind": "Pod", "name": name, "uid": uid}
+        bound = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
         body = {"spec": {"boundObjectRef": bound if name else {}}}
         return await world.refused(
             N1, "create", "serviceaccounts/token", body, namespace=D, name="default"
@@ -406,3 +532,30 @@ async def test_a_node_gets_tokens_for_its_pods_only(world: World) -> None:
         " different node"
     )
     assert "forbidden" not in await refused("mine", pods["mine"]["metadata"]["uid"])
+
+
+def test_the_parts_of_a_status_that_name_claims_are_known() -> None:
+    """Whoever adds one says in node_pods.py that nodes cannot write it, and adds it here."""
+    tables = build_scheme().tables
+    status = tables.get("io.k8s.api.core.v1", "PodStatus")
+
+    naming = {
+        field.name
+        for field in status.fields.values()
+        if "resourceClaimName" in names_below(field.type)
+    }
+
+    assert naming == {
+        "extendedResourceClaimStatus",
+        "nodeAllocatableResourceClaimStatuses",
+        "resourceClaimStatuses",
+    }
+
+
+def names_below(kind: Type) -> set[str]:
+    if isinstance(kind, ListOf | MapOf):
+        return names_below(kind.item if isinstance(kind, ListOf) else kind.value)
+    if not isinstance(kind, ObjectType):
+        return set()
+    below = (names_below(field.type) for field in kind.fields.values())
+    return set(kind.fields).union(*below)

@@ -11,6 +11,7 @@ from typing import Any
 
 from sully.api.cluster import taints
 from sully.api.cluster.addresses import is_https
+from sully.api.cluster.agents import VALIDATORS, hold_agent
 from sully.api.cluster.marks import OWNED, read_marks
 from sully.api.cluster.schemas import package, schema
 from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status, printed
@@ -18,7 +19,6 @@ from sully.api.cluster.strategy import (
     MOST_WARNINGS,
     CustomStatusStrategy,
     CustomStrategy,
-    denied,
     denied_badly,
 )
 from sully.api.cluster.types import DEFAULT_SET, GROUP, HEALTH_KEYS, SET_LABEL
@@ -31,10 +31,7 @@ from sully.machinery.structural import fill
 Obj = dict[str, Any]
 
 MUTATORS = "managedclustermutators"
-VALIDATORS = "managedclustervalidators"
 AVAILABLE = "ManagedClusterConditionAvailable"
-AGENTS = "system:open-cluster-management:"
-"""How names of agents, and of the groups they are in, begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class ManagedClusterStrategy(CustomStrategy):
         obj["spec"] = {"hubAcceptsClient": False, **(obj.get("spec") or {})}
         fill(obj, schema(self.version, self.kind))
         if not ctx.strict_compat:
-            _protect_health(obj, old, ctx)
+            hold_agent(obj, old, ctx)
             if due := _still_due(obj, old):
                 obj["spec"]["taints"] = [*_taints(obj), *due]
         if _taints(obj):
@@ -104,27 +101,6 @@ def _because(taint: Obj, old: Obj | None) -> str:
     if taint["key"] in HEALTH_KEYS:
         return f"{AVAILABLE} is {_available(old) or 'missing'}"
     return f"the annotation {OWNED} names it"
-
-
-def is_agent(user: str, groups: Iterable[str]) -> bool:
-    """Say whether somebody is the agent of a managed cluster."""
-    return any(name.startswith(AGENTS) for name in (user, *groups))
-
-
-def _protect_health(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-    """Let no cluster declare itself healthy: those taints belong to the hub."""
-    if not is_agent(ctx.user, ctx.groups):
-        return
-    if _health(obj) != _health(old):
-        keys = " and ".join(HEALTH_KEYS)
-        name = obj["metadata"].get("name", "")
-        why = f"user {quote(ctx.user)} cannot change the taints {keys}, the hub sets them"
-        raise denied(VALIDATORS, "managedclusters", name, why)
-
-
-def _health(obj: Obj | None) -> list[tuple[str, str, str]]:
-    found = (taints.identity(taint) for taint in _taints(obj))
-    return sorted(one for one in found if one[0] in HEALTH_KEYS)
 
 
 def _check_addresses(obj: Obj) -> None:

@@ -1,4 +1,5 @@
-"""Annotations of ours on taint rules and slice patches: who made them, why, until when, pauses.
+"""Annotations of ours: on taint rules and slice patches who made them, why, until when, pauses; on
+claims what their devices were.
 
 They are annotations because a server that is not ours keeps those, where it would drop a field it
 does not know. Strategies stamp and check them here; controllers read them through here.
@@ -16,6 +17,9 @@ CREATED_BY = "sully.dev/created-by"
 DESCRIPTION = "sully.dev/description"
 EXPIRES_AT = "sully.dev/expires-at"
 PAUSED = "sully.dev/paused"
+ALLOCATED_ATTRIBUTES = "sully.dev/allocated-attributes"
+"""What the devices of a claim were when they were allocated; rules are judged by it once no slice
+has them any more."""
 DESCRIPTION_MAX = 1024
 GUARDS = "SullyEvictionGuards"
 """The gate of pauses and expiry."""
@@ -35,6 +39,24 @@ def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         annotations[CREATED_BY] = author
     if annotations:
         obj["metadata"]["annotations"] = annotations
+    else:
+        obj["metadata"].pop("annotations", None)
+
+
+def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Let nobody change what is noted of a claim's devices but who may allocate them."""
+    given = obj["metadata"].get("annotations") or {}
+    stored = (old["metadata"].get("annotations") or {}) if old is not None else {}
+    note = stored.get(ALLOCATED_ATTRIBUTES)
+    if given.get(ALLOCATED_ATTRIBUTES) == note or ctx.strict_compat:
+        return
+    if ctx.may("update", "binding") or ctx.may("patch", "binding"):
+        return
+    kept = {key: text for key, text in given.items() if key != ALLOCATED_ATTRIBUTES}
+    if note is not None:
+        kept[ALLOCATED_ATTRIBUTES] = note
+    if kept:
+        obj["metadata"]["annotations"] = kept
     else:
         obj["metadata"].pop("annotations", None)
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from sully.api.resource.annotations import keep_allocated_attributes
 from sully.api.resource.checks import Errors, in_order, options
 from sully.api.resource.claim_types import (
     ResourceClaim,
@@ -41,11 +42,13 @@ class ClaimStrategy(Strategy):
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Wipe the status, drop what is switched off."""
+        keep_allocated_attributes(obj, None, ctx)
         obj["status"] = {}
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], None, ctx.gates)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status."""
+        keep_allocated_attributes(obj, old, ctx)
         obj["status"] = old.get("status", {})
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], old["spec"], ctx.gates)
 

@@ -100,7 +100,25 @@ async def _show(session: Session) -> int:
     elif session.options.patterns:
         for pattern in choice.unmet:
             session.warn(f"there is no device {pattern}{nearest(found, pattern)}")
+    for note in _ignored(found.inventory):
+        session.warn(f"warning: {note}")
     return 0
+
+
+def _ignored(inventory: "Inventory") -> "Iterator[str]":
+    """Say which slices do not count because their pool is not their node's own."""
+    from sully.domain.pools import pool_of
+    from sully.machinery.gotext import quote
+
+    for slice_ in inventory.ignored_slices():
+        pool = inventory.pool(pool_of(slice_))
+        owner = pool.owner if pool is not None else ""
+        whose = f"belongs to node {quote(owner)}" if owner else "is not local to a node"
+        yield (
+            f"ResourceSlice {quote(slice_.metadata.name)} of node"
+            f" {quote(slice_.spec.node_name or '')} is ignored: pool"
+            f" {quote(slice_.spec.pool.name)} of driver {quote(slice_.spec.driver)} {whose}"
+        )
 
 
 def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":

@@ -57,10 +57,11 @@ class AcceptanceController:
             return DONE
         if cluster.spec.hub_accepts_client:
             return await self._accept(cluster)
-        if is_accepted(cluster):
+        # The agent itself writes the status, so what it says there does not count alone.
+        if is_accepted(cluster) or self._rights.given(key.name):
             await self._rights.restrict(key.name)
-            await self._say(cluster, DENIED)
-            self._tell(key.name, "ManagedClusterDenied", "denied")
+            if await self._say(cluster, DENIED):
+                self._tell(key.name, "ManagedClusterDenied", "denied")
         return DONE
 
     async def _accept(self, cluster: ManagedCluster) -> Result:

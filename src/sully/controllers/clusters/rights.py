@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any
 
+from sully.api.cluster.namespaces import foreign_namespace, is_namespace_of
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.client.informer import Informer
 from sully.client.objects import key_of
@@ -41,7 +42,7 @@ _KEPT = ("rules", "roleRef", "subjects")
 class Rights:
     """The namespaces and roles of all clusters."""
 
-    def __init__(self, manager: Manager, transport: Transport) -> None:
+    def __init__(self, manager: Manager, transport: Transport, *, strict: bool) -> None:
         kinds = (WHOLE_NAMESPACES, ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS)
         self._caches: dict[Kind[Obj], Informer[Obj]] = {
             kind: manager.informer(kind, OF_CLUSTERS) for kind in kinds
@@ -51,6 +52,7 @@ class Rights:
         for kind, cache in self._caches.items():
             cache.on_change(partial(self._seen, kind))
         self._transport = transport
+        self._strict = strict
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for what belongs to a cluster."""
@@ -59,6 +61,8 @@ class Rights:
 
     async def give(self, cluster: str) -> list[str]:
         """Make what the agent of an accepted cluster needs; return what was in the way."""
+        if not self._strict and await self._is_taken(cluster):
+            return [foreign_namespace(cluster)]
         steps = (
             (WHOLE_NAMESPACES, wanted.namespace(cluster)),
             (ROLES, wanted.common_role()),
@@ -73,6 +77,34 @@ class Rights:
             except (ApiError, UnreachableError) as error:
                 errors.append(str(error))
         return errors
+
+    async def _is_taken(self, cluster: str) -> bool:
+        """Say whether the namespace of a cluster's name is somebody else's."""
+        at = WHOLE_NAMESPACES, Key("", cluster)
+        known = self._written.get(at) or self._caches[WHOLE_NAMESPACES].get(at[1])
+        if known is not None and is_namespace_of(cluster, known):
+            return False
+        try:
+            # The cache has only namespaces of clusters.
+            found = await self._transport.get(*at)
+        except NotFound:
+            return False
+        return not is_namespace_of(cluster, found) and not await self._has_binding(cluster)
+
+    async def _has_binding(self, cluster: str) -> bool:
+        """Say whether the agent has its rights in a namespace, of which somebody took the label."""
+        try:
+            await self._transport.get(ROLE_BINDINGS, Key(cluster, wanted.binding_name(cluster)))
+        except NotFound:
+            return False
+        return True
+
+    def given(self, cluster: str) -> bool:
+        """Say whether the agent of a cluster has more rights than to see that it is denied."""
+        role = self._caches[ROLES].get(Key("", wanted.role_name(cluster)))
+        denied = wanted.cluster_role(cluster, accepted=False)
+        bound = self._caches[ROLE_BINDINGS].get(Key(cluster, wanted.binding_name(cluster)))
+        return bound is not None or (role is not None and not _is_right(role, denied))
 
     async def restrict(self, cluster: str) -> None:
         """Leave the agent of a denied cluster the right to see that it is denied."""

@@ -40,6 +40,17 @@ class Listening:
     """When the server began, if it did so with the controllers."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HubSettings:
+    """What differs between hubs."""
+
+    policies: bool
+    """Whether the server has ClusterTaintPolicies."""
+    listening: Listening | None = None
+    strict: bool = False
+    """As the reference does, nothing of ours."""
+
+
 WORKERS = 8
 """Clusters that are looked at together; writes under way together are flushed together."""
 
@@ -50,21 +61,20 @@ def add_hub(
     acting: Acting,
     access: Callable[[str], Transport],
     clock: Clock,
-    policies: bool,
-    listening: Listening | None = None,
+    settings: HubSettings,
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
-    _add_acceptance(manager, acting, clock)
-    _add_health(manager, acting, access, clock, listening)
+    _add_acceptance(manager, acting, clock, strict=settings.strict)
+    _add_health(manager, acting, access, clock, settings.listening)
     _add_sets(manager, access(kinds.COUNTING), clock)
-    if policies:
+    if settings.policies:
         _add_policies(manager, access(kinds.POLICING), clock)
 
 
-def _add_acceptance(manager: Manager, acting: Acting, clock: Clock) -> None:
+def _add_acceptance(manager: Manager, acting: Acting, clock: Clock, *, strict: bool) -> None:
     clusters = manager.informer(CLUSTERS)
     transport, recorder = acting(kinds.ACCEPTING)
-    rights = Rights(manager, transport)
+    rights = Rights(manager, transport, strict=strict)
     accepting = AcceptanceController(
         clusters=clusters, rights=rights, transport=transport, recorder=recorder, clock=clock
     )

@@ -11,6 +11,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.claim_types import (
     AllocationResult,
     ResourceClaim,
@@ -25,7 +26,6 @@ from sully.controllers.scheduling.turns import Turns
 from sully.domain.allocation.exclusion import IN_USE
 from sully.domain.claims import FINALIZER
 from sully.domain.holding import reserved_for
-from sully.domain.rules import ALLOCATED_ATTRIBUTES
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.runtime.clock import Clock

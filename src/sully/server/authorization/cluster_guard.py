@@ -9,7 +9,8 @@ to decide is in api/cluster.
 from collections.abc import Callable
 from typing import Any
 
-from sully.api.cluster.clusters import VALIDATORS
+from sully.api.cluster.agents import VALIDATORS
+from sully.api.cluster.namespaces import foreign_namespace, is_namespace_of
 from sully.api.cluster.sets import BINDING_VALIDATORS
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import GROUP, SET_LABEL
@@ -28,9 +29,10 @@ _SETS = "managedclustersets"
 class ClusterGuard:
     """Checks who accepts, moves and binds."""
 
-    def __init__(self, authorizer: Authorizer, lookup: Lookup) -> None:
+    def __init__(self, authorizer: Authorizer, lookup: Lookup, *, strict: bool) -> None:
         self._authorizer = authorizer
         self._lookup = lookup
+        self._strict = strict
 
     def check(self, attempt: Attempt) -> None:
         """Refuse who has not the right for what a write changes."""
@@ -53,10 +55,12 @@ class ClusterGuard:
 
     def _check_acceptance(self, user: User, name: str) -> None:
         resource = "managedclusters/accept"
-        namespace = self._lookup("namespaces", "", name) or {"metadata": {}}
-        if "deletionTimestamp" in namespace["metadata"]:
+        namespace = self._lookup("namespaces", "", name)
+        if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
             why = f"cluster namespace {quote(name)} is terminating"
             raise denied(VALIDATORS, resource, name, why)
+        if namespace is not None and not self._strict and not is_namespace_of(name, namespace):
+            raise denied(VALIDATORS, resource, name, foreign_namespace(name))
         asked = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
         if not self._authorizer.decide(user, asked).allowed:
             why = f"user {quote(user.name)} cannot update the HubAcceptsClient field"

@@ -8,9 +8,15 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from sully.api.core.pods.mirrors import is_mirror
+from sully.api.core.pods.references import references
+
 Obj = dict[str, Any]
 
-MIRROR = "kubernetes.io/config.mirror"
+_READABLE = frozenset(
+    ("configmaps", "persistentvolumeclaims", "resourceclaims", "secrets", "serviceaccounts")
+)
+"""What a node may read because of its pods; other references only say what a pod needs."""
 
 # Resource, namespace, name.
 Thing = tuple[str, str, str]
@@ -50,59 +56,21 @@ class Relations:
 
 def used_by(pod: Obj) -> Iterator[Thing]:
     """Go through what a pod uses, beginning with itself."""
-    metadata, spec = pod["metadata"], pod["spec"]
-    namespace = metadata["namespace"]
-    yield "pods", namespace, metadata["name"]
-    if MIRROR in (metadata.get("annotations") or {}):
+    namespace = pod["metadata"]["namespace"]
+    yield "pods", namespace, pod["metadata"]["name"]
+    if is_mirror(pod):
         # A node makes these up itself; they must not give it anything.
         return
-    if spec.get("serviceAccountName"):
-        yield "serviceaccounts", namespace, spec["serviceAccountName"]
-    for reference in spec.get("imagePullSecrets") or ():
-        yield "secrets", namespace, reference.get("name", "")
-    for kind in ("initContainers", "containers", "ephemeralContainers"):
-        for container in spec.get(kind) or ():
-            for resource, name in _of_container(container):
-                yield resource, namespace, name
-    for volume in spec.get("volumes") or ():
-        for resource, name in _of_volume(volume):
-            yield resource, namespace, name
-    for name in _claims(pod):
+    for reference in references(pod):
+        if reference.name and reference.resource in _READABLE:
+            yield reference.resource, namespace, reference.name
+    for name in _made_claims(pod.get("status") or {}):
         yield "resourceclaims", namespace, name
 
 
-def _of_container(container: Obj) -> Iterator[tuple[str, str]]:
-    for source in container.get("envFrom") or ():
-        yield from _named(source, ("secretRef", "secrets"), ("configMapRef", "configmaps"))
-    for variable in container.get("env") or ():
-        source = variable.get("valueFrom") or {}
-        yield from _named(source, ("secretKeyRef", "secrets"), ("configMapKeyRef", "configmaps"))
-
-
-def _of_volume(volume: Obj) -> Iterator[tuple[str, str]]:
-    if "secret" in volume:
-        yield "secrets", volume["secret"].get("secretName", "")
-    if "persistentVolumeClaim" in volume:
-        yield "persistentvolumeclaims", volume["persistentVolumeClaim"].get("claimName", "")
-    yield from _named(volume, ("configMap", "configmaps"))
-    for source in (volume.get("projected") or {}).get("sources") or ():
-        yield from _named(source, ("secret", "secrets"), ("configMap", "configmaps"))
-
-
-def _named(source: Obj, *parts: tuple[str, str]) -> Iterator[tuple[str, str]]:
-    for part, resource in parts:
-        if source.get(part):
-            yield resource, source[part].get("name", "")
-
-
-def _claims(pod: Obj) -> Iterator[str]:
-    for claim in pod["spec"].get("resourceClaims") or ():
-        if claim.get("resourceClaimName"):
-            yield claim["resourceClaimName"]
-    status = pod.get("status") or {}
-    for made in status.get("resourceClaimStatuses") or ():
+def _made_claims(status: Obj) -> Iterator[str]:
+    """Go through the claims that the system made for a pod; nodes cannot write these fields."""
+    extended = status.get("extendedResourceClaimStatus") or {}
+    for made in (*(status.get("resourceClaimStatuses") or ()), extended):
         if made.get("resourceClaimName"):
             yield made["resourceClaimName"]
-    extended = status.get("extendedResourceClaimStatus") or {}
-    if extended.get("resourceClaimName"):
-        yield extended["resourceClaimName"]

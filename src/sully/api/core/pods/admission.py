@@ -7,6 +7,7 @@ refuse with 403. The order here is theirs.
 from typing import Any
 
 from sully.api.core.pods.defaults import mirror_service_account
+from sully.api.core.pods.mirrors import is_mirror, review_mirror
 from sully.machinery.errors import forbidden
 from sully.machinery.gotext import quote
 from sully.machinery.strategy import WriteContext
@@ -16,7 +17,6 @@ Obj = dict[str, Any]
 _TOKEN_VOLUME = "kube-api-access-"
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
 _TOKEN_SECONDS = 3607  # odd on purpose upstream: tells tokens made for pods from others
-_MIRROR = "kubernetes.io/config.mirror"
 _SYSTEM_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
@@ -44,7 +44,8 @@ def admit_new(pod: Obj, ctx: WriteContext) -> None:
 
 
 def review_new(pod: Obj) -> None:
-    """Refuse a pod that claims for itself what only a RuntimeClass may say."""
+    """Refuse a pod that claims for itself what only a RuntimeClass may say, or an odd mirror."""
+    review_mirror(pod)
     if pod["spec"].get("overhead") and not pod["spec"].get("runtimeClassName"):
         why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
         raise _refuse(pod, f"pod rejected: {why}")
@@ -53,8 +54,7 @@ def review_new(pod: Obj) -> None:
 def expected_account(pod: Obj) -> tuple[str, str] | None:
     """Return the account that every namespace gets, for pods that use it; others must be there."""
     named = pod["spec"].get("serviceAccountName") or _DEFAULT_ACCOUNT
-    mirrors = _MIRROR in (pod["metadata"].get("annotations") or {})
-    return ("serviceaccounts", named) if named == _DEFAULT_ACCOUNT and not mirrors else None
+    return ("serviceaccounts", named) if named == _DEFAULT_ACCOUNT and not is_mirror(pod) else None
 
 
 def admit_change(pod: Obj, old: Obj) -> None:
@@ -70,7 +70,7 @@ def _refuse(pod: Obj, why: str) -> Exception:
 
 
 def _service_account(pod: Obj, ctx: WriteContext) -> None:
-    if _MIRROR in (pod["metadata"].get("annotations") or {}):
+    if is_mirror(pod):
         # A pod that a node runs on its own may not use the API at all.
         return
     spec, namespace = pod["spec"], pod["metadata"].get("namespace", "")

@@ -3,6 +3,7 @@
 from typing import Any
 
 from sully.api.core.checks import IMMUTABLE, Errors, dns_subdomain, label_key, not_negative
+from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.machinery.fields import Path
 
 Obj = dict[str, Any]
@@ -14,6 +15,7 @@ _NOT_A_CLAIM = "must match the name of an entry in `spec.resourceClaims`"
 
 def validate_status(pod: Obj, old: Obj) -> Errors:
     """Yield everything wrong with a new status."""
+    yield from validate_same_mirror(pod, old)
     status, before = pod["status"], old["status"]
     for position, condition in enumerate(status.get("conditions") or ()):
         if condition.get("type") not in _OWN_CONDITIONS:

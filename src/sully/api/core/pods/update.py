@@ -7,6 +7,7 @@ gates, and while gates hold the pod back, it may still be steered to fewer nodes
 from typing import Any
 
 from sully.api.core.checks import Errors, as_go, changes, same
+from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.api.core.pods.scheduling import REQUIRED
 from sully.api.core.pods.validation import SPEC, validate_pod
 from sully.api.core.taints import tolerations
@@ -32,6 +33,7 @@ _TOLERATION_KEPT = "existing toleration can not be modified except its toleratio
 def validate_change(pod: Obj, old: Obj) -> Errors:
     """Yield everything wrong with a change of a pod."""
     yield from validate_pod(pod)
+    yield from validate_same_mirror(pod, old)
     spec, before = pod["spec"], old["spec"]
     for name in ("containers", "initContainers"):
         if len(spec.get(name) or ()) != len(before.get(name) or ()):

@@ -24,6 +24,7 @@ from sully.api.core.pods.containers import (
     init_containers,
 )
 from sully.api.core.pods.dns import NOT_AN_ADDRESS, dns_config, is_address
+from sully.api.core.pods.mirrors import validate_new_mirror
 from sully.api.core.pods.ports import host_network_ports
 from sully.api.core.pods.security import pod_security
 from sully.api.core.pods.volumes import volumes
@@ -42,6 +43,7 @@ _PREEMPTION = ("PreemptLowerPriority", "Never")
 def validate_new_pod(pod: Obj) -> Errors:
     """Yield everything wrong with a pod that is being created."""
     spec = pod["spec"]
+    yield from validate_new_mirror(pod)
     yield from validate_pod(pod)
     if spec.get("ephemeralContainers"):
         yield SPEC.child("ephemeralContainers").forbidden("cannot be set on create")

@@ -38,8 +38,8 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     "device-taint-eviction-controller": (
         on("core", "pods", f"delete {READ}"),
         on("core", "pods/status", "patch update"),
-        on("sully.dev", "evictionrecords", "create delete"),
-        on(RESOURCE, "deviceclasses resourceclaims resourceslices", READ),
+        on("sully.dev", "evictionrecords", f"create delete {READ}"),
+        on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
         on(RESOURCE, "devicetaintrules", READ),
         on(RESOURCE, "devicetaintrules/status", "patch update"),
         events(),
@@ -140,10 +140,11 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     ),
     "root-ca-cert-publisher": (
         on("core", "configmaps", f"create update {READ}"),
+        on("core", "namespaces", READ),
         events(),
     ),
     "slice-patch-status-controller": (
-        on(RESOURCE, "deviceclasses resourceslicepatches resourceslices", READ),
+        on(RESOURCE, "deviceclasses devicetaintrules resourceslicepatches resourceslices", READ),
         on(RESOURCE, "resourceslicepatches/status", "patch update"),
         events(),
     ),
@@ -159,7 +160,8 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on("sully.dev", "taintrecords/status", "update"),
     ),
     "service-account-controller": (
-        on("core", "serviceaccounts", "create"),
+        on("core", "namespaces", READ),
+        on("core", "serviceaccounts", f"create {READ}"),
         events(),
     ),
 }
@@ -181,7 +183,7 @@ _SCHEDULER = role(
     on("authorization.k8s.io", "subjectaccessreviews", "create"),
     on(RESOURCE, "deviceclasses", READ),
     on(RESOURCE, "devicetaintrules", READ),
-    on(RESOURCE, "resourceslices", READ),
+    on(RESOURCE, "resourceslicepatches resourceslices", READ),
     on(RESOURCE, "resourceclaims", f"create delete patch update {READ}"),
     on(RESOURCE, "resourceclaims/status", "patch update"),
     on(RESOURCE, "resourceclaims/binding", "patch update"),

@@ -1,0 +1,80 @@
+"""What the agent of a managed cluster may not change of its own ManagedCluster.
+
+An agent may update its cluster, to say how it is reached. What decides where work goes is the
+hub's: an agent that was taken over must not declare its cluster healthy, undo what administrators
+and policies decided, or keep its rights when the cluster is deleted.
+"""
+
+from collections.abc import Iterable
+from typing import Any
+
+from sully.api.cluster import taints
+from sully.api.cluster.marks import OWNED
+from sully.api.cluster.strategy import denied
+from sully.api.cluster.types import HEALTH_KEYS
+from sully.machinery.gotext import quote
+from sully.machinery.strategy import WriteContext
+
+Obj = dict[str, Any]
+
+VALIDATORS = "managedclustervalidators"
+AGENTS = "system:open-cluster-management:"
+"""How names of agents, and of the groups they are in, begin."""
+
+
+def is_agent(user: str, groups: Iterable[str]) -> bool:
+    """Say whether somebody is the agent of a managed cluster."""
+    return any(name.startswith(AGENTS) for name in (user, *groups))
+
+
+def hold_agent(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
+    """Refuse what an agent may not change; whose taints policies set stays as it is stored."""
+    if not is_agent(ctx.user, ctx.groups):
+        return
+    why = _problem(obj, old)
+    if why:
+        name, user = obj["metadata"].get("name", ""), quote(ctx.user)
+        raise denied(VALIDATORS, "managedclusters", name, f"user {user} cannot {why}")
+    _keep_marks(obj, old)
+
+
+def _problem(obj: Obj, old: Obj | None) -> str:
+    before, after = _identities(old), _identities(obj)
+    if _health(before) != _health(after):
+        return f"change the taints {' and '.join(HEALTH_KEYS)}, the hub sets them"
+    removed = sorted({key for key, _, _ in before - after})
+    if removed:
+        return f"remove the taint {removed[0]}, an administrator of the hub can"
+    gone = _finalizers(old) - _finalizers(obj)
+    if gone:
+        return f"remove the finalizer {min(gone)}, the hub sets it"
+    changed = sorted(_labels(old).items() ^ _labels(obj).items()) if old is not None else []
+    # Policies and placements select clusters by their labels.
+    return f"change the label {changed[0][0]}, an administrator of the hub can" if changed else ""
+
+
+def _identities(obj: Obj | None) -> set[tuple[str, str, str]]:
+    found = ((obj or {}).get("spec") or {}).get("taints") or []
+    return {taints.identity(taint) for taint in found}
+
+
+def _health(identities: Iterable[tuple[str, str, str]]) -> set[tuple[str, str, str]]:
+    return {identity for identity in identities if identity[0] in HEALTH_KEYS}
+
+
+def _finalizers(obj: Obj | None) -> set[str]:
+    return set((obj or {"metadata": {}})["metadata"].get("finalizers") or ())
+
+
+def _labels(obj: Obj | None) -> dict[str, str]:
+    found: dict[str, str] = (obj or {"metadata": {}})["metadata"].get("labels") or {}
+    return found
+
+
+def _keep_marks(obj: Obj, old: Obj | None) -> None:
+    stored = ((old or {"metadata": {}})["metadata"].get("annotations") or {}).get(OWNED)
+    given = obj["metadata"].get("annotations") or {}
+    if given.get(OWNED) == stored:
+        return
+    kept = {key: text for key, text in given.items() if key != OWNED}
+    obj["metadata"]["annotations"] = kept if stored is None else {**kept, OWNED: stored}

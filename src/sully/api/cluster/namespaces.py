@@ -1,0 +1,27 @@
+"""Whether a namespace is that of a managed cluster, in which its agent gets rights.
+
+A cluster may have any name, also that of a namespace which somebody else uses. The label that the
+hub sets on the namespaces of clusters tells them apart.
+"""
+
+from typing import Any
+
+from sully.api.cluster.types import CLUSTER_NAME_LABEL
+from sully.machinery.gotext import quote
+
+Obj = dict[str, Any]
+
+
+def is_namespace_of(cluster: str, namespace: Obj) -> bool:
+    """Say whether a namespace was made for a cluster."""
+    labels = namespace["metadata"].get("labels") or {}
+    return labels.get(CLUSTER_NAME_LABEL) == cluster
+
+
+def foreign_namespace(cluster: str) -> str:
+    """Say why a cluster cannot be accepted, and what to do."""
+    name = quote(cluster)
+    return (
+        f"namespace {name} exists and is not the namespace of cluster {name}; rename the cluster,"
+        f" or give the namespace to its agent with the label {CLUSTER_NAME_LABEL}={cluster}"
+    )

@@ -1,0 +1,269 @@
+"""A compromised node: somebody with the key of one kubelet, who wants what other nodes have."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from hostile.target import SECONDS, Answer, Caller, Target
+from robust.programs import sully
+
+pytestmark = pytest.mark.slow
+
+Obj = dict[str, Any]
+PODS = "/api/v1/namespaces/kube-system/pods"
+SECRET = "/api/v1/namespaces/kube-system/secrets/root-cred"
+MIRROR = "kubernetes.io/config.mirror"
+NODE = "pwned"
+
+REFERENCES: dict[str, Obj] = {
+    "image pull secret": {"imagePullSecrets": [{"name": "root-cred"}]},
+    "environment": {
+        "env": [{"name": "A", "valueFrom": {"secretKeyRef": {"name": "root-cred", "key": "k"}}}]
+    },
+    "whole environment": {"envFrom": [{"secretRef": {"name": "root-cred"}}]},
+    "init container": {
+        "initContainers": [
+            {"name": "i", "image": "i", "envFrom": [{"secretRef": {"name": "root-cred"}}]}
+        ]
+    },
+    "secret volume": {"volumes": [{"name": "v", "secret": {"secretName": "root-cred"}}]},
+    "projected volume": {
+        "volumes": [{"name": "v", "projected": {"sources": [{"secret": {"name": "root-cred"}}]}}]
+    },
+    "CSI volume": {
+        "volumes": [
+            {
+                "name": "v",
+                "csi": {"driver": "d.example.com", "nodePublishSecretRef": {"name": "root-cred"}},
+            }
+        ]
+    },
+    "flex volume": {
+        "volumes": [
+            {"name": "v", "flexVolume": {"driver": "x/y", "secretRef": {"name": "root-cred"}}}
+        ]
+    },
+    "config map": {"envFrom": [{"configMapRef": {"name": "settings"}}]},
+    "persistent volume claim": {
+        "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    },
+    "resource claim": {"resourceClaims": [{"name": "c", "resourceClaimName": "gpu"}]},
+    "service account": {"serviceAccountName": "default"},
+    "service account token": {
+        "volumes": [
+            {
+                "name": "v",
+                "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]},
+            }
+        ]
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def kubelet(target: Target) -> Caller:
+    """Return a node that has registered itself; beside it lies a secret that it must not read."""
+    caller = target.node(NODE)
+    caller.post("/api/v1/nodes", {"metadata": {"name": NODE}}).ok()
+    target.admin.post(
+        "/api/v1/namespaces/kube-system/secrets",
+        {"metadata": {"name": "root-cred"}, "stringData": {"k": "all of it"}},
+    ).ok()
+    return caller
+
+
+def _owner(kubelet: Caller, **changed: Any) -> Obj:
+    uid = kubelet.get(f"/api/v1/nodes/{NODE}").ok()["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "Node", "name": NODE, "uid": uid, "controller": True}
+    return owner | changed
+
+
+def _mirror(name: str, owners: list[Obj], **spec: Any) -> Obj:
+    container: Obj = {"name": "c", "image": "i"}
+    for field in ("env", "envFrom"):
+        if field in spec:
+            container[field] = spec.pop(field)
+    return {
+        "metadata": {"name": name, "annotations": {MIRROR: "x"}, "ownerReferences": owners},
+        "spec": {"nodeName": NODE, "containers": [container], **spec},
+    }
+
+
+def _strip(kubelet: Caller, name: str) -> Answer:
+    body = {"metadata": {"annotations": {MIRROR: None}}}
+    return kubelet.merge(f"{PODS}/{name}/status", body)
+
+
+@pytest.mark.parametrize("spec", REFERENCES.values(), ids=REFERENCES.keys())
+def test_mirror_pod_opens_a_secret(kubelet: Caller, spec: Obj) -> None:
+    made = kubelet.post(PODS, _mirror("opens", [_owner(kubelet)], **spec))
+    _strip(kubelet, "opens")
+
+    assert (made.code, kubelet.get(SECRET).code) == (403, 403)
+    assert "can not create pods that reference" in made.json["message"]
+
+
+def test_mirror_pod_becomes_an_ordinary_pod(target: Target, kubelet: Caller) -> None:
+    kubelet.post(PODS, _mirror("plain", [_owner(kubelet)])).ok()
+    whole = target.admin.get(f"{PODS}/plain").ok()
+    del whole["metadata"]["annotations"]
+
+    answers = [
+        _strip(kubelet, "plain"),
+        kubelet.merge(f"{PODS}/plain/status", {"metadata": {"annotations": {MIRROR: "y"}}}),
+        kubelet.put(f"{PODS}/plain/status", whole),
+        target.admin.put(f"{PODS}/plain", whole),
+        target.admin.merge(f"{PODS}/plain", {"metadata": {"annotations": {MIRROR: None}}}),
+    ]
+
+    assert [answer.code for answer in answers] == [422] * 5
+    assert "may not remove or update mirror pod annotation" in answers[0].json["message"]
+    assert MIRROR in target.admin.get(f"{PODS}/plain").ok()["metadata"]["annotations"]
+
+
+def test_mirror_pod_belongs_to_somebody_else(target: Target, kubelet: Caller) -> None:
+    """An owner of another kind would have the garbage collector or a controller act on it."""
+    other = target.admin.post("/api/v1/nodes", {"metadata": {"name": "victim"}}).ok()
+    own = _owner(kubelet)
+    cases = {
+        "none": [],
+        "two": [own, _owner(kubelet, name="victim", uid=other["metadata"]["uid"])],
+        "another node": [_owner(kubelet, name="victim", uid=other["metadata"]["uid"])],
+        "a replica set": [own | {"apiVersion": "apps/v1", "kind": "ReplicaSet"}],
+        "no controller": [own | {"controller": False}],
+        "blocks": [own | {"blockOwnerDeletion": True}],
+        "another uid": [own | {"uid": other["metadata"]["uid"]}],
+    }
+
+    codes = {
+        name: kubelet.post(PODS, _mirror("owned", owners)).code for name, owners in cases.items()
+    }
+
+    assert codes == dict.fromkeys(cases, 403)
+
+
+def test_pod_status_names_a_claim(target: Target, kubelet: Caller) -> None:
+    """Claims that the status names may be read by the node."""
+    kubelet.post(PODS, _mirror("claims", [_owner(kubelet)])).ok()
+    target.admin.post(
+        "/api/v1/namespaces/kube-system/serviceaccounts", {"metadata": {"name": "sa"}}
+    )
+    body = _mirror("runs", [], serviceAccountName="sa")
+    del body["metadata"]["annotations"]
+    target.admin.post(PODS, body).ok()
+    statuses: dict[str, Obj] = {
+        "template": {"resourceClaimStatuses": [{"name": "c", "resourceClaimName": "gpu"}]},
+        "extended": {
+            "extendedResourceClaimStatus": {"resourceClaimName": "gpu", "requestMappings": []}
+        },
+        "allocatable": {"nodeAllocatableResourceClaimStatuses": [{"resourceClaimName": "gpu"}]},
+    }
+
+    codes = {
+        (pod, name): kubelet.merge(f"{PODS}/{pod}/status", {"status": status}).code
+        for pod in ("claims", "runs")
+        for name, status in statuses.items()
+    }
+
+    assert set(codes.values()) == {403}, codes
+    claim = "/apis/resource.k8s.io/v1/namespaces/kube-system/resourceclaims/gpu"
+    assert kubelet.get(claim).code == 403
+
+
+def test_token_for_another_audience(target: Target, kubelet: Caller) -> None:
+    accounts = "/api/v1/namespaces/kube-system/serviceaccounts"
+    target.admin.post(accounts, {"metadata": {"name": "audience"}}).ok()
+    body = _mirror("audience", [], serviceAccountName="audience")
+    del body["metadata"]["annotations"]
+    pod = target.admin.post(PODS, body).ok()
+    bound = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": "audience",
+        "uid": pod["metadata"]["uid"],
+    }
+
+    def asked(*audiences: str) -> int:
+        spec = {"boundObjectRef": bound, "audiences": list(audiences)}
+        return kubelet.post(f"{accounts}/audience/token", {"spec": spec}).code
+
+    assert [asked(), asked("vault"), asked("a", "b")] == [201, 403, 403]
+
+
+# -- devices of other nodes ------------------------------------------------------------------------
+
+DRIVER = "gpu.example.com"
+RESOURCE = "/apis/resource.k8s.io/v1"
+
+
+def _slice(name: str, node: str, pool: str, generation: int, **device: Any) -> Obj:
+    return {
+        "metadata": {"name": name},
+        "spec": {
+            "driver": DRIVER,
+            "nodeName": node,
+            "pool": {"name": pool, "generation": generation, "resourceSliceCount": 1},
+            "devices": [{"name": f"gpu-{number}", **device} for number in range(2)],
+        },
+    }
+
+
+def _using(target: Target, namespace: str, name: str) -> str:
+    """Create a pod with a claim for one device; return its path."""
+    request = {"name": "r", "exactly": {"deviceClassName": DRIVER}}
+    target.admin.post(
+        f"{RESOURCE}/namespaces/{namespace}/resourceclaims",
+        {"metadata": {"name": name}, "spec": {"devices": {"requests": [request]}}},
+    ).ok()
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    body = {
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [{"name": "c", "image": "i", "resources": {"claims": [{"name": "c"}]}}],
+            "resourceClaims": [{"name": "c", "resourceClaimName": name}],
+        },
+    }
+    target.admin.post(pods, body).ok()
+    return f"{pods}/{name}"
+
+
+def _scheduled_to(target: Target, pod: str) -> str:
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until:
+        node = target.admin.get(pod).ok()["spec"].get("nodeName", "")
+        if node:
+            return str(node)
+        time.sleep(0.05)
+    raise AssertionError(target.admin.get(pod).ok()["status"])
+
+
+def test_publishes_devices_in_the_pool_of_another_node(
+    target: Target, kubelet: Caller, namespace: str
+) -> None:
+    """A newer generation of a pool replaces all older ones: here with devices that evict."""
+    victim = target.node("rack-owner")
+    victim.post("/api/v1/nodes", {"metadata": {"name": "rack-owner"}}).ok()
+    room = {"status": {"allocatable": {"pods": "110", "cpu": "8", "memory": "8Gi"}}}
+    victim.merge("/api/v1/nodes/rack-owner/status", room).ok()
+    expression = {"cel": {"expression": f"device.driver == '{DRIVER}'"}}
+    target.admin.post(
+        f"{RESOURCE}/deviceclasses",
+        {"metadata": {"name": DRIVER}, "spec": {"selectors": [expression]}},
+    ).ok()
+    victim.post(f"{RESOURCE}/resourceslices", _slice("one", "rack-owner", "rack-7", 1)).ok()
+    first = _using(target, namespace, "first")
+    assert _scheduled_to(target, first) == "rack-owner"
+
+    evicting = {"taints": [{"key": "evil", "effect": "NoExecute"}]}
+    slices = f"{RESOURCE}/resourceslices"
+    assert kubelet.post(slices, _slice("two", NODE, "rack-7", 99, **evicting)).code == 201
+    assert kubelet.post(slices, _slice("three", NODE, "rack-owner", 99, **evicting)).code == 403
+
+    # Whoever places this one has seen the slice, and so has whoever evicts.
+    assert _scheduled_to(target, _using(target, namespace, "second")) == "rack-owner"
+    assert "deletionTimestamp" not in target.admin.get(first).ok()["metadata"]
+    shown = sully("devices", "--kubeconfig", str(target.up.kubeconfig))
+    assert 'ResourceSlice "two" of node "pwned" is ignored' in shown.stderr
