@@ -131,6 +131,7 @@ class Updater:
         )
         self._writer.refuse(target, target.name, problems)
         strategy.review(obj, old, ctx)
+        also += self._writer.quotas.charge(target, obj, old)
         return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)], also)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:

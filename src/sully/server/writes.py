@@ -32,6 +32,7 @@ from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
 from sully.server.guards import Attempt, Guard
 from sully.server.objects import Objects
+from sully.server.quota_admission import QuotaAdmission
 from sully.server.requests import Request, Target
 from sully.store.base import Commit, Key, Op, Put, Record, Store
 from sully.store.errors import (
@@ -71,6 +72,7 @@ class Writer:
         self._gates = gates
         self.strict = strict
         self.guards: tuple[Guard, ...] = ()
+        self.quotas = QuotaAdmission(store, objects, clock, strict=strict)
 
     # -- shared by all writes -------------------------------------------------------------------
 
