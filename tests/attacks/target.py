@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -134,6 +134,14 @@ def _dechunked(raw: bytes, rest: bytes) -> bytes:
         if not length:
             break
     return b"".join(chunks)
+
+
+def until(done: Callable[[], bool], what: str) -> None:
+    """Wait for something that the server does by itself."""
+    end = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < end, f"not after {SECONDS} s: {what}"
+        time.sleep(0.02)
 
 
 @dataclass(slots=True)

@@ -35,9 +35,10 @@ class ContainerStatus(Wire, frozen=True, kw_only=True):
 
 
 class PodSpec(Wire, frozen=True, kw_only=True):
-    """Where a pod runs."""
+    """Where a pod runs, and for how long it may."""
 
     node_name: str = ""
+    active_deadline_seconds: int | None = None
 
 
 class PodStatus(Wire, frozen=True, kw_only=True):
