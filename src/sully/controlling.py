@@ -142,7 +142,7 @@ def _add_resourcequota(parts: Parts) -> None:
         ResourceQuotaController(
             quotas=parts.manager.informer(QUOTAS),
             pods=parts.pods.informer,
-            objects=[parts.manager.informer(kind) for kind in kinds],
+            claims=parts.manager.informer(CLAIMS),
             counting=Counting(access, kinds, classes, parts.clock),
             transport=access,
             clock=parts.clock,

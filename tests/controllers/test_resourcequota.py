@@ -29,7 +29,7 @@ def quotas(world: World, manager: Manager) -> ResourceQuotaController:
     return ResourceQuotaController(
         quotas=manager.informer(QUOTAS),
         pods=pods_of(manager).informer,
-        objects=[manager.informer(kind) for kind in counted],
+        claims=manager.informer(kinds.CLAIMS),
         counting=Counting(access, counted, classes, world.clock),
         transport=access,
         clock=world.clock,
@@ -149,6 +149,38 @@ async def test_a_count_that_is_wrong_is_corrected_in_time(world: World) -> None:
 
     assert before == {"configmaps": "4"}
     assert (await status(world))["used"] == {"configmaps": "0"}
+
+
+async def test_a_pod_on_a_lost_node_does_not_hold_its_place(world: World) -> None:
+    async with world.controlled(quotas):
+        await limit(world, {"pods": "1", "count/pods": "9"})
+        await world.settle()
+        await run_pod(world, "p", nodeName="lost", terminationGracePeriodSeconds=30)
+        await world.admin.delete(PODS, Key("a", "p"))
+        await world.pass_time(40)
+        early = (await status(world))["used"]
+        await world.pass_time(RESYNC.total_seconds(), step=30)
+        late = (await status(world))["used"]
+        await world.admin.delete(PODS, Key("a", "p"), NOW)
+        await world.settle()
+        gone = (await status(world))["used"]
+
+    assert early == {"pods": "1", "count/pods": "1"}
+    assert late == {"pods": "0", "count/pods": "1"}
+    assert gone == {"pods": "0", "count/pods": "0"}
+
+
+async def test_a_pod_that_is_long_overdue_is_released_when_it_goes(world: World) -> None:
+    async with world.controlled(quotas):
+        await limit(world, {"pods": "1"})
+        await world.pass_time(5)
+        await run_pod(world, "p", nodeName="lost", terminationGracePeriodSeconds=30)
+        await world.admin.delete(PODS, Key("a", "p"))
+        await world.pass_time(100)
+        await world.admin.delete(PODS, Key("a", "p"), NOW)
+        await world.settle()
+
+    assert (await status(world))["used"] == {"pods": "0"}
 
 
 async def test_creates_wake_nobody(world: World) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from quotas import CLAIMS, CLASSES, CONFIG_MAPS, DRY, NAMESPACES, PODS, QUOTAS, Plane, gpus
+from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.machinery.errors import AlreadyExists, Forbidden
 from sully.store.memory import MemoryStore
@@ -60,6 +61,52 @@ async def test_what_exists_is_not_charged_again(plane: Plane) -> None:
     with pytest.raises(AlreadyExists):
         await plane.map("one")
     assert await plane.used() == {"configmaps": "1"}
+
+
+async def test_what_goes_is_released_with_it(plane: Plane) -> None:
+    names = ("configmaps", "pods", "count/pods", "resourcequotas", GPUS)
+    await plane.limit(hard=dict.fromkeys(names, "9"), used=dict.fromkeys(names, "3"))
+    await plane.map("m")
+    await plane.pod("p")
+    await plane.pod("ended")
+    await plane.attempt(CLAIMS, gpus("c", 2))
+    await plane.limit("second", hard={"secrets": "1"}, used={"secrets": "0"})
+    before = await plane.used()
+    await plane.access.patch(
+        PODS, Key("a", "ended"), {"status": {"phase": "Failed"}}, subresource="status"
+    )
+    ended = await plane.used()
+    # Nobody deletes on a full second.
+    plane.clock.advance(0.5)
+    await plane.access.delete(CONFIG_MAPS, Key("a", "m"))
+    for name in ("p", "ended"):
+        await plane.access.delete(PODS, Key("a", name), DeleteOptions(grace_period_seconds=0))
+    await plane.access.delete(CLAIMS, Key("a", "c"))
+    await plane.access.delete(QUOTAS, Key("a", "second"))
+
+    assert before == dict.fromkeys(names, "4") | {"pods": "5", "count/pods": "5", GPUS: "5"}
+    assert ended == before | {"pods": "4"}
+    assert await plane.used() == dict.fromkeys(names, "3")
+
+
+async def test_a_finalizer_holds_the_place(plane: Plane) -> None:
+    await plane.limit(hard={"configmaps": "1"}, used={"configmaps": "0"})
+    metadata = {"name": "held", "finalizers": ["example.com/hold"]}
+    await plane.attempt(CONFIG_MAPS, {"metadata": metadata})
+    await plane.access.delete(CONFIG_MAPS, Key("a", "held"))
+    going = await plane.used()
+    patch = {"metadata": {"finalizers": None}}
+    await plane.access.patch(CONFIG_MAPS, Key("a", "held"), patch)
+
+    assert (going, await plane.used()) == ({"configmaps": "1"}, {"configmaps": "0"})
+
+
+async def test_a_quota_that_counts_itself_can_go(plane: Plane) -> None:
+    await plane.limit(hard={"resourcequotas": "1"}, used={"resourcequotas": "1"})
+
+    await plane.access.delete(QUOTAS, Key("a", "q"))
+
+    assert (await plane.access.list(QUOTAS, "a")).items == []
 
 
 async def test_a_dry_run_is_refused_and_not_charged(plane: Plane) -> None:
@@ -158,7 +205,7 @@ async def test_a_new_deadline_moves_a_pod_to_another_quota(plane: Plane) -> None
     await plane.access.patch(PODS, Key("a", "p"), patch)
 
     assert await plane.used("roomy") == {"pods": "1"}
-    assert await plane.used("lasting") == {"pods": "1"}
+    assert await plane.used("lasting") == {"pods": "0"}
 
 
 async def test_devices_are_charged(plane: Plane) -> None:

@@ -10,7 +10,8 @@ from dataclasses import replace
 import pytest
 
 from etcds import Etcd
-from quotas import CONFIG_MAPS, QUOTAS, Plane
+from quotas import CONFIG_MAPS, PODS, QUOTAS, Plane
+from sully.client.options import DeleteOptions
 from sully.client.transport import Key
 from sully.machinery.errors import AlreadyExists
 from sully.store.etcd.store import EtcdStore
@@ -64,3 +65,19 @@ async def test_the_same_name_in_both_is_charged_once(planes: list[Plane]) -> Non
         assert {type(answer) for answer in answers} == {str, AlreadyExists}
 
     assert await planes[0].used() == {"configmaps": "20"}
+
+
+async def test_what_comes_and_goes_in_both_is_counted(planes: list[Plane]) -> None:
+    await planes[0].limit(hard={"pods": "500"}, used={"pods": "0"})
+
+    async def churn(plane: Plane, worker: int) -> None:
+        for turn in range(10):
+            await plane.pod(f"p-{worker}-{turn}")
+            await plane.access.delete(
+                PODS, Key("a", f"p-{worker}-{turn}"), DeleteOptions(grace_period_seconds=0)
+            )
+        await plane.pod(f"stays-{worker}")
+
+    await asyncio.gather(*(churn(planes[worker % 2], worker) for worker in range(6)))
+
+    assert await planes[0].used() == {"pods": "6"}

@@ -35,10 +35,9 @@ class ContainerStatus(Wire, frozen=True, kw_only=True):
 
 
 class PodSpec(Wire, frozen=True, kw_only=True):
-    """Where a pod runs, and for how long it may."""
+    """Where a pod runs."""
 
     node_name: str = ""
-    active_deadline_seconds: int | None = None
 
 
 class PodStatus(Wire, frozen=True, kw_only=True):
@@ -53,6 +52,7 @@ class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
     """Who a pod is, to whom it belongs, and what selects it."""
 
     creation_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 

@@ -15,7 +15,7 @@ from sully.machinery.timestamps import format_time, parse_time
 from sully.server.reads import Listing, Reader, parse_int
 from sully.server.requests import Request, Target
 from sully.server.writes import Result, Writer, is_dry_run, without_version
-from sully.store.base import Check, Delete, Record
+from sully.store.base import Check, Commit, Delete, Record
 from sully.store.errors import ConflictError
 
 LONGEST_WAIT = 1000 * 365 * 86400
@@ -101,11 +101,23 @@ class Deleter:
             live = self._marked(live, 0)
         if is_dry_run(request):
             return Result(live, deleted=True)
+        last = record
         if graceful:
-            record = await self._writer.put(record.key, live, record.revision)
-            live = self._writer.objects.live(record)
-        done = await self._writer.commit([Delete(record.key, record.revision)])
+            last = await self._writer.put(record.key, live, record.revision)
+            live = self._writer.objects.live(last)
+        done = await self._commit(request.target, record, Delete(last.key, last.revision))
         return Result(self._writer.objects.stamped(live, done.revision), deleted=True)
+
+    async def _commit(self, target: Target, record: Record, delete: Delete) -> Commit:
+        """Delete an object and release what it used, by its state before it was marked as over."""
+        while True:
+            released = self._writer.quotas.release(target, record)
+            try:
+                return await self._writer.commit([delete, *released])
+            except ConflictError as error:
+                if error.key == delete.key:
+                    raise
+                # Another process charged the quota: release from what it left.
 
     def _pending(self, request: Request, live: Obj, options: Obj) -> Obj | None:
         """Return the object as it waits to go, or None if it can go now."""

@@ -3,19 +3,21 @@
 What an object uses is charged to `status.used` of the quotas in the same transaction that writes
 the object. So of two creates for the last place one finds it taken, also when they come through
 different servers of one store: each transaction expects the quota as it was when it was decided.
-What is released is for the controller to count (controllers/resourcequota).
+What an object no longer uses is released in the same way. What was there before the quota is for
+the controller to count (controllers/resourcequota).
 
 Which quotas a namespace has is in an index of hints, like that of `device_guard.py`: the newest
-state of each counts. A namespace without quotas costs a create one lookup.
+state of each counts. A namespace without quotas costs a write one lookup.
 """
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
-from sully.domain.quota.decisions import Refusal, decide, uncounted
+from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncounted
 from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
-from sully.domain.quota.pods import Usage, is_terminating, pod_usage
+from sully.domain.quota.pods import Usage, has_ended, is_terminating, pod_usage
 from sully.machinery.codec import to_json
 from sully.machinery.errors import ServiceUnavailable, forbidden
 from sully.runtime.clock import Clock
@@ -48,18 +50,23 @@ class QuotaAdmission:
         self._quotas = Filing(store, objects, QUOTAS, _namespace)
         self._claims = Filing(store, objects, CLAIMS, _owner_uid)
         self._classes = Filing(store, objects, CLASSES, _extended_resource)
-        self._filings = {QUOTAS: self._quotas, CLAIMS: self._claims, CLASSES: self._classes}
-        self._feed = Feed(store, objects, self._filings)
+        others = {CLAIMS: self._claims, CLASSES: self._classes}
+        self._filings = {QUOTAS: self._quotas, **others}
+        self._feed = Feed(store, objects, {QUOTAS: self._quotas})
+        # Apart, because it is asked only where there are quotas.
+        self._others = Feed(store, objects, others)
 
     async def start(self) -> None:
         """Take in the quotas there are."""
         await self._feed.open()
+        await self._others.open()
 
     async def keep(self, clock: Clock) -> None:
         """Follow the store for as long as the server runs."""
         with suppress(ClosedError):
             while True:
                 await self._feed.catch_up()
+                await self._others.catch_up()
                 await clock.sleep(PULL_SECONDS)
 
     def awaits_count(self, target: Target) -> bool:
@@ -78,9 +85,28 @@ class QuotaAdmission:
 
         The answer holds until the next pause: whoever asks commits without one.
         """
-        if old is not None and not _uses_more(target, obj, old):
+        if (old is not None and not _changes_usage(target, obj, old)) or not self._has_quotas(
+            target
+        ):
             return []
-        return self._charged(target, obj, old) if self._has_quotas(target) else []
+        records, quotas, judge = self._situation(target)
+        if target.subresource:
+            # A status tells what is; nobody can refuse that.
+            return self._puts(records, account(quotas, judge, obj, old))
+        decision = decide(quotas, judge, obj, old, strict=self._strict)
+        if isinstance(decision, Refusal):
+            resource, name = target.resource, obj["metadata"]["name"]
+            raise forbidden(resource.plural, resource.group, name, decision.text)
+        return self._puts(records, decision)
+
+    def release(self, target: Target, record: Record) -> list[Op]:
+        """Return what must be written when an object is deleted."""
+        if not self._has_quotas(target):
+            return []
+        records, quotas, judge = self._situation(target)
+        ops = self._puts(records, account(quotas, judge, None, self._objects.bare(record)))
+        # A quota may count itself, and goes without.
+        return [op for op in ops if op.key != record.key]
 
     def accepting(self, key: Key, obj: Obj) -> AbstractContextManager[None]:
         """Let the next write know of a new object that is being written, if it matters to it."""
@@ -91,23 +117,24 @@ class QuotaAdmission:
         resource = target.resource
         if not resource.namespaced or (resource.group, resource.plural) in IGNORED:
             return False
-        self._feed.pull()
-        if self._feed.lost:
-            raise ServiceUnavailable("quotas are being read again: try again")
+        self._pull(self._feed)
         return bool(self._quotas.under(target.namespace))
 
-    def _charged(self, target: Target, obj: Obj, old: Obj | None) -> list[Op]:
+    def _pull(self, feed: Feed) -> None:
+        feed.pull()
+        if feed.lost:
+            raise ServiceUnavailable("quotas are being read again: try again")
+
+    def _situation(self, target: Target) -> tuple[list[Record], list[Obj], Evaluator]:
         records = self._quotas.newest(target.namespace)
-        quotas = [self._objects.bare(record) for record in records]
-        judge = self._evaluator(target)
-        decision = decide(quotas, judge, obj, old, only_counted=self._strict)
-        if isinstance(decision, Refusal):
-            resource, name = target.resource, obj["metadata"]["name"]
-            raise forbidden(resource.plural, resource.group, name, decision.text)
+        return records, [self._objects.bare(each) for each in records], self._evaluator(target)
+
+    def _puts(self, records: Iterable[Record], charges: Iterable[Charge]) -> list[Op]:
         by_name = {record.key.name: record for record in records}
-        return [_put(by_name[charge.name], charge.used, self._objects) for charge in decision]
+        return [_put(by_name[charge.name], charge.used, self._objects) for charge in charges]
 
     def _evaluator(self, target: Target) -> Evaluator:
+        self._pull(self._others)
         resource = target.resource
         classes = {key.name: value for key, value in self._classes.values.items()}
         claims = Claims(classes, self._owner_usage)
@@ -127,14 +154,12 @@ class QuotaAdmission:
         return pod_usage(pod, self._clock.now()) if is_claim_of(claim, pod, others) else {}
 
 
-def _uses_more(target: Target, obj: Obj, old: Obj) -> bool:
-    """Say whether an update can use more; what a pod asks for never changes."""
-    if target.subresource:
-        return False
-    match target.resource.storage_key:
-        case "pods":
-            return is_terminating(obj) != is_terminating(old)
-        case "resource.k8s.io/resourceclaims":
+def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
+    """Say whether an update may change what an object uses; what a pod asks for never changes."""
+    match target.resource.storage_key, target.subresource:
+        case "pods", "" | "status":
+            return is_terminating(obj) != is_terminating(old) or has_ended(obj) != has_ended(old)
+        case "resource.k8s.io/resourceclaims", "":
             return True
         case _:
             return False

@@ -169,7 +169,8 @@ class Updater:
         obj = entries.settle_times(self._writer.objects.bare(record), without_version(step.obj))
         if _finished(obj, step.old):
             if not is_dry_run(request):
-                done = await self._writer.commit([Delete(record.key, record.revision)])
+                released = self._writer.quotas.release(request.target, record)
+                done = await self._writer.commit([Delete(record.key, record.revision), *released])
                 # What was deleted has a revision that everyone may see; `newest` may have none.
                 record = done.records[0] or record
             gone = self._writer.objects.stamped(obj, record.revision)

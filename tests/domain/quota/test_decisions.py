@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from domain.quota.test_evaluators import NOON, container, pod
-from sully.domain.quota.decisions import Charge, Refusal, decide, total
+from sully.domain.quota.decisions import Charge, Refusal, account, decide, total
 from sully.domain.quota.evaluators import Pods
 
 Obj = dict[str, Any]
@@ -92,20 +92,59 @@ CASES = {
         ),
         pod(activeDeadlineSeconds=5),
         old=pod(),
-        want=[Charge("t", {"pods": "1"})],
+        want=[Charge("q", {"pods": "0"}), Charge("t", {"pods": "1"})],
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_decide(case: Case) -> None:
-    assert decide(case.quotas, PODS, case.obj, case.old, only_counted=False) == case.want
+    assert decide(case.quotas, PODS, case.obj, case.old, strict=False) == case.want
 
 
 def test_as_kubernetes_a_quota_that_was_never_counted_limits_nothing() -> None:
     new = quota(hard={"pods": "0"})
 
-    assert decide([new], PODS, pod(), only_counted=True) == []
+    assert decide([new], PODS, pod(), strict=True) == []
+
+
+GONE = {
+    "released": (
+        quota(hard={"pods": "9", "cpu": "9"}, used={"pods": "3", "cpu": "3500m"}),
+        [Charge("q", {"pods": "2", "cpu": "1500m"})],
+    ),
+    "never below nothing": (
+        quota(hard={"pods": "9", "cpu": "9"}, used={"pods": "1", "cpu": "1"}),
+        [Charge("q", {"pods": "0", "cpu": "0"})],
+    ),
+    "nothing left to release": (quota(hard={"pods": "9"}, used={"pods": "0"}), []),
+    "never counted": (quota(hard={"pods": "9"}), []),
+    "out of scope": (quota(hard={"pods": "9"}, used={"pods": "3"}, scopes=["BestEffort"]), []),
+}
+
+
+@pytest.mark.parametrize(("counted", "want"), GONE.values(), ids=GONE.keys())
+def test_what_goes_is_released(counted: Obj, want: list[Charge]) -> None:
+    assert account([counted], PODS, None, BIG) == want
+
+
+def test_extended_resources_are_recounted_instead() -> None:
+    name = "requests.example.com/gpu"
+    user = pod(container(requests={"example.com/gpu": "2"}))
+    counted = quota(hard={name: "9"}, used={name: "4"})
+
+    assert account([counted], PODS, None, user) == []
+    assert account([counted], PODS, user, None) == [Charge("q", {name: "6"})]
+
+
+def test_a_limit_that_was_lowered_holds_at_once() -> None:
+    lowered = quota(hard={"pods": "5"}, used={"pods": "3"})
+    lowered["spec"] = {"hard": {"pods": "2"}}
+
+    assert decide([lowered], PODS, pod(), strict=True) == [Charge("q", {"pods": "4"})]
+    assert decide([lowered], PODS, pod(), strict=False) == Refusal(
+        "exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=2"
+    )
 
 
 def test_total() -> None:

@@ -1,8 +1,9 @@
 """Keeps the status of quotas: the limits in force, and what is used of them.
 
-Reads quotas and everything they count; writes their status. The server charges what is created
-(server/quota_admission.py); what is deleted, and pods that end, are released here. A status is
-written only if nothing was charged since the quota was read; then it is counted again.
+Reads quotas and everything they count; writes their status. The server charges what is created and
+releases what is deleted (server/quota_admission.py), so a quota is counted when its limits are new,
+and where the object alone does not tell what is released. A status is written only if nothing was
+charged since the quota was read; otherwise it is counted again.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
+from sully.api.resource.claim_types import ResourceClaim
 from sully.client.collection import Copy
 from sully.client.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.resourcequota.counting import Counting
-from sully.domain.ownership import Owned
-from sully.domain.quota.decisions import same_amounts
-from sully.domain.quota.evaluators import Claims, evaluator
+from sully.domain.quota.decisions import is_recounted, same_amounts
+from sully.domain.quota.pods import is_pod_resource
 from sully.domain.workloads import Pod
 from sully.runtime.clock import Clock
 
@@ -65,39 +66,44 @@ class ResourceQuotaController:
         *,
         quotas: Informer[Obj],
         pods: Informer[Pod],
-        objects: Iterable[Informer[Owned]],
+        claims: Informer[ResourceClaim],
         counting: Counting,
         transport: Transport,
         clock: Clock,
     ) -> None:
         self._quotas = quotas
         self._pods = pods
-        self._objects = tuple(objects)
+        self._claims = claims
         self._counting = counting
         self._transport = transport
         self._clock = clock
         quotas.add_index(_BY_NAMESPACE, lambda quota: (quota["metadata"]["namespace"],))
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for new limits, for objects that go, and for pods that end."""
+        """Wake for new limits, and for pods and claims that go where that is not enough."""
         yield Watch(Filtered(self._quotas, _has_new_limits), lambda quota: (key_of(quota),))
-        yield Watch(Filtered(self._pods, _uses_less), self._counters_of(self._pods.kind))
-        for informer in self._objects:
-            yield Watch(Filtered(informer, _is_gone), self._counters_of(informer.kind))
+        yield Watch(Filtered(self._pods, _has_gone), self._recounting)
+        yield Watch(Filtered(self._pods, self._is_overdue), self._counting_pods)
+        yield Watch(Filtered(self._claims, _has_gone), self._recounting)
 
-    def _counters_of(self, kind: Kind[Any]) -> Callable[[Any], Iterable[Key]]:
-        """Return what names the quotas that an object of a kind is counted by."""
-        judge = evaluator(kind.group, kind.plural, self._clock.now(), Claims())
-        claims = kind.plural == "resourceclaims"
+    def _recounting(self, obj: Pod | ResourceClaim) -> Iterable[Key]:
+        """Yield the quotas for extended resources: those may count for a pod or for a claim."""
+        return self._limiting(obj, is_recounted)
 
-        def keys(obj: Any) -> Iterable[Key]:
-            for quota in self._quotas.by_index(_BY_NAMESPACE, key_of(obj).namespace):
-                names = quota["spec"].get("hard") or {}
-                extended = claims and any(name.startswith("requests.") for name in names)
-                if extended or judge.matching(names):
-                    yield key_of(quota)
+    def _counting_pods(self, pod: Pod) -> Iterable[Key]:
+        return self._limiting(pod, is_pod_resource)
 
-        return keys
+    def _limiting(self, obj: object, matches: Callable[[str], bool]) -> Iterable[Key]:
+        for quota in self._quotas.by_index(_BY_NAMESPACE, key_of(obj).namespace):
+            if any(map(matches, quota["spec"].get("hard") or ())):
+                yield key_of(quota)
+
+    def _is_overdue(self, old: Pod | None, _new: Pod | None) -> bool:
+        """Say whether a pod changes or goes that may still count though its time was long over."""
+        end = None if old is None else old.metadata.deletion_timestamp
+        grace = 0 if old is None else old.metadata.deletion_grace_period_seconds or 0
+        # At the very end it has no grace period left; then it was looked at before.
+        return end is not None and grace > 0 and (self._clock.now() - end).total_seconds() > grace
 
     async def reconcile(self, key: Key) -> Result:
         """Count for a quota and write what is new."""
@@ -119,13 +125,7 @@ def _has_new_limits(old: Obj | None, new: Obj | None) -> bool:
     return new is not None and (old is None or old["spec"] != new["spec"])
 
 
-def _is_gone(_old: object, new: object | None) -> bool:
+def _has_gone(old: Pod | ResourceClaim | None, new: Pod | ResourceClaim | None) -> bool:
+    if isinstance(old, Pod) and isinstance(new, Pod):
+        return new.finished and not old.finished
     return new is None
-
-
-def _uses_less(old: Pod | None, new: Pod | None) -> bool:
-    """Say whether a pod ended, or is in other scopes now."""
-    if old is None or new is None:
-        return new is None
-    deadlines = old.spec.active_deadline_seconds, new.spec.active_deadline_seconds
-    return old.finished != new.finished or (deadlines[0] is None) != (deadlines[1] is None)

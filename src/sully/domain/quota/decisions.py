@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sully.domain.quota.evaluators import Evaluator
-from sully.domain.quota.pods import Usage
+from sully.domain.quota.pods import REQUESTS, Usage
 from sully.machinery.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
@@ -36,46 +36,61 @@ class Charge:
 
 def uncounted(quota: Obj, evaluator: Evaluator) -> set[str]:
     """Return the limits for objects of a kind whose use was never counted."""
-    hard, used = quota["spec"].get("hard") or {}, quota["status"].get("used") or {}
-    return evaluator.matching(hard.keys() - used.keys())
+    return evaluator.matching(_spec(quota).keys() - (quota["status"].get("used") or {}).keys())
 
 
 def decide(
-    quotas: Sequence[Obj],
-    evaluator: Evaluator,
-    obj: Obj,
-    old: Obj | None = None,
-    *,
-    only_counted: bool,
+    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj, old: Obj | None = None, *, strict: bool
 ) -> list[Charge] | Refusal:
     """Charge an object, or its change, to all quotas that concern it, or refuse it.
 
-    With `only_counted`, a limit that was never counted does not limit yet, as in Kubernetes.
+    With `strict` limits apply as in Kubernetes: once the controller has written them.
     """
-    concerned: list[Obj] = []
     for quota in quotas:
-        if not matches(quota, evaluator, obj):
-            continue
-        refused = _unfit(quota, evaluator, obj, only_counted=only_counted)
+        refused = _unfit(quota, evaluator, obj, strict=strict)
         if refused is not None:
             return refused
-        concerned.append(quota)
-    if not concerned:
-        return []
-    usage = evaluator.usage(obj)
-    negative = sorted(name for name, amount in usage.items() if amount.sign() < 0)
+    negative = sorted(name for name, used in evaluator.usage(obj).items() if used.sign() < 0)
     if negative:
         return Refusal(f"quota usage is negative for resource(s): {','.join(negative)}")
+    for quota in quotas:
+        more = {
+            n: used for n, used in _delta(quota, evaluator, obj, old).items() if used.sign() > 0
+        }
+        refused = _exceeded(quota, more, strict=strict)
+        if refused is not None:
+            return refused
+    return account(quotas, evaluator, obj, old)
+
+
+def account(
+    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj | None, old: Obj | None
+) -> list[Charge]:
+    """Return what quotas say after an object came, changed or went, whether they have room or not.
+
+    Limits that were never counted stay so.
+    """
     charges = []
-    for quota in concerned:
-        known = old is not None and matches(quota, evaluator, old)
-        more = _more(usage, evaluator.usage(old) if known and old is not None else {})
-        charged = _charge(quota, more)
-        if isinstance(charged, Refusal):
-            return charged
-        if charged is not None:
-            charges.append(charged)
+    for quota in quotas:
+        used, delta = quota["status"].get("used") or {}, _delta(quota, evaluator, obj, old)
+        after = {
+            name: max(parse_quantity(used[name]) + more, _ZERO)
+            for name, more in delta.items()
+            if name in used and not (more.sign() < 0 and is_recounted(name))
+        }
+        if any(after.values()) or any(used[name] != "0" for name in after):
+            changed = used | {name: str(amount) for name, amount in after.items()}
+            charges.append(Charge(quota["metadata"]["name"], changed))
     return charges
+
+
+def is_recounted(name: str) -> bool:
+    """Say whether what is released of a resource cannot be told from the object that goes.
+
+    Devices may stand for an extended resource that a pod asks for. How much of it a claim uses then
+    depends on the pod, so the controller counts all of them again.
+    """
+    return name.startswith(REQUESTS) and "/" in name
 
 
 def matches(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
@@ -95,7 +110,7 @@ def in_scopes(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
 
 def total(quota: Obj, evaluator: Evaluator, objects: Iterable[Obj]) -> Usage:
     """Return what objects of a kind use of a quota."""
-    sums: Usage = dict.fromkeys(evaluator.matching(quota["spec"].get("hard") or {}), _ZERO)
+    sums: Usage = dict.fromkeys(evaluator.matching(_spec(quota)), _ZERO)
     for obj in objects:
         if in_scopes(quota, evaluator, obj):
             for name, amount in evaluator.usage(obj).items():
@@ -112,39 +127,55 @@ def same_amounts(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
 
 
 def _limited(quota: Obj) -> set[str]:
-    return {*(quota["spec"].get("hard") or ()), *(quota["status"].get("hard") or ())}
+    return {*_spec(quota), *(quota["status"].get("hard") or ())}
 
 
-def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, only_counted: bool) -> Refusal | None:
+def _spec(quota: Obj) -> dict[str, str]:
+    return quota["spec"].get("hard") or {}
+
+
+def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, strict: bool) -> Refusal | None:
     """Refuse an object that leaves out what is limited, or whose quota knows no numbers."""
+    if not matches(quota, evaluator, obj):
+        return None
     name, status = quota["metadata"]["name"], quota["status"]
-    limited = evaluator.matching(status.get("hard") or {} if only_counted else _limited(quota))
-    missing = evaluator.unspecified(obj, limited)
-    if missing:
-        return Refusal(f"failed quota: {name}: must specify {missing}")
+    limited = evaluator.matching(status.get("hard") or {} if strict else _limited(quota))
+    unspecified = evaluator.unspecified(obj, limited)
+    if unspecified:
+        return Refusal(f"failed quota: {name}: must specify {unspecified}")
     if limited - (status.get("used") or {}).keys():
         return Refusal(f"status unknown for quota: {name}, resources: {','.join(sorted(limited))}")
     return None
 
 
-def _more(usage: Usage, before: Usage) -> Usage:
-    left = {name: amount - before.get(name, _ZERO) for name, amount in usage.items()}
-    return {name: amount for name, amount in left.items() if amount.sign() > 0}
+def _delta(quota: Obj, evaluator: Evaluator, obj: Obj | None, old: Obj | None) -> Usage:
+    """Return how much more of each resource is used of a quota; less is negative."""
+    after, before = (
+        evaluator.usage(each) if each is not None and matches(quota, evaluator, each) else {}
+        for each in (obj, old)
+    )
+    delta = {name: amount - before.get(name, _ZERO) for name, amount in after.items()}
+    delta |= {name: -amount for name, amount in before.items() if name not in after}
+    return {name: amount for name, amount in delta.items() if amount}
 
 
-def _charge(quota: Obj, more: Usage) -> Charge | Refusal | None:
-    name, status = quota["metadata"]["name"], quota["status"]
+def _exceeded(quota: Obj, more: Usage, *, strict: bool) -> Refusal | None:
+    status = quota["status"]
     hard, used = status.get("hard") or {}, status.get("used") or {}
-    asked = {resource: amount for resource, amount in more.items() if resource in hard}
-    if not asked:
-        return None
-    after = {each: parse_quantity(used.get(each, "0")) + asked[each] for each in asked}
-    exceeded = sorted(each for each in asked if after[each] > parse_quantity(hard[each]))
+    if not strict:
+        # What an admin has lowered holds before the controller has written it.
+        hard = hard | {name: most for name, most in _spec(quota).items() if name in hard}
+    exceeded = sorted(
+        name
+        for name, amount in more.items()
+        if name in hard
+        and parse_quantity(used.get(name, "0")) + amount > parse_quantity(hard[name])
+    )
     if not exceeded:
-        return Charge(name, used | {each: str(amount) for each, amount in after.items()})
-    requested = _listed({each: str(asked[each]) for each in exceeded}, exceeded)
+        return None
+    requested = _listed({name: str(more[name]) for name in exceeded}, exceeded)
     return Refusal(
-        f"exceeded quota: {name}, requested: {requested},"
+        f"exceeded quota: {quota['metadata']['name']}, requested: {requested},"
         f" used: {_listed(used, exceeded)}, limited: {_listed(hard, exceeded)}"
     )
 

@@ -64,7 +64,7 @@ def pod_usage(pod: Obj, now: datetime) -> Usage:
 
 def is_live(pod: Obj, now: datetime) -> bool:
     """Say whether a pod uses anything: it has not ended, and its grace period is not long over."""
-    if (pod.get("status") or {}).get("phase") in FINISHED:
+    if has_ended(pod):
         return False
     metadata = pod["metadata"]
     end, grace = metadata.get("deletionTimestamp"), metadata.get("deletionGracePeriodSeconds")
@@ -72,6 +72,11 @@ def is_live(pod: Obj, now: datetime) -> bool:
         return True
     # A pod on a lost node may stay indefinitely. It must not block the one that replaces it.
     return now - parse_time(end) <= timedelta(seconds=min(grace, _LONGEST_GRACE))
+
+
+def has_ended(pod: Obj) -> bool:
+    """Say whether all containers of a pod have ended for good."""
+    return (pod.get("status") or {}).get("phase") in FINISHED
 
 
 def is_terminating(pod: Obj) -> bool:
