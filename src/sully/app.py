@@ -156,6 +156,7 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         )
         await api.authorizer.start()
         await api.devices.start()
+        await api.quotas.start()
         await ensure_namespaces(InProcess(api, ADMIN))
         await ensure_policy(InProcess(api, ADMIN), config.gates)
         api.audit = _audit_log(config, clock)
@@ -227,6 +228,7 @@ async def _serving(
         forgetting = tasks.create_task(EventExpiry(api.store, clock, config.event_ttl).run())
         following = tasks.create_task(api.authorizer.keep(clock))
         guarding = tasks.create_task(api.devices.keep(clock))
+        limiting = tasks.create_task(api.quotas.keep(clock))
         renewing = tasks.create_task(renewal.run())
         controlling = tasks.create_task(crew.run())
         try:
@@ -244,6 +246,7 @@ async def _serving(
             forgetting.cancel()
             following.cancel()
             guarding.cancel()
+            limiting.cancel()
             renewing.cancel()
             await serving_requests
 

@@ -51,6 +51,8 @@ from sully.controllers.placement.settings import behaviour
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.replicasets.controller import ReplicaSetController
+from sully.controllers.resourcequota.controller import QUOTAS, ResourceQuotaController
+from sully.controllers.resourcequota.counting import Counting
 from sully.controllers.rootca.controller import CONFIG_MAPS, PUBLISHED, RootCaController
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
 from sully.controllers.scheduling.wiring import add_scheduler
@@ -61,7 +63,7 @@ from sully.parts import Given, Parts
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.fleetkinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
 
 
 def build_manager(given: Given, clock: Clock, metrics: Metrics) -> Manager:
@@ -130,6 +132,23 @@ def _add_garbagecollection(parts: Parts) -> None:
         graph=graph, kinds=kinds, transport=access, recorder=recorder
     )
     parts.manager.add(collector, workers=garbagecollection.WORKERS)
+
+
+def _add_resourcequota(parts: Parts) -> None:
+    access = parts.given.transport(ResourceQuotaController.name)
+    kinds = [kind for kind in collected_kinds(parts.given.served).all if kind.namespaced]
+    classes = parts.manager.informer(CLASSES)
+    parts.manager.add(
+        ResourceQuotaController(
+            quotas=parts.manager.informer(QUOTAS),
+            pods=parts.pods.informer,
+            claims=parts.manager.informer(CLAIMS),
+            counting=Counting(access, kinds, classes, parts.clock),
+            transport=access,
+            clock=parts.clock,
+        ),
+        workers=5,
+    )
 
 
 def _add_replicasets(parts: Parts) -> None:
@@ -320,6 +339,7 @@ CONTROLLERS: dict[str, Callable[[Parts], None]] = {
     "namespaces": _add_namespaces,
     "rootca": _add_rootca,
     "garbagecollection": _add_garbagecollection,
+    "resourcequota": _add_resourcequota,
     "replicasets": _add_replicasets,
     "deployments": _add_deployments,
     "disruption": _add_disruption,

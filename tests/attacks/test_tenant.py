@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
-from hostile.target import Target
+from hostile.target import Answer, Caller, Obj, Target, until
 
 pytestmark = pytest.mark.slow
 
@@ -141,3 +143,212 @@ def test_forges_what_the_devices_of_a_claim_were(target: Target) -> None:
     assert (made, changed.ok()["metadata"]["annotations"]) == ({"mine": "kept"}, {"mine": "kept"})
     for answer in (removed, replaced):
         assert answer.ok()["metadata"]["annotations"][note] == "true"
+
+
+# -- quotas ---------------------------------------------------------------------------------------
+
+GPUS = "gpu.deviceclass.resource.k8s.io/devices"
+
+
+def settled_tenant(target: Target, namespace: str) -> Caller:
+    """Return the tenant of a new namespace that has all that each namespace gets."""
+    mallory = target.tenant(namespace)
+    path = f"/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt"
+    until(lambda: target.admin.get(path).code == 200, path)
+    return mallory
+
+
+def bound(target: Target, namespace: str, hard: dict[str, int]) -> Caller:
+    """Return the tenant of a new namespace with a quota that is in force."""
+    mallory = settled_tenant(target, namespace)
+    quota = {"metadata": {"name": "bound"}, "spec": {"hard": hard}}
+    target.admin.post(f"/api/v1/namespaces/{namespace}/resourcequotas", quota).ok()
+    until(lambda: used(target, namespace).keys() == hard.keys(), "the quota is counted")
+    return mallory
+
+
+def used(target: Target, namespace: str) -> dict[str, str]:
+    quota = target.admin.get(f"/api/v1/namespaces/{namespace}/resourcequotas/bound").ok()
+    found: dict[str, str] = quota["status"].get("used", {})
+    return found
+
+
+def config_maps(target: Target, namespace: str) -> int:
+    return len(target.admin.get(f"/api/v1/namespaces/{namespace}/configmaps").ok()["items"])
+
+
+def together(calls: list[Callable[[], Answer]]) -> list[Answer]:
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return [each.result() for each in [pool.submit(call) for call in calls]]
+
+
+def test_fills_the_memory_beyond_its_quota(target: Target) -> None:
+    mallory = bound(target, "hoarder", {"count/configmaps": 10})
+    path, megabyte = "/api/v1/namespaces/hoarder/configmaps", {"data": {"a": "x" * 10**6}}
+
+    answers = [mallory.post(path, {"metadata": {"name": f"c-{n}"}} | megabyte) for n in range(80)]
+
+    assert [answer.code for answer in answers] == [201] * 9 + [403] * 71
+    assert answers[-1].json["message"] == (
+        'configmaps "c-79" is forbidden: exceeded quota: bound, requested: count/configmaps=1,'
+        " used: count/configmaps=10, limited: count/configmaps=10"
+    )
+    assert config_maps(target, "hoarder") == 10
+
+
+def test_stores_one_object_that_is_too_large(target: Target) -> None:
+    mallory = target.tenant("giant")
+    data = {"metadata": {"name": "c"}, "data": {"a": "x" * (1024 * 1024 + 1)}}
+    # Two million characters, none of them in a field that has a limit of its own.
+    labels = {f"label-{n:06}": "x" * 63 for n in range(28_000)}
+    claim = {"metadata": {"name": "c", "labels": labels}, "spec": {}}
+
+    by_kind = mallory.post("/api/v1/namespaces/giant/configmaps", data)
+    by_store = mallory.post("/apis/resource.k8s.io/v1/namespaces/giant/resourceclaims", claim)
+
+    assert (by_kind.code, by_store.code) == (422, 413)
+
+
+def test_races_for_the_last_place(target: Target) -> None:
+    mallory = bound(target, "racer", {"count/configmaps": 2, "secrets": 1})
+    path = "/api/v1/namespaces/racer"
+
+    def post(kind: str, number: int) -> Callable[[], Answer]:
+        return lambda: mallory.post(f"{path}/{kind}", {"metadata": {"name": f"r-{number}"}})
+
+    for kind in ("configmaps", "secrets"):
+        codes = [answer.code for answer in together([post(kind, n) for n in range(50)])]
+        assert sorted(codes) == [201] + [403] * 49
+    assert config_maps(target, "racer") == 2
+    assert used(target, "racer") == {"count/configmaps": "2", "secrets": "1"}
+
+
+def test_creates_and_deletes_to_confuse_the_count(target: Target) -> None:
+    mallory = bound(target, "churner", {"configmaps": 4})
+    path = "/api/v1/namespaces/churner/configmaps"
+
+    def churn(worker: int) -> int:
+        most = 0
+        for turn in range(15):
+            name = f"w-{worker}-{turn}"
+            if mallory.post(path, {"metadata": {"name": name}}).code == 201:
+                most = max(most, config_maps(target, "churner"))
+                mallory.delete(f"{path}/{name}")
+        return most
+
+    with ThreadPoolExecutor(8) as pool:
+        seen = list(pool.map(churn, range(8)))
+
+    assert 2 <= max(seen) <= 4
+    until(lambda: used(target, "churner") == {"configmaps": "1"}, "all is released")
+
+
+def test_creates_while_a_quota_is_new(target: Target) -> None:
+    mallory, path = settled_tenant(target, "early"), "/api/v1/namespaces/early/configmaps"
+
+    def create(number: int) -> Answer:
+        return mallory.post(path, {"metadata": {"name": f"e-{number:03}"}})
+
+    with ThreadPoolExecutor(8) as pool:
+        creating = [pool.submit(create, number) for number in range(120)]
+        creating[10].result()
+        quota = {"metadata": {"name": "bound"}, "spec": {"hard": {"configmaps": "60"}}}
+        target.admin.post("/api/v1/namespaces/early/resourcequotas", quota).ok()
+        codes = [each.result().code for each in creating]
+
+    # More than sixty only if they were there before the quota.
+    made = config_maps(target, "early")
+    assert made == codes.count(201) + 1
+    assert made == 60 or (made > 60 and 403 in codes)
+    until(lambda: used(target, "early") == {"configmaps": str(made)}, "what is there is counted")
+
+
+def test_changes_its_own_quota(target: Target) -> None:
+    mallory = bound(target, "cheater", {"count/configmaps": 3})
+    quotas = "/api/v1/namespaces/cheater/resourcequotas"
+    quota = mallory.get(f"{quotas}/bound").ok()
+    raised = quota | {"spec": {"hard": {"count/configmaps": "1000"}}}
+    forged = quota | {"status": {"hard": {"count/configmaps": "1000"}, "used": {}}}
+
+    answers = {
+        "replace": mallory.put(f"{quotas}/bound", raised),
+        "patch": mallory.merge(f"{quotas}/bound", {"spec": {"hard": None}}),
+        "status": mallory.put(f"{quotas}/bound/status", forged),
+        "status patch": mallory.merge(f"{quotas}/bound/status", {"status": {"used": None}}),
+        "delete": mallory.delete(f"{quotas}/bound"),
+        "delete all": mallory.delete(quotas),
+        "another": mallory.post(quotas, {"metadata": {"name": "mine"}}),
+    }
+
+    assert {name: answer.code for name, answer in answers.items()} == dict.fromkeys(answers, 403)
+    assert mallory.get(f"{quotas}/bound").ok()["spec"] == {"hard": {"count/configmaps": "3"}}
+
+
+def request(name: str, **exactly: object) -> Obj:
+    return {"name": name, "exactly": {"deviceClassName": "gpu", **exactly}}
+
+
+GREEDY: dict[str, list[Obj]] = {
+    "one too many": [request("a", count=5)],
+    "in two requests": [request("a", count=3), request("b", count=2)],
+    "all there are": [request("a", allocationMode="All")],
+    "as a second choice": [
+        {
+            "name": "a",
+            "firstAvailable": [
+                {"name": "small", "deviceClassName": "gpu", "count": 1},
+                {"name": "large", "deviceClassName": "gpu", "count": 5},
+            ],
+        }
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def gpu_tenant(target: Target) -> Caller:
+    classes = "/apis/resource.k8s.io/v1/deviceclasses"
+    target.admin.post(classes, {"metadata": {"name": "gpu"}, "spec": {}}).ok()
+    return bound(target, "greedy", {GPUS: 4})
+
+
+@pytest.mark.parametrize("requests", GREEDY.values(), ids=GREEDY.keys())
+def test_claims_more_devices_than_its_quota(
+    target: Target, gpu_tenant: Caller, requests: list[Obj]
+) -> None:
+    path = "/apis/resource.k8s.io/v1/namespaces/greedy/resourceclaims"
+    spec = {"devices": {"requests": requests}}
+
+    answer = gpu_tenant.post(path, {"metadata": {"generateName": "more-"}, "spec": spec})
+
+    asked = 32 if "allocationMode" in str(requests) else 5
+    assert answer.code == 403
+    assert answer.json["message"].partition("forbidden: ")[2] == (
+        f"exceeded quota: bound, requested: {GPUS}={asked}, used: {GPUS}=0, limited: {GPUS}=4"
+    )
+    assert used(target, "greedy") == {GPUS: "0"}
+
+
+def test_claims_devices_by_a_template(target: Target) -> None:
+    mallory = bound(target, "templated", {GPUS: 4})
+    group = "/apis/resource.k8s.io/v1/namespaces/templated"
+    spec = {"devices": {"requests": [request("a", count=3)]}}
+    template = {"metadata": {"name": "three"}, "spec": {"spec": spec}}
+    mallory.post(f"{group}/resourceclaimtemplates", template).ok()
+    for name in ("first", "second"):
+        claims = [{"name": "gpus", "resourceClaimTemplateName": "three"}]
+        containers = [{"name": "c", "image": "i", "resources": {"claims": [{"name": "gpus"}]}}]
+        spec = {"containers": containers, "resourceClaims": claims}
+        pod = {"metadata": {"name": name}, "spec": spec}
+        mallory.post("/api/v1/namespaces/templated/pods", pod).ok()
+
+    def refused() -> bool:
+        events = mallory.get("/api/v1/namespaces/templated/events").ok()["items"]
+        return any(
+            event["reason"] == "FailedResourceClaimCreation"
+            and f"exceeded quota: bound, requested: {GPUS}=3, used: {GPUS}=3" in event["message"]
+            for event in events
+        )
+
+    until(refused, "an event says that the second pod gets no claim")
+    assert len(mallory.get(f"{group}/resourceclaims").ok()["items"]) == 1
+    assert used(target, "templated") == {GPUS: "3"}

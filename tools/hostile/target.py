@@ -158,6 +158,14 @@ def _dechunked(raw: bytes, rest: bytes) -> bytes:
     return b"".join(chunks)
 
 
+def until(done: Callable[[], bool], what: str) -> None:
+    """Wait for something that the server does by itself."""
+    end = time.monotonic() + SECONDS
+    while not done():
+        assert time.monotonic() < end, f"not after {SECONDS} s: {what}"
+        time.sleep(0.02)
+
+
 @dataclass(slots=True)
 class Delays:
     """How long a bystander waited for its answers, in seconds."""

@@ -52,6 +52,7 @@ class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
     """Who a pod is, to whom it belongs, and what selects it."""
 
     creation_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
     labels: dict[str, str] = msgspec.field(default_factory=dict)
     annotations: dict[str, str] = msgspec.field(default_factory=dict)
 

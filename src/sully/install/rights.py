@@ -24,6 +24,7 @@ AGENTS: dict[str, tuple[str, ...]] = {
     "namespaces": ("namespace-controller",),
     "rootca": ("root-ca-cert-publisher",),
     "garbagecollection": ("generic-garbage-collector",),
+    "resourcequota": ("resourcequota-controller",),
     "replicasets": ("replicaset-controller",),
     "deployments": ("deployment-controller",),
     "disruption": ("disruption-controller",),
@@ -67,6 +68,11 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on("core", "configmaps", f"create update {READ}"),
     ),
     "garbagecollection": (on("*", "*", f"delete patch {READ}"), on("core", "events", "create")),
+    "resourcequota": (
+        # It may be asked to count anything.
+        on("*", "*", "list watch"),
+        on("core", "resourcequotas/status", "update"),
+    ),
     "replicasets": (
         on("apps", "replicasets", READ),
         on("apps", "replicasets/finalizers replicasets/status", "update"),

@@ -90,6 +90,7 @@ class Api:
         self.audit: AuditLog | None = None
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
+        self.quotas = self.writer.quotas
         self.devices = DeviceGuard(store, self.objects, strict=strict_compat)
         self.writer.guards = (
             ImmortalNamespaces(),

@@ -16,6 +16,7 @@ from sully.server import metadata as meta
 from sully.server.bodies import Body, decode_body
 from sully.server.requests import Request, Target
 from sully.server.writes import Result, Writer, is_dry_run, set_managed, warned
+from sully.store.base import Key, Record
 from sully.store.errors import ConflictError
 
 _NAME_TRIES = 8
@@ -45,6 +46,8 @@ class Creator:
         target, strategy = request.target, request.target.resource.strategy
         if (expected := strategy.expects(obj)) is not None:
             await self._await(target.namespace, *expected)
+        if self._writer.quotas.awaits_count(target):
+            await self._await_count(target)
         ctx = self._writer.context(request)
         strategy.default(obj, ctx)
         self._place(target, obj)
@@ -84,6 +87,13 @@ class Creator:
                 return
             if clock.monotonic() >= until:
                 return
+            await clock.sleep(_PAUSE)
+
+    async def _await_count(self, target: Target) -> None:
+        """Give whoever counts for new quotas a moment: what is not counted cannot be charged."""
+        clock = self._writer.clock
+        until = clock.monotonic() + _PATIENCE
+        while self._writer.quotas.awaits_count(target) and clock.monotonic() < until:
             await clock.sleep(_PAUSE)
 
     def _place(self, target: Target, obj: Obj) -> None:
@@ -142,11 +152,24 @@ class Creator:
         warnings = list(target.resource.strategy.warnings(obj, None, ctx))
         key = self._writer.objects.key(target, obj["metadata"]["name"])
         if is_dry_run(request):
+            self._writer.quotas.charge(target, obj)
             if self._writer.store.newest(key) is not None:
                 raise self._exists(target, key.name)
             return Result(obj, created=True, warnings=warnings)
-        record = await self._writer.put(key, obj, 0)
+        record = await self._put(target, key, obj)
         return Result(self._writer.objects.live(record), record, created=True, warnings=warnings)
+
+    async def _put(self, target: Target, key: Key, obj: Obj) -> Record:
+        """Write a new object and charge it to quotas, both or neither."""
+        while True:
+            charges = self._writer.quotas.charge(target, obj)
+            try:
+                with self._writer.quotas.accepting(key, obj):
+                    return await self._writer.put(key, obj, 0, *charges)
+            except ConflictError as error:
+                if error.key == key:
+                    raise
+                # Another process charged the quota, or changed it: decide again.
 
     def _exists(self, target: Target, name: str) -> ApiError:
         error = already_exists(target.resource.plural, target.resource.group, name)

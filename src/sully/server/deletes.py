@@ -15,7 +15,7 @@ from sully.machinery.timestamps import format_time, parse_time
 from sully.server.reads import Listing, Reader, parse_int
 from sully.server.requests import Request, Target
 from sully.server.writes import Result, Writer, is_dry_run, without_version
-from sully.store.base import Check, Delete, Record
+from sully.store.base import Check, Commit, Delete, Record
 from sully.store.errors import ConflictError
 
 LONGEST_WAIT = 1000 * 365 * 86400
@@ -102,12 +102,25 @@ class Deleter:
             live = self._marked(live, 0)
         if is_dry_run(request):
             return Result(live, deleted=True)
+        last = record
         if graceful:
-            record = await self._writer.put(record.key, live, record.revision)
-            live = self._writer.objects.live(record)
-        notes = self._writer.recorded(request, live, None)
-        done = await self._writer.commit([Delete(record.key, record.revision), *notes])
+            last = await self._writer.put(record.key, live, record.revision)
+            live = self._writer.objects.live(last)
+        done = await self._commit(request, record, Delete(last.key, last.revision))
         return Result(self._writer.objects.stamped(live, done.revision), deleted=True)
+
+    async def _commit(self, request: Request, record: Record, delete: Delete) -> Commit:
+        """Delete an object and release what it used, by its state before it was marked as over."""
+        old = self._writer.objects.live(record)
+        while True:
+            released = self._writer.quotas.release(request.target, record)
+            notes = self._writer.recorded(request, old, None)
+            try:
+                return await self._writer.commit([delete, *released, *notes])
+            except ConflictError as error:
+                if error.key == delete.key:
+                    raise
+                # Another process wrote to the quota or the record: go on from what it left.
 
     def _pending(self, request: Request, live: Obj, options: Obj) -> Obj | None:
         """Return the object as it waits to go, or None if it can go now."""

@@ -131,6 +131,7 @@ class Updater:
         )
         self._writer.refuse(target, target.name, problems)
         strategy.review(obj, old, ctx)
+        also += self._writer.quotas.charge(target, obj, old)
         return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)], also)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
@@ -168,8 +169,9 @@ class Updater:
         obj = entries.settle_times(self._writer.objects.bare(record), without_version(step.obj))
         if _finished(obj, step.old):
             if not is_dry_run(request):
-                notes = self._writer.recorded(request, step.old, None)
-                done = await self._writer.commit([Delete(record.key, record.revision), *notes])
+                also = self._writer.quotas.release(request.target, record)
+                also += self._writer.recorded(request, step.old, None)
+                done = await self._writer.commit([Delete(record.key, record.revision), *also])
                 # What was deleted has a revision that everyone may see; `newest` may have none.
                 record = done.records[0] or record
             gone = self._writer.objects.stamped(obj, record.revision)

@@ -33,6 +33,7 @@ from sully.runtime.log import get_logger
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.guards import Attempt, Guard, Recorder
 from sully.server.objects import Objects
+from sully.server.quota_admission import QuotaAdmission
 from sully.server.requests import Request, Target
 from sully.store.base import Commit, Key, Op, Put, Record, Store
 from sully.store.errors import (
@@ -74,6 +75,7 @@ class Writer:
         self.guards: tuple[Guard, ...] = ()
         self.recorders: tuple[Recorder, ...] = ()
         self.authorizer: Authorizer | None = None
+        self.quotas = QuotaAdmission(store, objects, clock, strict=strict)
 
     # -- shared by all writes -------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The core group: pods, nodes, namespaces, events, and what pods are configured with.
+"""The core group: pods, nodes, namespaces, quotas, events, and what pods are configured with.
 
 Owns: the kinds of `v1` (tables, defaults, validation, rules on write, columns).
 Never: decides about scheduling or eviction; kinds of other groups.
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sully.machinery.strategy import ResourceType
 
 CORE = "io.k8s.api.core.v1"
-_TABLES = ("objects", "nodes", "pods", "containers", "volumes", "selectors")
+_TABLES = ("objects", "nodes", "pods", "quotas", "containers", "volumes", "selectors")
 
 
 def load_tables(tables: "Tables") -> None:
@@ -32,5 +32,16 @@ def resources() -> Iterable["ResourceType"]:
     from sully.api.core.objects import CONFIG_MAPS, SECRETS, SERVICE_ACCOUNTS
     from sully.api.core.pods.binding import BINDINGS
     from sully.api.core.pods.strategy import PODS
+    from sully.api.core.quotas import RESOURCE_QUOTAS
 
-    return (BINDINGS, CONFIG_MAPS, EVENTS, NAMESPACES, NODES, PODS, SECRETS, SERVICE_ACCOUNTS)
+    return (
+        BINDINGS,
+        CONFIG_MAPS,
+        EVENTS,
+        NAMESPACES,
+        NODES,
+        PODS,
+        RESOURCE_QUOTAS,
+        SECRETS,
+        SERVICE_ACCOUNTS,
+    )

@@ -48,6 +48,7 @@ _COUNTED = frozenset(
 )
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 HUGE_PAGES = "hugepages-"
+NOT_STANDARD = "must be a standard resource type or fully qualified"
 
 
 def round_up(amounts: MutableMapping[str, str]) -> None:
@@ -70,12 +71,36 @@ def may_overcommit(name: str) -> bool:
     return is_native(name) and not name.startswith(HUGE_PAGES)
 
 
+def is_quota_resource(name: str) -> bool:
+    """Say whether a quota can limit a resource by this name, among those without a prefix."""
+    hugepages = name.removeprefix("requests.").startswith(HUGE_PAGES)
+    return hugepages or (name in _STANDARD and name != "storage")
+
+
+def quota_resource_name(name: str, at: Path) -> Errors:
+    """Check the name of a resource that a quota limits."""
+    problems = [*label_key(name, at)]
+    yield from problems
+    if "/" in name:
+        return
+    if not problems and name not in _STANDARD and not is_quota_resource(name):
+        yield at.invalid(name, NOT_STANDARD)
+    if not is_quota_resource(name):
+        yield at.invalid(name, "must be a standard resource for quota")
+
+
+def is_integer(name: str) -> bool:
+    """Say whether a resource is counted in whole numbers."""
+    extended = not is_native(name) and not name.startswith("requests.")
+    return name in _COUNTED or extended
+
+
 def amount(name: str, text: str, at: Path) -> Errors:
     """Check one amount: not negative, and whole where it is a count."""
     value = parse_quantity(text)
     if value.sign() < 0:
         yield at.invalid(text, NOT_NEGATIVE)
-    if (name in _COUNTED or not is_native(name)) and not _whole(value):
+    if is_integer(name) and not _whole(value):
         yield at.invalid(text, "must be an integer")
 
 
@@ -95,7 +120,7 @@ def container_resource_name(name: str, at: Path) -> Errors:
     yield from label_key(name, at)
     if "/" not in name:
         if name not in _STANDARD and not name.startswith(HUGE_PAGES):
-            yield at.invalid(name, "must be a standard resource type or fully qualified")
+            yield at.invalid(name, NOT_STANDARD)
         if name not in _OF_CONTAINERS and not name.startswith(HUGE_PAGES):
             yield at.invalid(name, "must be a standard resource for containers")
     elif not is_native(name) and name.startswith("requests."):

@@ -37,6 +37,7 @@ OF_KUBERNETES = frozenset(
         "namespaces",
         "rootca",
         "garbagecollection",
+        "resourcequota",
         "replicasets",
         "deployments",
         "disruption",

@@ -1,7 +1,9 @@
 """What a pod asks for as a whole, and the quality of service that follows from it."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from sully.api.core.amounts import HUGE_PAGES
 from sully.machinery.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
@@ -11,7 +13,12 @@ POD_LEVEL = ("cpu", "memory")
 
 
 def container_requests(spec: Obj) -> dict[str, str]:
-    """Return what the containers request together.
+    """Return what the containers request together."""
+    return {name: str(amount) for name, amount in container_totals(spec, "requests").items()}
+
+
+def container_totals(spec: Obj, field: str) -> dict[str, Quantity]:
+    """Return the `requests`, or `limits`, of the containers together.
 
     Containers run side by side with the sidecars among the init containers; other init containers
     run one after the other, each beside the sidecars that were started before it.
@@ -19,23 +26,55 @@ def container_requests(spec: Obj) -> dict[str, str]:
     running: dict[str, Quantity] = {}
     peak: dict[str, Quantity] = {}
     for container in spec.get("initContainers") or ():
-        requests = _requests(container)
+        amounts = _amounts(container, field)
         if container.get("restartPolicy") == "Always":
-            _add(running, requests)
+            _add(running, amounts)
             _raise(peak, running)
         else:
             start = dict(running)
-            _add(start, requests)
+            _add(start, amounts)
             _raise(peak, start)
     for container in spec.get("containers") or ():
-        _add(running, _requests(container))
+        _add(running, _amounts(container, field))
     _raise(running, peak)
-    return {name: str(amount) for name, amount in running.items()}
+    return running
 
 
-def _requests(container: Obj) -> dict[str, Quantity]:
-    requests = (container.get("resources") or {}).get("requests") or {}
-    return {name: parse_quantity(text) for name, text in requests.items()}
+def pod_requests(spec: Obj) -> dict[str, Quantity]:
+    """Return what a pod requests: by its containers, by itself, and its overhead."""
+    found = container_totals(spec, "requests") | _pod_level(spec, "requests")
+    _add(found, _parsed(spec.get("overhead")))
+    return found
+
+
+def pod_limits(spec: Obj) -> dict[str, Quantity]:
+    """Return the limits of a pod; the overhead adds to those that are not zero."""
+    found = container_totals(spec, "limits") | _pod_level(spec, "limits")
+    overhead = _parsed(spec.get("overhead"))
+    _add(found, {name: more for name, more in overhead.items() if found.get(name)})
+    return found
+
+
+def has_pod_level(spec: Obj) -> bool:
+    """Say whether a pod has requests or limits for all of its containers together."""
+    return any(_pod_level(spec, field) for field in ("requests", "limits"))
+
+
+def _pod_level(spec: Obj, field: str) -> dict[str, Quantity]:
+    own = _parsed((spec.get("resources") or {}).get(field))
+    return {
+        name: amount
+        for name, amount in own.items()
+        if name in POD_LEVEL or name.startswith(HUGE_PAGES)
+    }
+
+
+def _amounts(container: Obj, field: str) -> dict[str, Quantity]:
+    return _parsed((container.get("resources") or {}).get(field))
+
+
+def _parsed(amounts: Mapping[str, str] | None) -> dict[str, Quantity]:
+    return {name: parse_quantity(text) for name, text in (amounts or {}).items()}
 
 
 def _add(total: dict[str, Quantity], more: dict[str, Quantity]) -> None:

@@ -138,6 +138,12 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on(RESOURCE, "resourceclaims/binding", "patch update"),
         events(),
     ),
+    "resourcequota-controller": (
+        # A quota can count objects of any kind.
+        on("*", "*", "list watch"),
+        on("core", "resourcequotas/status", "update"),
+        events(),
+    ),
     "root-ca-cert-publisher": (
         on("core", "configmaps", f"create update {READ}"),
         on("core", "namespaces", READ),

@@ -1,0 +1,184 @@
+"""Whether the quotas of a namespace have room for a write, and what is used after it.
+
+https://kubernetes.io/docs/concepts/policy/resource-quotas/ has the rules. The texts of refusals are
+those of Kubernetes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sully.domain.quota.evaluators import Evaluator
+from sully.domain.quota.pods import REQUESTS, Usage
+from sully.machinery.quantity import Quantity, parse_quantity
+
+Obj = dict[str, Any]
+
+_ZERO = Quantity.of(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a write must not happen."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What `status.used` of a quota says after the write."""
+
+    name: str
+    used: dict[str, str]
+
+
+def uncounted(quota: Obj, evaluator: Evaluator) -> set[str]:
+    """Return the limits for objects of a kind whose use was never counted."""
+    return evaluator.matching(_spec(quota).keys() - (quota["status"].get("used") or {}).keys())
+
+
+def decide(
+    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj, old: Obj | None = None, *, strict: bool
+) -> list[Charge] | Refusal:
+    """Charge an object, or its change, to all quotas that concern it, or refuse it.
+
+    With `strict` limits apply as in Kubernetes: once the controller has written them.
+    """
+    for quota in quotas:
+        refused = _unfit(quota, evaluator, obj, strict=strict)
+        if refused is not None:
+            return refused
+    negative = sorted(name for name, used in evaluator.usage(obj).items() if used.sign() < 0)
+    if negative:
+        return Refusal(f"quota usage is negative for resource(s): {','.join(negative)}")
+    for quota in quotas:
+        more = {
+            n: used for n, used in _delta(quota, evaluator, obj, old).items() if used.sign() > 0
+        }
+        refused = _exceeded(quota, more, strict=strict)
+        if refused is not None:
+            return refused
+    return account(quotas, evaluator, obj, old)
+
+
+def account(
+    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj | None, old: Obj | None
+) -> list[Charge]:
+    """Return what quotas say after an object came, changed or went, whether they have room or not.
+
+    Limits that were never counted stay so.
+    """
+    charges = []
+    for quota in quotas:
+        used, delta = quota["status"].get("used") or {}, _delta(quota, evaluator, obj, old)
+        after = {
+            name: max(parse_quantity(used[name]) + more, _ZERO)
+            for name, more in delta.items()
+            if name in used and not (more.sign() < 0 and is_recounted(name))
+        }
+        if any(after.values()) or any(used[name] != "0" for name in after):
+            changed = used | {name: str(amount) for name, amount in after.items()}
+            charges.append(Charge(quota["metadata"]["name"], changed))
+    return charges
+
+
+def is_recounted(name: str) -> bool:
+    """Say whether what is released of a resource cannot be told from the object that goes.
+
+    Devices may stand for an extended resource that a pod asks for. How much of it a claim uses then
+    depends on the pod, so the controller counts all of them again.
+    """
+    return name.startswith(REQUESTS) and "/" in name
+
+
+def matches(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
+    """Say whether a quota limits something that objects like this one use."""
+    return bool(evaluator.matching(_limited(quota))) and in_scopes(quota, evaluator, obj)
+
+
+def in_scopes(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
+    """Say whether a quota counts an object."""
+    spec = quota["spec"]
+    wanted: list[Obj] = [
+        {"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()
+    ]
+    wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
+    return all(evaluator.in_scope(obj, each) for each in wanted)
+
+
+def total(quota: Obj, evaluator: Evaluator, objects: Iterable[Obj]) -> Usage:
+    """Return what objects of a kind use of a quota."""
+    sums: Usage = dict.fromkeys(evaluator.matching(_spec(quota)), _ZERO)
+    for obj in objects:
+        if in_scopes(quota, evaluator, obj):
+            for name, amount in evaluator.usage(obj).items():
+                if name in sums:
+                    sums[name] += amount
+    return sums
+
+
+def same_amounts(left: Mapping[str, str], right: Mapping[str, str]) -> bool:
+    """Compare amounts, however they are written."""
+    return left.keys() == right.keys() and all(
+        parse_quantity(left[name]) == parse_quantity(right[name]) for name in left
+    )
+
+
+def _limited(quota: Obj) -> set[str]:
+    return {*_spec(quota), *(quota["status"].get("hard") or ())}
+
+
+def _spec(quota: Obj) -> dict[str, str]:
+    return quota["spec"].get("hard") or {}
+
+
+def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, strict: bool) -> Refusal | None:
+    """Refuse an object that leaves out what is limited, or whose quota knows no numbers."""
+    if not matches(quota, evaluator, obj):
+        return None
+    name, status = quota["metadata"]["name"], quota["status"]
+    limited = evaluator.matching(status.get("hard") or {} if strict else _limited(quota))
+    unspecified = evaluator.unspecified(obj, limited)
+    if unspecified:
+        return Refusal(f"failed quota: {name}: must specify {unspecified}")
+    if limited - (status.get("used") or {}).keys():
+        return Refusal(f"status unknown for quota: {name}, resources: {','.join(sorted(limited))}")
+    return None
+
+
+def _delta(quota: Obj, evaluator: Evaluator, obj: Obj | None, old: Obj | None) -> Usage:
+    """Return how much more of each resource is used of a quota; less is negative."""
+    after, before = (
+        evaluator.usage(each) if each is not None and matches(quota, evaluator, each) else {}
+        for each in (obj, old)
+    )
+    delta = {name: amount - before.get(name, _ZERO) for name, amount in after.items()}
+    delta |= {name: -amount for name, amount in before.items() if name not in after}
+    return {name: amount for name, amount in delta.items() if amount}
+
+
+def _exceeded(quota: Obj, more: Usage, *, strict: bool) -> Refusal | None:
+    status = quota["status"]
+    hard, used = status.get("hard") or {}, status.get("used") or {}
+    if not strict:
+        # What an admin has lowered holds before the controller has written it.
+        hard = hard | {name: most for name, most in _spec(quota).items() if name in hard}
+    exceeded = sorted(
+        name
+        for name, amount in more.items()
+        if name in hard
+        and parse_quantity(used.get(name, "0")) + amount > parse_quantity(hard[name])
+    )
+    if not exceeded:
+        return None
+    requested = _listed({name: str(more[name]) for name in exceeded}, exceeded)
+    return Refusal(
+        f"exceeded quota: {quota['metadata']['name']}, requested: {requested},"
+        f" used: {_listed(used, exceeded)}, limited: {_listed(hard, exceeded)}"
+    )
+
+
+def _listed(amounts: Mapping[str, str], names: Iterable[str]) -> str:
+    return ",".join(f"{name}={amounts[name]}" for name in names if name in amounts)
