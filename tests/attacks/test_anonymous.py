@@ -39,6 +39,15 @@ def ended(connection: ssl.SSLSocket) -> bool:
     return True
 
 
+@pytest.fixture
+def files() -> Iterator[None]:
+    """Let this process have as many connections as the attacker needs."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
 WITHOUT_END = {
     "trailer lines": (b"0\r\n", b"x-trailer: " + b"y" * 100 + b"\r\n"),
     "one trailer line": (b"0\r\nx-trailer: ", b"y" * 100),
@@ -84,6 +93,18 @@ def test_fills_the_memory_with_refused_requests(target: Target) -> None:
     before = target.memory()
     for _ in range(400):
         assert target.anonymous.call("GET", PODS, headers=large).code == 401
+
+    assert target.until(lambda: target.memory() - before < 20)
+
+
+@pytest.mark.usefixtures("files")
+def test_fills_the_memory_with_half_heads(target: Target) -> None:
+    before, half = target.memory(), target.anonymous.head("GET", PODS) + b"x: " + b"y" * 100_000
+    with ExitStack() as stack:
+        for _ in range(200):
+            stack.enter_context(target.anonymous.connect()).sendall(half)
+        assert target.admin.get(PODS).code == 200
+        assert target.memory() - before < 150
 
     assert target.until(lambda: target.memory() - before < 20)
 
@@ -148,15 +169,6 @@ def test_sends_two_authorization_headers(target: Target, namespace: str, name: s
 # -- a server with few descriptors ----------------------------------------------------------------
 
 
-@pytest.fixture
-def files() -> Iterator[None]:
-    """Let this process have as many connections as the attacker needs."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096), hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
 def dial(target: Target) -> socket.socket:
     """Connect and never say anything."""
     host, port = target.url.removeprefix("https://").split(":")
@@ -203,7 +215,7 @@ def test_takes_every_connection(tmp_path: Path) -> None:
 def test_fills_the_log_with_malformed_requests(tmp_path: Path) -> None:
     garbage = {
         "not HTTP": b"\x00\xff\x01" * 10,
-        "an upgrade": target_upgrade(),
+        "an upgrade": upgrade(),
         "no path": b"CONNECT x:1 HTTP/1.1\r\nhost: x\r\n\r\n",
     }
     with process("--store", "memory", "--log-level", "warning") as up:
@@ -217,7 +229,7 @@ def test_fills_the_log_with_malformed_requests(tmp_path: Path) -> None:
     assert len(said) < 6, said
 
 
-def target_upgrade() -> bytes:
+def upgrade() -> bytes:
     """Return a request for another protocol."""
     return (
         b"GET /api HTTP/1.1\r\nhost: x\r\nconnection: upgrade, close\r\nupgrade: websocket\r\n\r\n"
