@@ -46,6 +46,7 @@ def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContex
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_ciphers(CIPHERS)
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.load_cert_chain(certificate, key)
     context.load_verify_locations(cadata=authority.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
