@@ -56,7 +56,7 @@ from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
 from sully.server.limits import Allowance, Limits
-from sully.server.listen import Listener, bind, own_names, tls_context
+from sully.server.listen import ConnectionSettings, Listener, bind, own_names, tls_context
 from sully.server.renewal import Renewal, ServerCertificate
 from sully.server.requests import User
 from sully.server.tls import Authority, Pair, expires_soon
@@ -96,6 +96,7 @@ class Config:
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
     audit_reads: bool = False  # whether the audit log also tells what clients read
     allowance: Allowance = field(default_factory=Allowance)
+    connections: ConnectionSettings = field(default_factory=ConnectionSettings)
     controllers: frozenset[str] | None = None  # which of them run here; None: all
     hollow: HollowSettings | None = None  # nodes of our own
     hollow_clusters: Members | None = None  # members of our own, where this is a hub
@@ -215,7 +216,7 @@ async def _serving(
     placing = behaviour(config.placement, strict=config.strict_compat)
     app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
     app.checks["store"] = lambda: api.store.problem
-    listener = Listener(app, listening, context)
+    listener = Listener(app, listening, context, config.connections)
     await listener.start()
     plane = ControlPlane(config, api, listener, authority)
     app.documents |= documents.pages(key, plane.url)

@@ -5,10 +5,22 @@ from __future__ import annotations
 import gc
 import weakref
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pytest
 
-from sully.runtime.garbage import GROWTH, LITTLE, UNSEEN, Keeper
+from sully.runtime.garbage import (
+    GROWTH,
+    LITTLE,
+    LONGEST_WAIT,
+    SHARE,
+    UNSEEN,
+    WATCH_SECONDS,
+    Keeper,
+    Returner,
+)
+from sully.runtime.memory import ProcessMemory
+from sully.testing.clock import FakeClock
 
 
 class Knot:
@@ -81,3 +93,102 @@ async def test_how_often_the_young_are_looked_at(keeper: Keeper, garbage: int, u
         gc.collect(0)
 
     assert [ref() is None for ref in refs] == [False] * unseen + [True]
+
+
+MIB = 1 << 20
+
+
+@dataclass
+class Heap:
+    """Memory in MiB: in use, in gaps that a trim gives back, and in garbage that a sweep frees."""
+
+    used: int = 100
+    gaps: int = 0
+    garbage: int = 0
+    trims: int = 0
+    sweeps: int = 0
+
+    def resident(self) -> int:
+        return (self.used + self.gaps + self.garbage) * MIB
+
+    def trim(self) -> None:
+        self.trims += 1
+        self.gaps = 0
+
+    def sweep(self) -> None:
+        self.sweeps += 1
+        self.gaps, self.garbage = self.gaps + self.garbage, 0
+
+
+def looks(clock: FakeClock, returner: Returner, seconds: float) -> None:
+    """Let time pass, as the event loop does."""
+    for _ in range(int(seconds / WATCH_SECONDS)):
+        clock.advance(WATCH_SECONDS)
+        returner.look()
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What became of the memory, and how often something was done about it in ten minutes."""
+
+    heap: Heap
+    resident: int
+    trims: int
+    sweeps: int = 0
+
+
+GROWTHS = {
+    "nothing": Growth(Heap(), 100, 0),
+    "a little": Growth(Heap(gaps=10), 110, 0),
+    "gaps": Growth(Heap(gaps=100), 100, 1),
+    "garbage that is large": Growth(Heap(garbage=100), 100, 2, 1),
+    "garbage that is small": Growth(Heap(garbage=50), 150, 7),
+    "what is in use": Growth(Heap(used=300), 300, 8, 1),
+}
+
+
+@pytest.mark.parametrize("case", GROWTHS.values(), ids=GROWTHS.keys())
+def test_what_is_done_about_growth(case: Growth) -> None:
+    heap, clock = Heap(), FakeClock()
+    returner = Returner(heap, heap.sweep, clock)
+    looks(clock, returner, 60)
+    assert heap.trims == 0
+    heap.used, heap.gaps, heap.garbage = case.heap.used, case.heap.gaps, case.heap.garbage
+
+    looks(clock, returner, 600)
+
+    assert heap.resident() == case.resident * MIB
+    assert (heap.trims, heap.sweeps) == (case.trims, case.sweeps)
+
+
+def test_what_is_freed_later_is_given_back_too() -> None:
+    heap, clock = Heap(used=100), FakeClock()
+    returner = Returner(heap, heap.sweep, clock)
+    heap.used = 300
+    looks(clock, returner, 60)
+    heap.used, heap.gaps = 100, 200
+
+    looks(clock, returner, LONGEST_WAIT)
+
+    assert heap.resident() == 100 * MIB
+
+
+def test_a_heap_that_is_slow_to_trim_is_trimmed_less_often() -> None:
+    heap, clock = Heap(used=100), FakeClock()
+    returner = Returner(heap, lambda: clock.advance(1.0), clock)
+    heap.used = 300
+
+    looks(clock, returner, SHARE - 10)
+
+    assert heap.trims == 2, "one before the sweep, which took a second, and one after it"
+
+
+def test_the_memory_of_this_process() -> None:
+    memory = ProcessMemory()
+    before = memory.resident()
+    held = bytearray(50 * MIB)
+
+    assert memory.resident() - before > 40 * MIB
+    del held
+    memory.trim()
+    assert memory.resident() - before < 20 * MIB

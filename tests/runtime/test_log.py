@@ -5,7 +5,7 @@ import logging
 
 import msgspec
 
-from sully.runtime.log import configure, get_logger
+from sully.runtime.log import Tally, configure, get_logger
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
@@ -84,3 +84,21 @@ def test_what_a_terminal_would_obey_is_written_out() -> None:
 
     assert out.getvalue().count("\n") == 1
     assert out.getvalue().rstrip("\n").isprintable()
+
+
+def test_what_happens_often_is_logged_once_per_interval() -> None:
+    out = io.StringIO()
+    configure("json", stream=out)
+    tally = Tally(get_logger("server"), "requests refused", seconds=60)
+
+    for now in range(100):
+        tally.add(address=f"10.0.0.{now}")
+        tally.report(float(now))
+    tally.report(1000.0)
+    tally.report(2000.0)
+
+    assert [(line["count"], line["address"]) for line in lines(out)] == [
+        (1, "10.0.0.0"),
+        (60, "10.0.0.60"),
+        (39, "10.0.0.99"),
+    ]

@@ -187,14 +187,14 @@ class Target:
         self._scratch = scratch
         self._authority = Authority.open(up.data_dir, datetime.now(UTC))
         self.admin = self.user("attacks-admin", "system:masters")
-        self.anonymous = Caller(self.url, self._trusting())
+        self.anonymous = Caller(self.url, self.trusting())
 
     def user(self, name: str, *groups: str) -> Caller:
         """Return somebody with a client certificate."""
         pair = self._authority.client(name, list(groups), datetime.now(UTC))
         pem = self._scratch / f"{name.replace(':', '_')}-{len(groups)}.pem"
         pem.write_bytes(pair.certificate + pair.key)
-        context = self._trusting()
+        context = self.trusting()
         context.load_cert_chain(pem)
         return Caller(self.url, context)
 
@@ -204,7 +204,7 @@ class Target:
 
     def bearer(self, token: str) -> Caller:
         """Return whoever a token names."""
-        return Caller(self.url, self._trusting(), token)
+        return Caller(self.url, self.trusting(), token)
 
     def account(self, namespace: str, name: str) -> Caller:
         """Return a service account by a fresh token; creates the account if it is missing."""
@@ -249,6 +249,13 @@ class Target:
     def descriptors(self) -> int:
         """Return how many files and connections the server has open."""
         return len(os.listdir(f"/proc/{self.up.child.pid}/fd"))
+
+    def until(self, condition: Callable[[], bool]) -> bool:
+        """Wait for a condition, which must come true at last."""
+        ends = time.monotonic() + SECONDS
+        while not condition() and time.monotonic() < ends:
+            threading.Event().wait(0.05)
+        return condition()
 
     def _status(self, name: str) -> float:
         text = Path(f"/proc/{self.up.child.pid}/status").read_text()
@@ -308,5 +315,5 @@ class Target:
                     delays.failures.append(first[:200].decode("latin-1"))
                 stop.wait(0.005)
 
-    def _trusting(self) -> ssl.SSLContext:
+    def trusting(self) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=self._authority.pair.certificate.decode())

@@ -7,12 +7,21 @@ the young is set aside, which costs nothing, and is looked at again only once th
 it. While the young have no garbage to speak of, most lots of them are set aside without a look: to
 look at every one, and at each once more later, cost a busy server five percent of its time, in
 pauses of up to 80 ms, and found nothing.
+
+The collector counts objects, and a few of them may hold many bytes. So the memory of the process is
+watched too: when it has grown by much, everything is looked at, and what the C library holds in
+gaps goes back to the system.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
+from collections.abc import Callable
+from typing import Protocol
+
+from sully.runtime.clock import Clock, SystemClock
+from sully.runtime.memory import ProcessMemory
 
 YOUNG = 50_000
 """How many new objects bring a collection of the young."""
@@ -24,16 +33,77 @@ SECONDS = 600.0
 """How often to see whether all of it should be looked at."""
 GROWTH = 1.5
 """By how much it must have grown for that."""
+WATCH_SECONDS = 5.0
+"""How often to see how much memory there is."""
+SLACK = 16 << 20
+"""By how many bytes it may grow before some is given back."""
+SWEEP_SLACK = 64 << 20
+"""By how many, or by which part, before everything is looked at for garbage."""
+SWEEP_PART = 4
+SWEEP_SECONDS = 60.0
+LONGEST_WAIT = 300.0
+"""After memory was given back: the wait before the next time doubles up to this."""
+SHARE = 1000
+"""Giving back may take one part in so many of the time."""
+
+
+class Memory(Protocol):
+    """What `Returner` needs to know and to do; `ProcessMemory` outside of tests."""
+
+    def resident(self) -> int:
+        """Return how many bytes the process has."""
+
+    def trim(self) -> None:
+        """Give back what is free."""
+
+
+class Returner:
+    """Decides when memory is given back, and when garbage is looked for because of it."""
+
+    def __init__(self, memory: Memory, sweep: Callable[[], None], clock: Clock) -> None:
+        self._memory = memory
+        self._sweep = sweep
+        self._clock = clock
+        # The lowest there was, what the last return left, and what the last sweep left.
+        self._floor = self._left = self._swept = memory.resident()
+        self._wait = WATCH_SECONDS
+        self._next = self._next_sweep = clock.monotonic()
+
+    def look(self) -> None:
+        """See how much memory there is, and give back what is too much."""
+        now = self._clock.monotonic()
+        resident = self._memory.resident()
+        self._floor = min(self._floor, resident)
+        self._swept = min(self._swept, resident)
+        if resident <= self._floor + SLACK:
+            return
+        if resident > self._left + SLACK:
+            self._wait = WATCH_SECONDS
+        elif now < self._next:
+            return
+        self._memory.trim()
+        self._left = self._memory.resident()
+        grown = self._left - self._swept
+        if now >= self._next_sweep and grown > max(SWEEP_SLACK, self._swept // SWEEP_PART):
+            self._sweep()
+            self._memory.trim()
+            self._left = self._swept = self._memory.resident()
+            self._next_sweep = now + SWEEP_SECONDS
+        self._next = now + max(self._wait, SHARE * (self._clock.monotonic() - now))
+        self._wait = min(2 * self._wait, LONGEST_WAIT)
 
 
 class Keeper:
     """Sets aside what lives long; one for the whole process."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory | None = None, clock: Clock | None = None) -> None:
+        self._memory = memory or ProcessMemory()
+        self._clock = clock or SystemClock()
         self._settled = 0
         self._looks = True
         self._unseen = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._due_at = 0.0
         self._threshold = gc.get_threshold()
 
     def start(self) -> None:
@@ -42,6 +112,8 @@ class Keeper:
         gc.freeze()
         self._settled = gc.get_freeze_count()
         gc.callbacks.append(self._collected)
+        self._due_at = self._clock.monotonic() + SECONDS
+        self._returner = Returner(self._memory, self.sweep, self._clock)
         self._wait()
 
     def stop(self) -> None:
@@ -65,10 +137,14 @@ class Keeper:
             self.sweep()
 
     def _wait(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(SECONDS, self._due)
+        self._timer = asyncio.get_running_loop().call_later(WATCH_SECONDS, self._due)
 
     def _due(self) -> None:
-        self.look()
+        now = self._clock.monotonic()
+        if now >= self._due_at:
+            self._due_at = now + SECONDS
+            self.look()
+        self._returner.look()
         self._wait()
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:

@@ -24,6 +24,33 @@ def get_logger(room: str, **fields: object) -> FilteringBoundLogger:
     return cast("FilteringBoundLogger", _Lazy(room, fields))
 
 
+class Tally:
+    """Counts what anybody can make happen, and logs it once per interval with the number.
+
+    Else whoever can connect could fill the disk.
+    """
+
+    def __init__(self, log: FilteringBoundLogger, message: str, seconds: float = 60.0) -> None:
+        self._log = log
+        self._message = message
+        self._seconds = seconds
+        self._next = 0.0
+        self._count = 0
+        self._fields: dict[str, object] = {}
+
+    def add(self, count: int = 1, **fields: object) -> None:
+        """Count; the fields of the last one are logged."""
+        self._count += count
+        self._fields = fields
+
+    def report(self, now: float) -> None:
+        """Log what was counted, unless it was logged a short time ago."""
+        if self._count and now >= self._next:
+            self._next = now + self._seconds
+            self._log.warning(self._message, count=self._count, **self._fields)
+            self._count = 0
+
+
 class _Lazy:
     """Stands for a logger until the first line, because structlog takes long to import."""
 

@@ -1,126 +1,52 @@
-"""Listening: uvicorn with our TLS context, telling the application who connected."""
+"""Listening: accepts connections and hands them to uvicorn's protocol with our TLS context.
+
+Connections are accepted here and not by the event loop, because only so there is a say in who gets
+a descriptor when they are few. connection.py has what happens on a connection.
+"""
 
 import asyncio
 import contextlib
+import errno
 import socket
 import ssl
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from sully.server.authentication.certificates import Peer, peer_of
+from sully.runtime import descriptors
+from sully.runtime.log import Tally, get_logger
+from sully.server.connection import ConnectionTimeouts, PeerProtocol
+from sully.server.connections import ConnectionLimits, Connections
 
 # How long open requests may take to end when the server stops.
 DRAIN_SECONDS = 5
 # How long a connection without a request may then take to say goodbye. Clients that pool their
 # connections do not read from idle ones, and would hear of our end only when they use them next.
 GOODBYE_SECONDS = 0.5
-# How long the head of a request may take to arrive, and how large it may be.
-HEAD_SECONDS = 30.0
-MAX_HEAD = 1 << 20
+# Connections that wait to be accepted, and how many are accepted before others get their turn.
+BACKLOG = 2048
+ACCEPTS_PER_TURN = 32
+# How often to look for connections whose time is over.
+SWEEP_SECONDS = 1.0
+# When descriptors run out: how many connections to close, and when to try again.
+SHED_AT_ONCE = 8
+PAUSE_SECONDS = 0.1
+_OUT_OF_RESOURCES = frozenset((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM))
+# TLS 1.2 with forward secrecy and authenticated encryption only; TLS 1.3 has no other.
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 
-
-class Corked:
-    """A transport that sends what is written in one turn of the event loop together.
-
-    The head and the body of an answer are written one after the other; sent apart they would cost
-    two TLS records and two system calls, which is most of what a small answer costs.
-    """
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self._transport = transport
-        self._loop = asyncio.get_running_loop()
-        self._waiting: list[bytes] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-    def write(self, data: bytes) -> None:
-        """Send soon."""
-        if not self._waiting:
-            self._loop.call_soon(self.flush)
-        self._waiting.append(data)
-
-    def flush(self) -> None:
-        """Send what waits."""
-        waiting, self._waiting = self._waiting, []
-        if waiting and not self._transport.is_closing():
-            self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
-
-    def close(self) -> None:
-        """Send what waits, then close."""
-        self.flush()
-        self._transport.close()
-
-
-class PeerProtocol(HttpToolsProtocol):
-    """The usual protocol, which also says who connected and does not wait for ever.
-
-    The head of a request must arrive within a time and a size, else anybody who can connect could
-    hold connections and memory with hardly any effort. Bodies are bounded where they are read.
-    """
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Remember the certificate of the connection."""
-        super().connection_made(Corked(transport))  # type: ignore[arg-type]  # all of a transport that is used
-        self._peer = {"sully.tls": {"user": _peer(transport)}}
-        self._head_bytes = 0
-        self._in_head = True
-        self._head_ends: asyncio.TimerHandle | None = self.loop.call_later(
-            HEAD_SECONDS, self._give_up
-        )
-
-    def data_received(self, data: bytes) -> None:
-        """Take what came, as long as the head it belongs to is not too long."""
-        super().data_received(data)
-        if not self._in_head:
-            return
-        self._head_bytes += len(data)
-        if self._head_bytes > MAX_HEAD:
-            self._give_up()
-        elif self._head_ends is None:
-            self._head_ends = self.loop.call_later(HEAD_SECONDS, self._give_up)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Forget about the time."""
-        self._head_arrived()
-        super().connection_lost(exc)
-
-    def on_message_begin(self) -> None:
-        """Begin a request with the certificate of its connection."""
-        super().on_message_begin()
-        self._in_head, self._head_bytes = True, 0
-        self.scope["extensions"] = self._peer  # type: ignore[typeddict-item]  # our own extension
-
-    def on_headers_complete(self) -> None:
-        """Go on with the request."""
-        self._head_arrived()
-        super().on_headers_complete()
-
-    def _head_arrived(self) -> None:
-        self._in_head = False
-        if self._head_ends is not None:
-            self._head_ends.cancel()
-            self._head_ends = None
-
-    def _give_up(self) -> None:
-        self._head_arrived()
-        self.transport.close()
-
-
-def _peer(transport: asyncio.Transport) -> Peer | None:
-    connection = transport.get_extra_info("ssl_object")
-    if connection is None:
-        return None
-    return peer_of(connection.getpeercert(), connection.getpeercert(binary_form=True))
+_log = get_logger("server")
 
 
 def tls_context(certificate: Path, key: Path, authority: bytes) -> ssl.SSLContext:
     """Return a context that asks for client certificates and does without them."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(CIPHERS)
+    context.options |= ssl.OP_NO_RENEGOTIATION
     context.load_cert_chain(certificate, key)
     context.load_verify_locations(cadata=authority.decode())
     context.verify_mode = ssl.CERT_OPTIONAL
@@ -162,11 +88,37 @@ def own_names(host: str) -> list[str]:
     return names
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectionSettings:
+    """What connections may take: of descriptors and of time."""
+
+    limits: ConnectionLimits = field(default_factory=ConnectionLimits)
+    timeouts: ConnectionTimeouts = field(default_factory=ConnectionTimeouts)
+
+
 class Listener:
     """One listening server inside the running event loop."""
 
-    def __init__(self, app: Any, listening: socket.socket, context: ssl.SSLContext) -> None:
+    def __init__(
+        self,
+        app: Any,
+        listening: socket.socket,
+        context: ssl.SSLContext,
+        settings: ConnectionSettings | None = None,
+    ) -> None:
+        settings = settings or ConnectionSettings()
         self._socket = listening
+        self._context = context
+        self._timeouts = settings.timeouts
+        self._connections = Connections(_within_descriptors(settings.limits))
+        self._handshakes: set[asyncio.Task[Any]] = set()
+        self._accepting = False
+        self._sweeping: asyncio.TimerHandle | None = None
+        self._shed = 0
+        self._malformed = Tally(_log, "malformed requests refused")
+        self._refused = Tally(_log, "connections refused, too many are open")
+        self._exhausted = Tally(_log, "out of file descriptors, closing idle connections")
+        self._crowded = Tally(_log, "too many connections, closing the least important ones")
         config = uvicorn.Config(
             app,
             http=PeerProtocol,
@@ -177,9 +129,7 @@ class Listener:
             server_header=False,
             date_header=False,
             proxy_headers=False,
-            timeout_keep_alive=75,
             timeout_graceful_shutdown=DRAIN_SECONDS,
-            ssl_context_factory=lambda _config, _default: context,
         )
         config.load()
         self._server = uvicorn.Server(config)
@@ -192,14 +142,29 @@ class Listener:
     async def start(self) -> None:
         """Begin to accept."""
         self._server.lifespan = self._server.config.lifespan_class(self._server.config)
-        await self._server.startup(sockets=[self._socket])
+        self._server.servers = []  # it accepts nothing itself
+        self._socket.listen(BACKLOG)
+        self._accepting = True
+        self._listen()
+        self._sweep()
 
     async def serve(self) -> None:
         """Serve until stopped, then let open requests end."""
         await self._server.main_loop()
-        leaving = asyncio.get_running_loop().call_later(GOODBYE_SECONDS, self._leave_idle)
+        loop = asyncio.get_running_loop()
+        self._accepting = False
+        loop.remove_reader(self._socket)
+        for handshake in self._handshakes:
+            handshake.cancel()
+        leaving = loop.call_later(GOODBYE_SECONDS, self._leave_idle)
         await self._server.shutdown(sockets=[self._socket])
         leaving.cancel()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+
+    def stop(self) -> None:
+        """Ask the server to end."""
+        self._server.should_exit = True
 
     def _leave_idle(self) -> None:
         for connection in list(self._server.server_state.connections):
@@ -207,6 +172,94 @@ class Listener:
             if cycle is None or cycle.response_complete:
                 connection.transport.abort()
 
-    def stop(self) -> None:
-        """Ask the server to end."""
-        self._server.should_exit = True
+    # -- accepting --------------------------------------------------------------------------------
+
+    def _listen(self) -> None:
+        if self._accepting:
+            asyncio.get_running_loop().add_reader(self._socket, self._accept)
+
+    def _accept(self) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            try:
+                accepted, address = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in _OUT_OF_RESOURCES:
+                    self._make_room()
+                    return
+                continue  # of one connection, which has gone already
+            self._take(accepted, address[0])
+
+    def _make_room(self) -> None:
+        """Close what is missed least, and wait until it has gone."""
+        self._exhausted.add(open=len(self._connections))
+        for _ in range(SHED_AT_ONCE):
+            if not self._connections.make_room():
+                break
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(self._socket)
+        loop.call_later(PAUSE_SECONDS, self._listen)
+
+    def _take(self, accepted: socket.socket, address: str) -> None:
+        connection = PeerProtocol(
+            address=address,
+            registry=self._connections,
+            timeouts=self._timeouts,
+            malformed=self._note_malformed,
+            config=self._server.config,
+            server_state=self._server.server_state,
+            app_state={},
+        )
+        if not self._connections.add(connection):
+            self._refused.add(address=address)
+            accepted.close()
+            return
+        accepted.setblocking(False)
+        handshake = asyncio.get_running_loop().create_task(self._shake_hands(connection, accepted))
+        connection.handshake = handshake
+        self._handshakes.add(handshake)
+        handshake.add_done_callback(partial(self._after_handshake, connection, accepted))
+
+    async def _shake_hands(self, connection: PeerProtocol, accepted: socket.socket) -> None:
+        # Whoever is no TLS client, or too slow for one, is none of anybody's business.
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().connect_accepted_socket(
+                lambda: connection,
+                accepted,
+                ssl=self._context,
+                ssl_handshake_timeout=self._timeouts.handshake,
+            )
+
+    def _after_handshake(
+        self, connection: PeerProtocol, accepted: socket.socket, handshake: asyncio.Task[Any]
+    ) -> None:
+        self._handshakes.discard(handshake)
+        connection.handshake = None
+        if connection.transport is None:
+            connection.handshake_failed()
+            accepted.close()
+
+    # -- looking after connections ----------------------------------------------------------------
+
+    def _sweep(self) -> None:
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        for connection in self._connections.expired(now):
+            connection.expire()
+        if self._connections.shed != self._shed:
+            self._crowded.add(self._connections.shed - self._shed, open=len(self._connections))
+            self._shed = self._connections.shed
+        for tally in (self._malformed, self._refused, self._exhausted, self._crowded):
+            tally.report(now)
+        self._sweeping = loop.call_later(SWEEP_SECONDS, self._sweep)
+
+    def _note_malformed(self, address: str) -> None:
+        self._malformed.add(address=address)
+
+
+def _within_descriptors(limits: ConnectionLimits) -> ConnectionLimits:
+    """Leave descriptors for files: of the store, of logs, of what is read."""
+    most = descriptors.limit()
+    most -= min(most // 4, 128)
+    return replace(limits, total=min(limits.total or most, most))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from serving import LONG, client_tls
-from sully.app import ControlPlane
-from sully.server import listen
+from sully.app import Config, ControlPlane, running
+from sully.server.connection import MAX_HEAD, ConnectionTimeouts
 from sully.server.http import exchange as exchange_module
+from sully.server.listen import SWEEP_SECONDS, ConnectionSettings
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -32,33 +36,122 @@ async def dialled(
             writer.close()
 
 
+@pytest_asyncio.fixture(loop_scope="session", scope="module")
+async def hasty_plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
+    """Run a control plane that waits for nobody; being idle is all it allows for long."""
+    timeouts = ConnectionTimeouts(head=1.0, body=0.1, discard=0.1, closing=0.1)
+    config = Config(
+        data_dir=tmp_path_factory.mktemp("hasty"),
+        port=0,
+        store="memory",
+        connections=ConnectionSettings(timeouts=timeouts),
+    )
+    async with running(config) as plane:
+        yield plane
+
+
 HEAD = b"GET /version HTTP/1.1\r\nhost: x\r\n"
+POST = b"POST /api/v1/namespaces HTTP/1.1\r\nhost: x\r\n"
+WATCH = b"GET /api/v1/namespaces?watch=1 HTTP/1.1\r\nhost: x\r\n"
 STALLED = {
     "nothing at all": b"",
     "half a head": HEAD,
     "half a second head": HEAD + b"\r\n" + HEAD,
+    "half a body": POST + b"content-length: 100\r\n\r\n{",
+    "half a chunk": POST + b"transfer-encoding: chunked\r\n\r\nffff\r\n{",
+    "half a trailer": POST + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\nx-trailer: ",
+    "half a body of a watch": WATCH + b"content-length: 100\r\n\r\n",
+    "half a body of a page": HEAD + b"content-length: 100\r\n\r\n",
+    "half a body of a HEAD": HEAD.replace(b"GET", b"HEAD") + b"content-length: 100\r\n\r\n",
+    "a body that waits for a word": POST + b"content-length: 9\r\nexpect: 100-continue\r\n\r\n",
+    "an old version": HEAD.replace(b"1.1", b"1.0") + b"\r\n",
 }
 
 
 @pytest.mark.parametrize("name", STALLED)
-async def test_a_head_that_does_not_come_ends_the_connection(
-    name: str, monkeypatch: pytest.MonkeyPatch, shared_plane: ControlPlane
-) -> None:
-    monkeypatch.setattr(listen, "HEAD_SECONDS", 0.05)
-    async with dialled(shared_plane) as (reader, writer):
+async def test_what_does_not_come_ends_the_connection(name: str, hasty_plane: ControlPlane) -> None:
+    async with dialled(hasty_plane) as (reader, writer):
         writer.write(STALLED[name])
         await reader.read()
 
 
-async def test_a_head_without_end_ends_the_connection(
-    monkeypatch: pytest.MonkeyPatch, shared_plane: ControlPlane
-) -> None:
-    monkeypatch.setattr(listen, "MAX_HEAD", 10_000)
+async def test_a_handshake_that_does_not_come_ends_the_connection(tmp_path: Path) -> None:
+    settings = ConnectionSettings(timeouts=ConnectionTimeouts(handshake=0.1))
+    config = Config(data_dir=tmp_path, port=0, store="memory", connections=settings)
+    async with running(config) as plane, asyncio.timeout(LONG):
+        host, port = plane.url.removeprefix("https://").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        with contextlib.suppress(ConnectionResetError):
+            assert await reader.read() == b""
+        writer.close()
+
+
+DRIBBLED = {
+    "empty lines": (b"", b"\r\n"),
+    "empty lines after a request": (HEAD + b"\r\n", b"\r\n"),
+    "a head": (HEAD, b"x-a: b\r\n"),
+    "a body": (POST + b"content-length: 100000\r\n\r\n", b"x"),
+    "chunks": (POST + b"transfer-encoding: chunked\r\n\r\n", b"1\r\n{\r\n"),
+    "trailers": (POST + b"transfer-encoding: chunked\r\n\r\n0\r\n", b"x-a: b\r\n"),
+}
+
+
+@pytest.mark.parametrize("name", DRIBBLED)
+async def test_bytes_do_not_put_off_the_end(name: str, tmp_path: Path) -> None:
+    first, more = DRIBBLED[name]
+    timeouts = ConnectionTimeouts(head=0.1, body=0.1, idle=0.1, discard=0.1, closing=0.1)
+    settings = ConnectionSettings(timeouts=timeouts)
+    config = Config(data_dir=tmp_path, port=0, store="memory", connections=settings)
+    async with running(config) as plane, dialled(plane) as (reader, writer):
+        writer.write(first)
+        ended = asyncio.create_task(reader.read())
+        while not ended.done():
+            writer.write(more)
+            await asyncio.wait([ended], timeout=0.02)
+
+
+async def test_a_head_without_end_ends_the_connection(shared_plane: ControlPlane) -> None:
     async with dialled(shared_plane) as (reader, writer):
         writer.write(HEAD + b"x: ")
-        for _ in range(20):
+        for _ in range(MAX_HEAD // 1000 + 500):
             writer.write(b"y" * 1000)
-        assert await reader.read() == b""
+        with contextlib.suppress(ConnectionResetError):
+            assert (await reader.read())[:12] in (b"", b"HTTP/1.1 431")
+
+
+async def test_requests_sent_ahead_are_answered_in_order(shared_plane: ControlPlane) -> None:
+    last = HEAD + b"connection: close\r\n\r\n"
+    async with dialled(shared_plane) as (reader, writer):
+        writer.write((HEAD.replace(b"version", b"readyz") + b"\r\n") * 9 + last)
+        answer = await reader.read()
+
+    assert answer.count(b"HTTP/1.1 200 OK") == 10
+    assert answer.rpartition(b"HTTP/1.1")[2].rstrip().endswith(b"}")
+
+
+KEPT = {
+    "a body that is not wanted": b"content-length: 2\r\n\r\n{}",
+    "chunks that are not wanted": b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("name", KEPT)
+async def test_a_refused_request_keeps_the_connection(
+    name: str, shared_plane: ControlPlane
+) -> None:
+    head = b"POST /api/v1/nothings HTTP/1.1\r\nhost: x\r\n"
+    first, empty, rest = KEPT[name].partition(b"\r\n\r\n")
+    async with dialled(shared_plane) as (reader, writer):
+        for _ in range(2):
+            # As most clients write it: the body in a packet of its own.
+            writer.write(head + first + empty)
+            await asyncio.sleep(0)
+            writer.write(rest)
+            answer = await reader.readuntil(b"\r\n\r\n")
+            assert answer.startswith(b"HTTP/1.1 404 ")
+            assert b"connection: close" not in answer
+            length = int(answer.partition(b"content-length: ")[2].split()[0])
+            await reader.readexactly(length)
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(
@@ -77,15 +170,12 @@ async def test_a_body_that_does_not_come_is_not_waited_for(
     assert b"connection: close" in answer
 
 
-async def test_an_idle_connection_between_requests_stays(
-    monkeypatch: pytest.MonkeyPatch, shared_plane: ControlPlane
-) -> None:
-    monkeypatch.setattr(listen, "HEAD_SECONDS", 0.05)
-    async with dialled(shared_plane) as (reader, writer):
+async def test_an_idle_connection_between_requests_stays(hasty_plane: ControlPlane) -> None:
+    async with dialled(hasty_plane) as (reader, writer):
         for _ in range(2):
             writer.write(HEAD.replace(b"/version", b"/readyz") + b"\r\n")
             assert (await reader.readline()).startswith(b"HTTP/1.1 200")
             await reader.readuntil(b"\r\n\r\nok")
-            # Longer than a head may take, so that a timer that was left over would show.
+            # Longer than a head may take, so that a deadline that was left over would show.
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(reader.read(1), 0.1)
+                await asyncio.wait_for(reader.read(1), 1.0 + 1.2 * SWEEP_SECONDS)

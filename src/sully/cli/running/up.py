@@ -92,6 +92,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     add_hollow_cluster_flags(parser)
     _add_access_flags(parser)
     _add_limit_flags(parser)
+    _add_connection_flags(parser)
     add_log_flags(parser)
 
 
@@ -184,6 +185,35 @@ def _add_limit_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_connection_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-connections",
+        type=int,
+        default=0,
+        metavar="N",
+        help="connections open at the same time; a tenth is reserved for system:masters, a tenth"
+        " for them, nodes and other system users; 0: as many as the limit of open files allows"
+        " (default: 0)",
+    )
+    parser.add_argument(
+        "--max-connections-per-address",
+        type=int,
+        default=1000,
+        metavar="N",
+        help="connections from one address (IPv6: one /64 network) on which nobody has been"
+        " authenticated; a new one closes the oldest; 0: no limit (default: 1000)",
+    )
+    parser.add_argument(
+        "--max-connections-per-user",
+        type=int,
+        default=2000,
+        metavar="N",
+        help="connections of one user, or of all service accounts of one namespace; a new one"
+        " closes the one that has been idle longest; system:masters has no limit; 0: no limit"
+        " (default: 2000)",
+    )
+
+
 def _store(text: str) -> str:
     if text not in ("sqlite", "memory") and not text.startswith(SCHEME):
         raise argparse.ArgumentTypeError(
@@ -230,10 +260,12 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
     import uvloop
 
     from sully.machinery.errors import ApiError
+    from sully.runtime import descriptors
     from sully.runtime.log import configure as configure_log
     from sully.store.errors import StoreError
 
     configure_log(options.log_format, level=options.log_level)
+    descriptors.raise_limit()
     # Fewer, larger collections: objects here live long, and young ones die by reference count.
     gc.set_threshold(50_000, 20, 100)
     code = 0
@@ -247,7 +279,9 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
 
 def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> "Config":
     from sully.app import Config
+    from sully.server.connections import ConnectionLimits
     from sully.server.limits import Allowance
+    from sully.server.listen import ConnectionSettings
 
     return Config(
         data_dir=options.data_dir,
@@ -269,6 +303,13 @@ def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> 
             reads=options.max_requests_inflight,
             writes=options.max_mutating_requests_inflight,
             watches=options.max_watches_per_user,
+        ),
+        connections=ConnectionSettings(
+            ConnectionLimits(
+                total=options.max_connections,
+                per_address=options.max_connections_per_address,
+                per_user=options.max_connections_per_user,
+            )
         ),
         controllers=_controllers(options),
         history=history_kept(options),

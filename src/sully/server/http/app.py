@@ -13,6 +13,7 @@ from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.server.api import Api
 from sully.server.authentication.authenticator import Authenticator
+from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import on_path, on_target
 from sully.server.http import backup, pages
 from sully.server.http.documents import Documents
@@ -63,12 +64,16 @@ class HttpApp:
         try:
             await self._serve(exchange, visit)
         except ApiError as error:
+            forget_frames(error)
             visit.error = error
+            if visit.caller is not None and visit.caller is not ANONYMOUS:
+                await exchange.discard_body()
             await exchange.fail(error)
         except (ConnectionResetError, asyncio.CancelledError):
             return
         except Exception as error:  # noqa: BLE001 - a bug becomes a 500 and a log line
             _log.exception("request failed", method=exchange.method, path=exchange.path)
+            forget_frames(error)
             if not exchange.code:
                 await exchange.fail(InternalError(f"Internal error occurred: {error}"))
         finally:
@@ -78,7 +83,9 @@ class HttpApp:
 
     async def _serve(self, exchange: Exchange, visit: Visit) -> None:
         path = exchange.path
+        exchange.check_headers()
         self._door.greet(exchange, visit)
+        exchange.identify(visit.user)
         if pages.is_public(path):
             await self._public(exchange)
             return
@@ -122,6 +129,18 @@ class HttpApp:
         if path in self.documents:
             return self.documents[path].answer
         return self._documents.page(path)
+
+
+def forget_frames(error: BaseException) -> None:
+    """Drop the tracebacks of an error that is kept.
+
+    Their frames hold the request with its headers and its body, and the request holds the error:
+    nothing of it would be freed before the next garbage collection.
+    """
+    each: BaseException | None = error
+    while each is not None:
+        each.__traceback__ = None
+        each = each.__context__
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -1,13 +1,24 @@
 """One HTTP exchange: reading the request, sending the answer. ASGI is known only here."""
 
 import asyncio
+import contextlib
 import gzip
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
 from sully.machinery.codec import to_json
-from sully.machinery.errors import ApiError, RequestEntityTooLarge, Timeout
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    RequestEntityTooLarge,
+    Timeout,
+    TooManyRequests,
+    Unauthorized,
+)
+from sully.server.authentication.groups import ANONYMOUS
+from sully.server.requests import User
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -21,6 +32,21 @@ _MOST_WARNING_TEXT = 4096
 _SHORTENED_WARNING = 256
 BODY_SECONDS = 60.0
 """How long a body may take to arrive; a client that dribbles must not hold its place for ever."""
+
+
+DISCARD_SECONDS = 1.0
+MAX_DISCARDED = 1 << 18
+_WITH_BODY = frozenset(("POST", "PUT", "PATCH", "DELETE"))
+CONNECTION = "sully.connection"
+"""Where the scope of a request has its connection, among the extensions."""
+_ONCE = (b"impersonate-user", b"impersonate-uid")
+
+
+class HasOwner(Protocol):
+    """A connection that belongs to a user once it is known who that is."""
+
+    def identify(self, user: User) -> bool:
+        """Note the user; False if there are too many connections of it."""
 
 
 class SlowBody(Timeout):
@@ -37,13 +63,16 @@ class Exchange:
         self.method: str = scope["method"]
         raw = scope.get("raw_path") or scope["path"].encode()
         self.path: str = raw.split(b"?", 1)[0].decode("latin-1")
+        # Of a repeated header the first one counts, as in Kubernetes.
         self.headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in reversed(scope["headers"])
         }
         self.query = parse_query(scope["query_string"].decode("latin-1"))
         self.warnings: list[str] = []
         self.code = 0
         self.object_name = ""  # of what a write is about, for those who take note of it
+        self._whole = False  # whether the body has been read to its end
         self._receive = receive
         self._send = send
 
@@ -51,6 +80,32 @@ class Exchange:
         """Return a header by its lower-case name."""
         found: str = self.headers.get(name, "")
         return found
+
+    def check_headers(self) -> None:
+        """Refuse a request that says twice who makes it; raises Unauthorized or BadRequest.
+
+        Whatever stands before the server may have looked at the other one.
+        """
+        if len(self.headers) == len(self.scope["headers"]):
+            return
+        names = Counter(name for name, _ in self.scope["headers"])
+        if names[b"authorization"] > 1:
+            raise Unauthorized("Unauthorized")
+        for name in _ONCE:
+            if names[name] > 1:
+                raise BadRequest(f"the header {name.decode()} must not be repeated")
+
+    def identify(self, user: User | None) -> None:
+        """Note whose connection this is; raises TooManyRequests if the user has too many."""
+        if user is None or user is ANONYMOUS:
+            return
+        connection: HasOwner | None = self.scope.get("extensions", {}).get(CONNECTION)
+        if connection is not None and not connection.identify(user):
+            raise TooManyRequests(
+                "Too many connections, please try again later.",
+                details={"retryAfterSeconds": 1},
+                headers={"Retry-After": "1", "connection": "close"},
+            )
 
     async def body(self) -> bytes:
         """Read the whole body, up to the limit and not for ever."""
@@ -81,7 +136,24 @@ class Exchange:
                 raise _too_large()
             chunks.append(chunk)
             if not message.get("more_body"):
+                self._whole = True
                 return b"".join(chunks)
+
+    async def discard_body(self) -> None:
+        """Read the rest of a small body that is not wanted, so that the connection can be kept.
+
+        Before everything has arrived, nothing that follows could be told from it.
+        """
+        if self._whole or self.method not in _WITH_BODY or self.header("expect"):
+            return
+        size = 0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DISCARD_SECONDS):
+                while size <= MAX_DISCARDED:
+                    message = await self._receive()
+                    size += len(message.get("body", b""))
+                    if not message.get("more_body"):
+                        return
 
     async def disconnected(self) -> None:
         """Wait until the client goes away."""

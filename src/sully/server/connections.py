@@ -1,0 +1,213 @@
+"""Which connections are open, whose they are, and which one closes when there are too many.
+
+A connection is nobody's until a certificate or a token says whose it is. Descriptors are few, and
+anybody who reaches the port can take one, so they are given by rank: those who are not known go
+first, the oldest before the others, then the idle connections of users, then those of nodes and
+other system users. Members of system:masters are never sent away, so that somebody can always look
+what is wrong. The rules are here and do no I/O; connection.py closes, listen.py accepts.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol
+
+from sully.server.authentication.accounts import split_account
+from sully.server.authentication.groups import MASTERS
+from sully.server.requests import User
+
+_NODES = "system:nodes"
+_SYSTEM = "system:"
+_SYSTEM_NAMESPACE = "kube-system"
+
+
+class Rank(IntEnum):
+    """Who holds a connection; a lower rank is sent away before a higher one."""
+
+    UNKNOWN = 0
+    USER = 1
+    SYSTEM = 2
+    MASTER = 3
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """The most connections; zero means no limit of this kind."""
+
+    total: int = 0
+    per_address: int = 1000  # of those who are not known
+    per_user: int = 2000
+
+    def most(self, rank: Rank) -> int:
+        """Return how many a rank may have: together with lower ones, except those not known."""
+        if not self.total:
+            return 0
+        reserve = max(1, min(self.total // 10, 1000))
+        return {
+            Rank.UNKNOWN: max(1, self.total // 2),
+            Rank.USER: max(1, self.total - 2 * reserve),
+            Rank.SYSTEM: max(1, self.total - reserve),
+            Rank.MASTER: 0,
+        }[rank]
+
+
+def rank_of(user: User) -> Rank:
+    """Return the rank of a user who is known."""
+    if MASTERS in user.groups:
+        return Rank.MASTER
+    account = split_account(user.name)
+    if account is not None:
+        return Rank.SYSTEM if account[0] == _SYSTEM_NAMESPACE else Rank.USER
+    system = _NODES in user.groups or user.name.startswith(_SYSTEM)
+    return Rank.SYSTEM if system else Rank.USER
+
+
+def owner_of(user: User) -> str:
+    """Return under which name the connections of a user count.
+
+    Whoever may create service accounts may create many: those of a namespace count together.
+    """
+    account = split_account(user.name)
+    return user.name if account is None else f"{_SYSTEM}serviceaccount:{account[0]}"
+
+
+def network_of(address: str) -> str:
+    """Return what counts as one address: of IPv6 whoever has one has all 2^64 of its network."""
+    if ":" not in address:
+        return address
+    try:
+        parsed = ipaddress.IPv6Address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)
+    return str(ipaddress.IPv6Network((parsed, 64), strict=False).network_address)
+
+
+class Connection(Protocol):
+    """What is known of a connection, and how it is cut off."""
+
+    address: str
+    deadline: float
+    idle_since: float | None  # None: a request is being answered
+
+    def abort(self) -> None:
+        """Cut it off at once."""
+
+    def expire(self) -> None:
+        """End it, since its deadline has passed."""
+
+
+class _Held:
+    """Whose a connection is."""
+
+    __slots__ = ("owner", "rank")
+
+    def __init__(self, rank: Rank, owner: str) -> None:
+        self.rank = rank
+        self.owner = owner
+
+
+class Connections:
+    """All open connections of a server."""
+
+    def __init__(self, limits: ConnectionLimits | None = None) -> None:
+        self._limits = limits or ConnectionLimits()
+        # The dictionaries keep the order in which connections came: the first is the oldest.
+        self._held: dict[Connection, _Held] = {}
+        self._ranks: dict[Rank, dict[Connection, None]] = {rank: {} for rank in Rank}
+        self._owners: dict[tuple[bool, str], dict[Connection, None]] = {}
+        self.shed = 0
+        """How many were cut off to make room for others."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._held))
+
+    def count(self, rank: Rank) -> int:
+        """Return how many connections a rank has."""
+        return len(self._ranks[rank])
+
+    def add(self, connection: Connection) -> bool:
+        """Take a new connection, of somebody not known; False if there is no room for it."""
+        network = network_of(connection.address)
+        limits, unknown = self._limits, self._ranks[Rank.UNKNOWN]
+        same = self._owners.get((False, network), {})
+        if 0 < limits.per_address <= len(same):
+            self._cut(next(iter(same)))
+        if 0 < limits.most(Rank.UNKNOWN) <= len(unknown):
+            self._cut(next(iter(unknown)))
+        if 0 < limits.total <= len(self._held) and not self.make_room():
+            return False
+        self._insert(connection, _Held(Rank.UNKNOWN, network))
+        return True
+
+    def identify(self, connection: Connection, user: User) -> bool:
+        """Note whose a connection is; False if that user, or its rank, has too many."""
+        held = self._held.get(connection)
+        if held is None or held.rank is not Rank.UNKNOWN:
+            return held is not None
+        rank, owner = rank_of(user), owner_of(user)
+        if rank is not Rank.MASTER and not self._has_room(rank, owner):
+            return False
+        self.remove(connection)
+        self._insert(connection, _Held(rank, owner))
+        return True
+
+    def remove(self, connection: Connection) -> None:
+        """Forget a connection; a second call does nothing."""
+        held = self._held.pop(connection, None)
+        if held is None:
+            return
+        del self._ranks[held.rank][connection]
+        key = (held.rank is not Rank.UNKNOWN, held.owner)
+        same = self._owners[key]
+        del same[connection]
+        if not same:
+            del self._owners[key]
+
+    def make_room(self) -> bool:
+        """Cut off the connection that is missed least; False if there is none to spare."""
+        for connection in self._ranks[Rank.UNKNOWN]:
+            self._cut(connection)
+            return True
+        return any(self._cut_idle(self._ranks[rank]) for rank in (Rank.USER, Rank.SYSTEM))
+
+    def expired(self, now: float) -> list[Connection]:
+        """Return the connections whose time is over."""
+        return [connection for connection in self._held if connection.deadline <= now]
+
+    def _has_room(self, rank: Rank, owner: str) -> bool:
+        """Say whether one more fits; an idle connection of the same owner or rank gives way."""
+        limits = self._limits
+        same = self._owners.get((True, owner), {})
+        if 0 < limits.per_user <= len(same) and not self._cut_idle(same):
+            return False
+        ranks = [each for each in (Rank.USER, Rank.SYSTEM) if each <= rank]
+        taken = sum(map(self.count, ranks))
+        if not 0 < limits.most(rank) <= taken:
+            return True
+        return any(self._cut_idle(self._ranks[each]) for each in ranks)
+
+    def _cut_idle(self, among: dict[Connection, None]) -> bool:
+        idle = [(each.idle_since, each) for each in among if each.idle_since is not None]
+        if not idle:
+            return False
+        self._cut(min(idle, key=lambda pair: pair[0])[1])
+        return True
+
+    def _cut(self, connection: Connection) -> None:
+        self.remove(connection)
+        self.shed += 1
+        connection.abort()
+
+    def _insert(self, connection: Connection, held: _Held) -> None:
+        self._held[connection] = held
+        self._ranks[held.rank][connection] = None
+        key = (held.rank is not Rank.UNKNOWN, held.owner)
+        self._owners.setdefault(key, {})[connection] = None
