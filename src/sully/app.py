@@ -55,7 +55,7 @@ from sully.server.http.door import Door
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
-from sully.server.limits import Allowance, Limits
+from sully.server.limits import Allowance, FlowMetrics, Limits
 from sully.server.listen import Listener, bind, own_names, tls_context
 from sully.server.renewal import Renewal, ServerCertificate
 from sully.server.requests import User
@@ -209,7 +209,7 @@ async def _serving(
     metrics = Metrics()
     key = SigningKey.open(config.data_dir)
     await _check_identity(api.store, config.data_dir, authority, key)
-    door = _door(config, api, key, clock)
+    door = _door(config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics)))
     app = HttpApp(api, clock, RequestCounter(metrics), door)
     placing = behaviour(config.placement, strict=config.strict_compat)
     app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
@@ -227,6 +227,7 @@ async def _serving(
         forgetting = tasks.create_task(EventExpiry(api.store, clock, config.event_ttl).run())
         following = tasks.create_task(api.authorizer.keep(clock))
         guarding = tasks.create_task(api.devices.keep(clock))
+        reviewing = tasks.create_task(app.watches.keep())
         renewing = tasks.create_task(renewal.run())
         controlling = tasks.create_task(crew.run())
         try:
@@ -244,6 +245,7 @@ async def _serving(
             forgetting.cancel()
             following.cancel()
             guarding.cancel()
+            reviewing.cancel()
             renewing.cancel()
             await serving_requests
 
@@ -293,7 +295,7 @@ def agent_access(api: Api, cluster: str, guard: Guard | None = None) -> Transpor
     return DirectTransport(InProcess(api, User(name, groups), agent="hollow"), guard=guard)
 
 
-def _door(config: Config, api: Api, key: SigningKey, clock: Clock) -> Door:
+def _door(config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits) -> Door:
     """Build the way in, and let those answer who know about tokens."""
     accounts = Accounts(key, api.writer.lookup, clock)
     longest = 0 if config.strict_compat else LONGEST_TOKEN
@@ -304,7 +306,7 @@ def _door(config: Config, api: Api, key: SigningKey, clock: Clock) -> Door:
     return Door(
         Authenticator(clock, accounts),
         api.authorizer,
-        Limits(config.allowance),
+        limits,
         clock,
         api.writer.ids,
         api.audit,

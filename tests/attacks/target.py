@@ -16,7 +16,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -101,6 +101,20 @@ class Caller:
             raw = receive(connection)
         code, rest = parse(raw)
         return Answer(code, _dechunked(raw, rest), raw.partition(b"\r\n\r\n")[0].decode("latin-1"))
+
+    def begin(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        receive_buffer: int = 0,
+    ) -> ssl.SSLSocket:
+        """Send the beginning of a request, or all of it, on a connection that stays open."""
+        connection = self.connect(receive_buffer=receive_buffer)
+        connection.sendall(self.head(method, path, headers) + b"\r\n" + body)
+        return connection
 
     def get(self, path: str) -> Answer:
         return self.call("GET", path)
@@ -202,6 +216,19 @@ class Target:
             },
         ).ok()
         return self.user(name)
+
+    def metric(self, line: str) -> float:
+        """Return one number of /metrics by its name and labels, 0 if it is not there."""
+        page = self.admin.get("/metrics").body.decode()
+        found = [row for row in page.splitlines() if row.startswith(f"{line} ")]
+        return float(found[0].rpartition(" ")[2]) if found else 0.0
+
+    def wait_for(self, what: Callable[[], bool]) -> None:
+        """Wait until something holds; fails when it never does."""
+        deadline = time.monotonic() + SECONDS
+        while not what():
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.05)
 
     # -- what is measured -------------------------------------------------------------------------
 

@@ -20,6 +20,10 @@ GOODBYE_SECONDS = 0.5
 # How long the head of a request may take to arrive, and how large it may be.
 HEAD_SECONDS = 30.0
 MAX_HEAD = 1 << 20
+# How much may wait to be sent on a connection before whoever sends more has to wait, and how long
+# its client may then take to read most of it.
+MAX_UNREAD = 64 * 1024
+UNREAD_SECONDS = 30.0
 
 
 class Corked:
@@ -33,6 +37,7 @@ class Corked:
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._waiting: list[bytes] = []
+        self._size = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -42,10 +47,14 @@ class Corked:
         if not self._waiting:
             self._loop.call_soon(self.flush)
         self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= MAX_UNREAD:
+            # Not later: what is written must show in what the transport says of its buffer.
+            self.flush()
 
     def flush(self) -> None:
         """Send what waits."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._size = self._waiting, [], 0
         if waiting and not self._transport.is_closing():
             self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
 
@@ -65,6 +74,8 @@ class PeerProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Remember the certificate of the connection."""
         super().connection_made(Corked(transport))  # type: ignore[arg-type]  # all of a transport that is used
+        transport.set_write_buffer_limits(MAX_UNREAD)
+        self._unread_ends: asyncio.TimerHandle | None = None
         self._peer = {"sully.tls": {"user": _peer(transport)}}
         self._head_bytes = 0
         self._in_head = True
@@ -86,7 +97,23 @@ class PeerProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget about the time."""
         self._head_arrived()
+        self._was_read()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        """Wait until the client reads, but not for ever."""
+        super().pause_writing()
+        self._unread_ends = self.loop.call_later(UNREAD_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on sending."""
+        self._was_read()
+        super().resume_writing()
+
+    def _was_read(self) -> None:
+        if self._unread_ends is not None:
+            self._unread_ends.cancel()
+            self._unread_ends = None
 
     def on_message_begin(self) -> None:
         """Begin a request with the certificate of its connection."""

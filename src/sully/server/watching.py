@@ -29,6 +29,8 @@ from sully.store.errors import (
 
 BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0
+MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
+"""The longest that a watch lasts: what it would at most get if its client asked for nothing."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -79,7 +81,9 @@ class Watcher:
     def _timeout(self, request: Request) -> float:
         text = request.option("timeoutSeconds")
         seconds = float(parse_int(text)) if text else 0.0
-        return seconds or MIN_TIMEOUT_SECONDS * (1 + self._random.random())
+        if not seconds:
+            return MIN_TIMEOUT_SECONDS * (1 + self._random.random())
+        return min(seconds, MAX_TIMEOUT_SECONDS)
 
     async def _start(self, request: Request, chosen: Selection, version: int) -> "_Plan":
         target = request.target
