@@ -6,7 +6,7 @@ import base64
 import json
 import ssl
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import pytest
 
@@ -28,6 +28,10 @@ def test_reads_secrets_of_another_namespace(target: Target, namespace: str) -> N
 
 UNFINISHED = {"content-type": "application/json", "content-length": "1000"}
 LARGE = 800_000
+REFUSED_BODIES = (
+    'apiserver_flowcontrol_rejected_requests_total{flow_schema="global-default",'
+    'priority_level="global-default",request_kind="requestBody"}'
+)
 MOST_MEMORY = 100.0
 """MiB that clients may cost who read nothing; without a bound it is several times as much."""
 
@@ -101,6 +105,25 @@ def test_takes_every_write_slot(target: Target) -> None:
         alice.post(path, {"metadata": {"name": "hers"}}).ok()
         # Not even mallory is refused: what has not arrived takes no slot.
         mallory.post("/api/v1/namespaces/slots/configmaps", {"metadata": {"name": "a"}}).ok()
+
+
+def test_sends_bodies_that_never_end(target: Target) -> None:
+    mallory = target.tenant("bodies")
+    path, size = "/api/v1/namespaces/bodies/configmaps", 2_900_000
+    headers = UNFINISHED | {"content-length": str(size)}
+    before = target.memory()
+    target.forget_peak()
+    with ExitStack() as stack:
+        for _ in range(60):
+            connection = stack.enter_context(mallory.connect())
+            # It is refused, and the connection closed, when it has sent too much.
+            with suppress(ConnectionError, ssl.SSLError):
+                head = mallory.head("POST", path, headers)
+                connection.sendall(head + b"\r\n" + b" " * (size - 1))
+
+        node_works(target, "node-of-bodies")
+        assert target.peak_memory() - before < MOST_MEMORY
+        assert target.metric(REFUSED_BODIES) > 0
 
 
 def test_reads_nothing_of_what_it_asks_for(target: Target) -> None:

@@ -67,7 +67,7 @@ class Watcher:
         """Check the request, then return its stream of batches."""
         check_watch_options(request)
         chosen = selection(request)
-        seconds = self._timeout(request)
+        seconds = timeout(request.option("timeoutSeconds"), self._random)
         version = parse_version(request.option("resourceVersion"), strict=self._strict)
         plan = await self._start(request, chosen, version)
         return self._stream(request, chosen, plan, seconds)
@@ -77,13 +77,6 @@ class Watcher:
         self.stopping.set()
         for subscription in list(self._open):
             subscription.close()
-
-    def _timeout(self, request: Request) -> float:
-        text = request.option("timeoutSeconds")
-        seconds = float(parse_int(text)) if text else 0.0
-        if not seconds:
-            return MIN_TIMEOUT_SECONDS * (1 + self._random.random())
-        return min(seconds, MAX_TIMEOUT_SECONDS)
 
     async def _start(self, request: Request, chosen: Selection, version: int) -> "_Plan":
         target = request.target
@@ -206,6 +199,14 @@ class Watcher:
         if matched:
             return Change("DELETED", before, item.revision, item)
         return None
+
+
+def timeout(asked: str, random: Random) -> float:
+    """Return how many seconds a watch lasts: as its client asks, within limits."""
+    seconds = parse_int(asked) if asked else 0
+    if not seconds:
+        return MIN_TIMEOUT_SECONDS * (1 + random.random())
+    return min(float(seconds), MAX_TIMEOUT_SECONDS)
 
 
 @dataclass(slots=True)

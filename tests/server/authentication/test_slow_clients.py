@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 
 import pytest
 
@@ -13,6 +14,7 @@ from serving import LONG, client_tls
 from sully.app import ControlPlane
 from sully.server import listen
 from sully.server.http import exchange as exchange_module
+from sully.server.requests import Ref
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -75,6 +77,30 @@ async def test_a_body_that_does_not_come_is_not_waited_for(
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"reason":"Timeout"' in answer
     assert b"connection: close" in answer
+
+
+async def test_an_answer_that_nobody_reads_ends_the_connection(
+    monkeypatch: pytest.MonkeyPatch, shared_plane: ControlPlane
+) -> None:
+    monkeypatch.setattr(listen, "UNREAD_SECONDS", 0.05)
+    direct = shared_plane.direct()
+    maps = Ref("", "v1", "configmaps", "default")
+    for number in range(10):
+        body = {"metadata": {"name": f"unread-{number}"}, "data": {"k": "x" * 900_000}}
+        await direct.call("create", maps, body=body)
+    connections = shared_plane._listener._server.server_state.connections
+    async with dialled(shared_plane) as (reader, writer):
+        writer.write(b"GET /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        ours = next(
+            each for each in connections if each.client == writer.get_extra_info("sockname")
+        )
+        while ours in connections:
+            await shared_plane.api.clock.sleep(0.01)
+        with suppress(ConnectionError):
+            assert not (await reader.read()).endswith(b"0\r\n\r\n")
+    for number in range(10):
+        await direct.call("delete", replace(maps, name=f"unread-{number}"))
 
 
 async def test_an_idle_connection_between_requests_stays(

@@ -79,6 +79,8 @@ class HttpApp:
             elapsed = self._clock.monotonic() - started
             self._metrics.end(exchange, visit.verb or exchange.method, visit.target, elapsed)
             self._door.leave(exchange, visit, received)
+            # It knows where it was raised, and so the body: a cycle that would stay for long.
+            visit.error = None
 
     async def _serve(self, exchange: Exchange, visit: Visit) -> None:
         path = exchange.path
