@@ -7,6 +7,7 @@ import json
 import ssl
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
+from urllib.parse import quote
 
 import pytest
 
@@ -235,3 +236,23 @@ def test_makes_up_where_a_list_goes_on(target: Target, namespace: str) -> None:
             if page.code == 200:
                 names = [item["metadata"]["name"] for item in page.json["items"]]
                 assert "theirs" not in names
+
+
+SELECTORS = {
+    "absent labels": ("labelSelector", ",".join(["!a"] * 20_000)),
+    "values": ("labelSelector", f"a in ({','.join(map(str, range(20_000)))})"),
+    "requirements": ("labelSelector", ",".join(f"a{n}!=b" for n in range(500))),
+    "fields": ("fieldSelector", ",".join(["metadata.name!=a"] * 20_000)),
+}
+
+
+@pytest.mark.parametrize("name", SELECTORS)
+def test_selects_by_more_than_anybody_can_compare(
+    target: Target, namespace: str, name: str
+) -> None:
+    option, selector = SELECTORS[name]
+    mallory = target.tenant(namespace)
+    path = f"/api/v1/namespaces/{namespace}/configmaps?{option}="
+
+    assert mallory.get(path + quote(selector)).code == 400
+    assert mallory.get(f"{path}{quote(selector)}&watch=1").code == 400
