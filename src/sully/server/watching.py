@@ -121,14 +121,19 @@ class Watcher:
             self._open.add(plan.subscription)
         try:
             if plan.first:
-                yield plan.first
+                first, plan.first = plan.first, []
+                yield first
+                # Here and below: a watch that waits must not keep what it told.
+                del first
             if plan.wants_bookmark:
                 yield [Change("BOOKMARK", None, plan.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
             async for batch in self._follow(plan, seconds, bookmarks=bookmarks):
                 told = self._tell(batch, chosen)
+                del batch
                 if told:
                     yield told
+                del told
         finally:
             if plan.subscription is not None:
                 self._open.discard(plan.subscription)

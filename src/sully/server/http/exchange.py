@@ -227,16 +227,16 @@ class Exchange:
         lines.append((b"cache-control", b"no-cache, private"))
         await self._send({"type": "http.response.start", "status": code, "headers": lines})
 
-    async def chunk(self, data: Buffer, *, more: bool = True) -> None:
+    async def chunk(self, data: Buffer, *, more: bool = True, shared: bool = False) -> None:
         """Send a part of a streamed answer; raises TooManyRequests.
 
-        One that is not small counts as unread until the connection has taken it. It must be shared
-        with others or about as large as a piece: beyond that it is not counted.
+        One that is not small counts as unread until the connection has taken it; of one that is
+        shared with other streams only what the connection holds.
         """
         if len(data) <= _SMALL:
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
             return
-        with self._unread(_BLOCKED):
+        with self._unread(_BLOCKED if shared else _BLOCKED + len(data)):
             await self._write(data)
             await self._write(b"", more=more)
 

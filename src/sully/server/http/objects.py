@@ -191,14 +191,29 @@ class ObjectRoutes:
     async def _send_events(
         self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
     ) -> None:
-        async with aclosing(batches) as open_batches:
-            try:
-                async for batch in open_batches:
-                    for piece in stream.encode(batch):
-                        await exchange.chunk(piece)
-            except ApiError as error:
-                await exchange.chunk(stream.encode_error(error))
+        last = b""
+        try:
+            await self._send_batches(exchange, batches, stream)
+        except ApiError as error:
+            # It is sent after this block, since the error refers to what could not be sent.
+            last = stream.encode_error(error)
+        await exchange.chunk(last)
         await exchange.chunk(b"", more=False)
+
+    async def _send_batches(
+        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+    ) -> None:
+        async with aclosing(batches) as open_batches:
+            async for batch in open_batches:
+                await self._send_batch(exchange, batch, stream)
+                # A watch that waits must not keep what it sent.
+                del batch
+
+    async def _send_batch(
+        self, exchange: Exchange, batch: Sequence[Change], stream: Stream
+    ) -> None:
+        for piece in stream.encode(batch):
+            await exchange.chunk(piece, shared=stream.shared)
 
     # -- writing ----------------------------------------------------------------------------------
 

@@ -32,6 +32,11 @@ class Stream:
         """Return the media type of the stream."""
         return "application/json"
 
+    @property
+    def shared(self) -> bool:
+        """Say whether what is large is encoded once for all watches."""
+        return not self._form.shape
+
     def encode(self, batch: Sequence[Change]) -> Iterator[Buffer]:
         """Go through the lines of a batch, many at a time; each is encoded when it is sent."""
         gathered: list[Buffer] = []
