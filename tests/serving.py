@@ -229,9 +229,10 @@ async def connected(
 
 
 class Asgi(Caller):
-    """Calls to the application itself, as a member of system:masters."""
+    """Calls to the application itself; as a member of system:masters, unless `user` is changed."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids | None = None) -> None:
+        self.user = ADMIN
         self.store = store
         self.api = embedded(store, clock, ids=ids)
         self.app = HttpApp(self.api, clock, RequestCounter(Metrics()))
@@ -240,7 +241,7 @@ class Asgi(Caller):
         self, method: str, path: str, data: bytes | None, headers: dict[str, str]
     ) -> Answer:
         request, answer = _Incoming(data or b""), _Outgoing()
-        await self.app(_scope(method, path, headers), request.receive, answer.send)
+        await self.app(self._scope(method, path, headers), request.receive, answer.send)
         assert answer.ended, "no answer came to an end"
         return Answer(answer.code, b"".join(answer.chunks), answer.headers)
 
@@ -250,13 +251,27 @@ class Asgi(Caller):
     ) -> AsyncIterator[_Outgoing]:
         """Open a watch; the block sees what was sent so far, and may go away at any time."""
         request, answer = _Incoming(b""), _Outgoing()
-        scope = _scope("GET", _path(path, {"watch": "true", **query}), headers or {})
+        scope = self._scope("GET", _path(path, {"watch": "true", **query}), headers or {})
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.app(scope, request.receive, answer.send))
             try:
                 yield answer
             finally:
                 request.gone.set()
+
+    def _scope(self, method: str, path: str, headers: Mapping[str, str]) -> Obj:
+        raw, _, query = path.partition("?")
+        subject = [(("organizationName", group),) for group in self.user.groups]
+        subject.append((("commonName", self.user.name),))
+        return {
+            "type": "http",
+            "method": method,
+            "path": raw,
+            "raw_path": raw.encode(),
+            "query_string": query.encode(),
+            "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
+            "extensions": {"sully.tls": {"peer": {"subject": subject}}},
+        }
 
 
 class _Incoming:
@@ -304,20 +319,6 @@ class _Outgoing:
                 self._news.clear()
                 await self._news.wait()
         return self.events
-
-
-def _scope(method: str, path: str, headers: Mapping[str, str]) -> Obj:
-    raw, _, query = path.partition("?")
-    subject = ((("organizationName", "system:masters"),), (("commonName", ADMIN.name),))
-    return {
-        "type": "http",
-        "method": method,
-        "path": raw,
-        "raw_path": raw.encode(),
-        "query_string": query.encode(),
-        "headers": [(k.encode(), v.encode()) for k, v in headers.items()],
-        "extensions": {"sully.tls": {"peer": {"subject": subject}}},
-    }
 
 
 @asynccontextmanager

@@ -24,6 +24,7 @@ from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
 from sully.runtime.metrics import Metrics
+from sully.server.limits import FlowMetrics
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("docs/reference")
@@ -263,6 +264,7 @@ def metrics_page() -> Iterator[str]:
     for counted in (
         ClaimMetrics,
         EvictionMetrics,
+        FlowMetrics,
         InformerMetrics,
         PlacementMetrics,
         SchedulerMetrics,

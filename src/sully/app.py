@@ -55,7 +55,7 @@ from sully.server.http.door import Door
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
-from sully.server.limits import Allowance, Limits
+from sully.server.limits import Allowance, FlowMetrics, Limits
 from sully.server.listen import ConnectionSettings, Listener, bind, own_names, tls_context
 from sully.server.renewal import Renewal, ServerCertificate
 from sully.server.requests import User
@@ -211,7 +211,7 @@ async def _serving(
     metrics = Metrics()
     key = SigningKey.open(config.data_dir)
     await _check_identity(api.store, config.data_dir, authority, key)
-    door = _door(config, api, key, clock)
+    door = _door(config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics)))
     app = HttpApp(api, clock, RequestCounter(metrics), door)
     placing = behaviour(config.placement, strict=config.strict_compat)
     app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
@@ -230,6 +230,7 @@ async def _serving(
         following = tasks.create_task(api.authorizer.keep(clock))
         guarding = tasks.create_task(api.devices.keep(clock))
         limiting = tasks.create_task(api.quotas.keep(clock))
+        reviewing = tasks.create_task(app.watches.keep())
         renewing = tasks.create_task(renewal.run())
         controlling = tasks.create_task(crew.run())
         try:
@@ -248,6 +249,7 @@ async def _serving(
             following.cancel()
             guarding.cancel()
             limiting.cancel()
+            reviewing.cancel()
             renewing.cancel()
             await serving_requests
 
@@ -297,7 +299,7 @@ def agent_access(api: Api, cluster: str, guard: Guard | None = None) -> Transpor
     return DirectTransport(InProcess(api, User(name, groups), agent="hollow"), guard=guard)
 
 
-def _door(config: Config, api: Api, key: SigningKey, clock: Clock) -> Door:
+def _door(config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits) -> Door:
     """Build the way in, and let those answer who know about tokens."""
     accounts = Accounts(key, api.writer.lookup, clock)
     longest = 0 if config.strict_compat else LONGEST_TOKEN
@@ -308,7 +310,7 @@ def _door(config: Config, api: Api, key: SigningKey, clock: Clock) -> Door:
     return Door(
         Authenticator(clock, accounts),
         api.authorizer,
-        Limits(config.allowance),
+        limits,
         clock,
         api.writer.ids,
         api.audit,

@@ -103,6 +103,20 @@ class Caller:
         code, rest = parse(raw)
         return Answer(code, _dechunked(raw, rest), raw.partition(b"\r\n\r\n")[0].decode("latin-1"))
 
+    def begin(
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        receive_buffer: int = 0,
+    ) -> ssl.SSLSocket:
+        """Send the beginning of a request, or all of it, on a connection that stays open."""
+        connection = self.connect(receive_buffer=receive_buffer)
+        connection.sendall(self.head(method, path, headers) + b"\r\n" + body)
+        return connection
+
     def get(self, path: str) -> Answer:
         return self.call("GET", path)
 
@@ -214,10 +228,10 @@ class Target:
         return self.bearer(made["status"]["token"])
 
     def tenant(self, namespace: str, user: str = "") -> Caller:
-        """Return an admin of one namespace, which is created; of nothing else."""
+        """Return an admin of one namespace, created if it is missing, and of nothing else."""
         name = user or f"admin-of-{namespace}"
         self.admin.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
-        self.admin.post(
+        made = self.admin.post(
             f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings",
             {
                 "metadata": {"name": f"{name}-admin"},
@@ -230,8 +244,22 @@ class Target:
                     {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": name}
                 ],
             },
-        ).ok()
+        )
+        assert made.code in (201, 409), made.body[:600]
         return self.user(name)
+
+    def metric(self, line: str) -> float:
+        """Return one number of /metrics by its name and labels, 0 if it is not there."""
+        page = self.admin.get("/metrics").body.decode()
+        found = [row for row in page.splitlines() if row.startswith(f"{line} ")]
+        return float(found[0].rpartition(" ")[2]) if found else 0.0
+
+    def wait_for(self, what: Callable[[], bool]) -> None:
+        """Wait until something holds; fails when it never does."""
+        deadline = time.monotonic() + SECONDS
+        while not what():
+            assert time.monotonic() < deadline, "waited in vain"
+            time.sleep(0.05)
 
     # -- what is measured -------------------------------------------------------------------------
 

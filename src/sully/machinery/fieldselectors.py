@@ -8,7 +8,7 @@ labels are in labels.py.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from sully.machinery.labels import SelectorError
+from sully.machinery.labels import MAX_REQUIREMENTS, SelectorError, check_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +55,7 @@ class FieldSelector:
 
 def parse(text: str) -> FieldSelector:
     """Read the string form; empty terms are skipped."""
+    check_size(text, MAX_REQUIREMENTS)
     return FieldSelector(tuple(_term(part, text) for part in sorted(_split(text)) if part))
 
 

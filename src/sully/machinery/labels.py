@@ -22,6 +22,10 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 _LEXER = re.compile(r"[ \t\r\n]*(?:(?P<symbol>==|!=|[=!(),<>])|(?P<word>[^ \t\r\n=!(),<>]+)|$)")
 _EXPRESSIONS = {"In": "in", "NotIn": "notin", "Exists": "exists", "DoesNotExist": "!"}
 
+# Each object of a list is compared with each requirement, and its label with each value.
+MAX_REQUIREMENTS = 100
+MAX_TERMS = 1000
+
 
 class SelectorError(ValueError):
     """A selector that cannot be read; the message is what the client sees."""
@@ -105,7 +109,17 @@ def parse_int(text: str) -> int | None:
 
 def parse(text: str) -> Selector:
     """Read the string form, for example `tier in (gold, silver),!legacy,n>1`."""
-    return _ordered(_Parser(text).parse())
+    check_size(text, MAX_TERMS)
+    selector = _ordered(_Parser(text).parse())
+    if len(selector.requirements) > MAX_REQUIREMENTS:
+        raise SelectorError(f"too many requirements: at most {MAX_REQUIREMENTS}")
+    return selector
+
+
+def check_size(text: str, terms: int) -> None:
+    """Refuse a selector that takes long to read, before it is read."""
+    if text.count(",") >= terms:
+        raise SelectorError(f"too many terms in a selector: at most {terms}")
 
 
 def from_object(selector: Mapping[str, Any] | None) -> Selector:

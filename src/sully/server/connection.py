@@ -37,6 +37,8 @@ MAX_FRAMING = 1 << 16
 """Bytes of chunk sizes, extensions and trailers, above twice the bytes of the body."""
 MAX_DISCARDED = 1 << 18
 """What is read of a body after the answer, so that the answer is not lost with it."""
+MAX_UNREAD = 1 << 16
+"""What may wait to be sent before whoever sends more has to wait."""
 NEVER = float("inf")
 
 
@@ -60,6 +62,7 @@ class ConnectionTimeouts:
     body: float = 70.0  # longer than exchange.BODY_SECONDS, after which there is an answer
     answer: float = NEVER  # a watch may last; what an answer may take is decided in http/
     idle: float = 75.0
+    unread: float = 30.0  # of an answer, while more than `MAX_UNREAD` waits to be sent
     discard: float = 2.0
     closing: float = 5.0
 
@@ -82,6 +85,7 @@ class Corked:
         self._closed = False
         self._loop = asyncio.get_running_loop()
         self._waiting: list[bytes] = []
+        self._size = 0
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
@@ -91,10 +95,14 @@ class Corked:
         if not self._waiting:
             self._loop.call_soon(self.flush)
         self._waiting.append(data)
+        self._size += len(data)
+        if self._size >= MAX_UNREAD:
+            # Not later: what is written must show in what the transport says of its buffer.
+            self.flush()
 
     def flush(self) -> None:
         """Send what waits."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting, self._size = self._waiting, [], 0
         if waiting and not self._transport.is_closing():
             self._transport.write(waiting[0] if len(waiting) == 1 else b"".join(waiting))
 
@@ -143,8 +151,8 @@ class PeerProtocol(HttpToolsProtocol):
         super().__init__(**config)
         self.address = address
         self.deadline = NEVER  # the handshake has its own
+        self._phase_deadline = NEVER
         self.idle_since: float | None = self.loop.time()
-        self.write_paused_since: float | None = None
         self.handshake: asyncio.Task[None] | None = None
         self._registry = registry
         self._timeouts = timeouts
@@ -162,6 +170,7 @@ class PeerProtocol(HttpToolsProtocol):
         """Find out whose certificate it is; cut off whoever has too many connections."""
         self._corked = Corked(transport, self._may_close)
         super().connection_made(self._corked)  # type: ignore[arg-type]  # all of a transport that is used
+        transport.set_write_buffer_limits(MAX_UNREAD)
         peer = _peer(transport)
         self._extensions: dict[str, Any] = {"sully.tls": {"user": peer}, CONNECTION: self}
         self._enter(Phase.HEAD)
@@ -211,18 +220,18 @@ class PeerProtocol(HttpToolsProtocol):
         super().shutdown()
 
     def pause_writing(self) -> None:
-        """Note since when the client does not read."""
-        self.write_paused_since = self.loop.time()
+        """Wait until the client reads, but not indefinitely."""
+        self.deadline = min(self._phase_deadline, self.loop.time() + self._timeouts.unread)
         super().pause_writing()
 
     def resume_writing(self) -> None:
         """Go on writing."""
-        self.write_paused_since = None
+        self.deadline = self._phase_deadline
         super().resume_writing()
 
     def _enter(self, phase: Phase) -> None:
         self._phase = phase
-        self.deadline = self.loop.time() + self._timeouts.of(phase)
+        self.deadline = self._phase_deadline = self.loop.time() + self._timeouts.of(phase)
 
     def _close(self) -> None:
         self._enter(Phase.CLOSING)

@@ -140,10 +140,11 @@ class Tables:
             "apiVersion": self._form.group_version,
             "metadata": metadata,
             "columnDefinitions": [_definition(c) for c in self._columns] if columns else None,
-            "rows": [self._row(hub, view) for hub, view in rows],
+            "rows": [self.row(hub, view) for hub, view in rows],
         }
 
-    def _row(self, hub: Obj, view: Obj) -> Obj:
+    def row(self, hub: Obj, view: Obj) -> Obj:
+        """Return the row of one object."""
         cells = [column.cell(hub, self._now) for column in self._columns]
         return {"cells": cells, "object": self._shown(view)}
 

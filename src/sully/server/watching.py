@@ -29,6 +29,8 @@ from sully.store.errors import (
 
 BOOKMARK_SECONDS = 60.0
 MIN_TIMEOUT_SECONDS = 1800.0
+MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
+"""The longest that a watch lasts: what it would at most get if its client asked for nothing."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -65,7 +67,7 @@ class Watcher:
         """Check the request, then return its stream of batches."""
         check_watch_options(request)
         chosen = selection(request)
-        seconds = self._timeout(request)
+        seconds = timeout(request.option("timeoutSeconds"), self._random)
         version = parse_version(request.option("resourceVersion"), strict=self._strict)
         plan = await self._start(request, chosen, version)
         return self._stream(request, chosen, plan, seconds)
@@ -75,11 +77,6 @@ class Watcher:
         self.stopping.set()
         for subscription in list(self._open):
             subscription.close()
-
-    def _timeout(self, request: Request) -> float:
-        text = request.option("timeoutSeconds")
-        seconds = float(parse_int(text)) if text else 0.0
-        return seconds or MIN_TIMEOUT_SECONDS * (1 + self._random.random())
 
     async def _start(self, request: Request, chosen: Selection, version: int) -> "_Plan":
         target = request.target
@@ -124,14 +121,19 @@ class Watcher:
             self._open.add(plan.subscription)
         try:
             if plan.first:
-                yield plan.first
+                first, plan.first = plan.first, []
+                yield first
+                # Here and below: a watch that waits must not keep what it told.
+                del first
             if plan.wants_bookmark:
                 yield [Change("BOOKMARK", None, plan.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
             async for batch in self._follow(plan, seconds, bookmarks=bookmarks):
                 told = self._tell(batch, chosen)
+                del batch
                 if told:
                     yield told
+                del told
         finally:
             if plan.subscription is not None:
                 self._open.discard(plan.subscription)
@@ -202,6 +204,14 @@ class Watcher:
         if matched:
             return Change("DELETED", before, item.revision, item)
         return None
+
+
+def timeout(asked: str, random: Random) -> float:
+    """Return how many seconds a watch lasts: as its client asks, within limits."""
+    seconds = parse_int(asked) if asked else 0
+    if not seconds:
+        return MIN_TIMEOUT_SECONDS * (1 + random.random())
+    return min(float(seconds), MAX_TIMEOUT_SECONDS)
 
 
 @dataclass(slots=True)

@@ -7,6 +7,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from sully.app import Config, ControlPlane, running
 from sully.server.connection import MAX_HEAD, ConnectionTimeouts
 from sully.server.http import exchange as exchange_module
 from sully.server.listen import SWEEP_SECONDS, ConnectionSettings
+from sully.server.requests import Ref
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -39,7 +41,7 @@ async def dialled(
 @pytest_asyncio.fixture(loop_scope="session", scope="module")
 async def hasty_plane(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ControlPlane]:
     """Run a control plane that waits for nobody; being idle is all it allows for long."""
-    timeouts = ConnectionTimeouts(head=1.0, body=0.1, discard=0.1, closing=0.1)
+    timeouts = ConnectionTimeouts(head=1.0, body=0.1, unread=0.1, discard=0.1, closing=0.1)
     config = Config(
         data_dir=tmp_path_factory.mktemp("hasty"),
         port=0,
@@ -168,6 +170,27 @@ async def test_a_body_that_does_not_come_is_not_waited_for(
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert b'"reason":"Timeout"' in answer
     assert b"connection: close" in answer
+
+
+async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: ControlPlane) -> None:
+    direct = hasty_plane.direct()
+    maps = Ref("", "v1", "configmaps", "default")
+    for number in range(10):
+        body = {"metadata": {"name": f"unread-{number}"}, "data": {"k": "x" * 900_000}}
+        await direct.call("create", maps, body=body)
+    connections = hasty_plane._listener._server.server_state.connections
+    async with dialled(hasty_plane) as (reader, writer):
+        writer.write(b"GET /api/v1/namespaces/default/configmaps HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        ours = next(
+            each for each in connections if each.client == writer.get_extra_info("sockname")
+        )
+        while ours in connections:
+            await hasty_plane.api.clock.sleep(0.01)
+        with contextlib.suppress(ConnectionError):
+            assert not (await reader.read()).endswith(b"0\r\n\r\n")
+    for number in range(10):
+        await direct.call("delete", replace(maps, name=f"unread-{number}"))
 
 
 async def test_an_idle_connection_between_requests_stays(hasty_plane: ControlPlane) -> None:

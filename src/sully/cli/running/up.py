@@ -167,21 +167,24 @@ def _add_limit_flags(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=400,
         metavar="N",
-        help="reads at once, half of them for one user; 0: no limit (default: 400)",
+        help="concurrent reads of all clients except system:masters; each priority level has a"
+        " reserved share, and one user gets at most half of what the level can use; 0: no limit"
+        " (default: 400)",
     )
     parser.add_argument(
         "--max-mutating-requests-inflight",
         type=int,
         default=200,
         metavar="N",
-        help="writes at once, half of them for one user; 0: no limit (default: 200)",
+        help="concurrent writes, divided in the same way; 0: no limit (default: 200)",
     )
     parser.add_argument(
         "--max-watches-per-user",
         type=int,
         default=1000,
         metavar="N",
-        help="watches that one user may have open; 0: no limit (default: 1000)",
+        help="watches that one user, or the service accounts of one namespace together, may have"
+        " open; 0: no limit (default: 1000)",
     )
 
 

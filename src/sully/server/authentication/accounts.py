@@ -68,6 +68,11 @@ class Accounts:
         self._check_bound(claims)
         return Accepted(user, meant)
 
+    def expires(self, token: str) -> float:
+        """Return when a token ends by itself, in seconds since 1970; what is no token has ended."""
+        found = self._remembered(token)
+        return 0.0 if found is None else found[0].expires
+
     def _remembered(self, token: str) -> tuple[Claims, User] | None:
         name = hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).digest()
         found = self._read.get(name)

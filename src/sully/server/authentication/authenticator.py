@@ -4,6 +4,7 @@ The certificate was read when the connection began (server/listen.py); tokens ar
 accounts.py. Who shows a bad token is refused, even for pages that everybody may read.
 """
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -31,6 +32,18 @@ class Authenticator:
             return peer.user
         token = bearer(headers.get("authorization", ""))
         return self._by_token(token) if token else ANONYMOUS
+
+    def seconds_left(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> float:
+        """Return how long the credentials of a request are still good, if nobody revokes them."""
+        peer = _peer(scope)
+        token = bearer(headers.get("authorization", ""))
+        if peer is not None:
+            expires = peer.expires
+        elif token and self._accounts is not None:
+            expires = self._accounts.expires(token)
+        else:
+            return math.inf
+        return expires - self._clock.now().timestamp()
 
     def _by_token(self, token: str) -> User:
         if self._accounts is None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import nullcontext
 from typing import Any
 
 from sully.machinery.errors import (
@@ -21,6 +22,7 @@ from sully.server.http.door import Door, Visit
 from sully.server.http.exchange import Exchange, Receive, Send
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
+from sully.server.http.open_watches import OpenWatches
 from sully.server.http.placements import PREFIX as PLACEMENTS
 from sully.server.http.placements import PlacementPages
 from sully.server.limits import Limits
@@ -40,6 +42,7 @@ class HttpApp:
         self._door = door or Door(
             Authenticator(clock), api.authorizer, Limits(), clock, api.writer.ids
         )
+        self.watches = OpenWatches(api.store, self._door, clock)
         self._clock = clock
         self._metrics = metrics
         self._objects = ObjectRoutes(api, clock)
@@ -66,9 +69,10 @@ class HttpApp:
         except ApiError as error:
             forget_frames(error)
             visit.error = error
-            if visit.caller is not None and visit.caller is not ANONYMOUS:
-                await exchange.discard_body()
-            await exchange.fail(error)
+            if not exchange.code:
+                if visit.caller is not None and visit.caller is not ANONYMOUS:
+                    await exchange.discard_body()
+                await exchange.fail(error)
         except (ConnectionResetError, asyncio.CancelledError):
             return
         except Exception as error:  # noqa: BLE001 - a bug becomes a 500 and a log line
@@ -101,10 +105,15 @@ class HttpApp:
         if target is not None:
             verb = verb_of(exchange, target)
             visit.target, visit.verb = target, verb.upper()
-            user = self._door.admit(exchange, visit, on_target(verb, target, exchange.query))
-            await self._objects.serve(exchange, user, target)
+            asked = on_target(verb, target, exchange.query)
+            user = self._door.admit(exchange, visit, asked)
+            await self._door.enter(exchange, visit, asked)
+            with self.watches.following(exchange, asked) if verb == "watch" else nullcontext():
+                await self._objects.serve(exchange, user, target)
             return
-        self._door.admit(exchange, visit, on_path(exchange.method, path, exchange.query))
+        asked = on_path(exchange.method, path, exchange.query)
+        self._door.admit(exchange, visit, asked)
+        await self._door.enter(exchange, visit, asked)
         page = self._page(path)
         if path == backup.PATH:
             await backup.serve(exchange, self._api.store)

@@ -1,12 +1,14 @@
-"""The way in: who asks, as whom, whether there is room, whether they may; and a note of it.
+"""The way in: who asks, as whom, whether they may, whether there is room; and a note of it.
 
-One `Visit` goes with each request. `Door.admit` runs the checks in the order of the reference:
-identity, impersonation, limits, permission. Writes, refusals and what is done as somebody else, and
-on demand all reads, are in the audit log, whatever their end was.
+One `Visit` goes with each request. `Door.admit` checks identity, impersonation and permission;
+`Door.enter` then reads the body and takes a seat among the requests under way: nobody holds a seat
+by sending slowly. Both count to whom the credentials name. Writes, refusals and what is done as
+somebody else, and on demand all reads, are in the audit log, whatever their end was.
 """
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from sully.machinery.errors import ApiError, Unauthorized
 from sully.runtime.clock import Clock
@@ -19,7 +21,8 @@ from sully.server.authentication.impersonation import PREFIX, impersonate, wante
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
 from sully.server.http.exchange import Exchange
-from sully.server.limits import READ, WATCH, WRITE, Limits, Slot
+from sully.server.limits import BODY, READ, UNREAD, WATCH, WRITE, Limits, Slot
+from sully.server.priority import flow_of
 from sully.server.requests import Target, User
 
 _WRITES = frozenset(("POST", "PUT", "PATCH", "DELETE"))
@@ -34,7 +37,7 @@ class Visit:
     user: User | None = None  # as whom the request acts
     target: Target | None = None
     verb: str = ""
-    slot: Slot | None = None
+    slots: tuple[Slot, ...] = ()
     allowed: bool | None = None  # None: nobody was asked
     why: str = ""
     constraint: str = ""
@@ -61,7 +64,7 @@ class Door:
         )
 
     def admit(self, exchange: Exchange, visit: Visit, asked: Attributes) -> User:
-        """Return as whom a request may go on; raises Forbidden or TooManyRequests."""
+        """Return as whom a request may go on; raises Unauthorized or Forbidden."""
         user = visit.user
         if user is None:
             raise ValueError("who asks must be known first")
@@ -71,7 +74,6 @@ class Door:
             if name.startswith(PREFIX):
                 user = visit.user = self._other(exchange, user, visit, asked)
                 break
-        visit.slot = self.limits.enter(user, kind_of(exchange, asked))
         verdict = self.authorizer.decide(user, asked)
         visit.allowed, visit.why = verdict.allowed, verdict.reason
         if not verdict.allowed:
@@ -79,6 +81,35 @@ class Door:
         if asked.verb == "watch" and user is not visit.caller:
             self._note_start(exchange, visit)
         return user
+
+    async def enter(self, exchange: Exchange, visit: Visit, asked: Attributes) -> None:
+        """Read the body of a write and take a seat; raises TooManyRequests."""
+        flow = flow_of(visit.caller or ANONYMOUS, asked)
+        exchange.unread = partial(self.limits.enter, flow, UNREAD)
+        if exchange.method in _WRITES:
+            await self.receive(exchange, visit, asked)
+        visit.slots += (self.limits.enter(flow, kind_of(exchange, asked)),)
+
+    async def receive(self, exchange: Exchange, visit: Visit, asked: Attributes) -> bytes:
+        """Read the body of a request, which counts while the request lasts."""
+        flow = flow_of(visit.caller or ANONYMOUS, asked)
+        held = self.limits.enter(flow, BODY, 0)
+        visit.slots += (held,)
+        return await exchange.body(held)
+
+    def allows(self, exchange: Exchange, asked: Attributes) -> bool:
+        """Say whether a request that was admitted would be admitted now."""
+        visit = Visit()
+        try:
+            self.greet(exchange, visit)
+            self.admit(exchange, visit, asked)
+        except ApiError:
+            return False
+        return True
+
+    def seconds_left(self, exchange: Exchange) -> float:
+        """Return how long the credentials of a request are still good."""
+        return self.authenticator.seconds_left(exchange.scope, exchange.headers)
 
     def _other(self, exchange: Exchange, user: User, visit: Visit, asked: Attributes) -> User:
         wish = wanted(exchange.scope["headers"])
@@ -97,8 +128,8 @@ class Door:
 
     def leave(self, exchange: Exchange, visit: Visit, received: datetime | None) -> None:
         """Note that a request has ended."""
-        if visit.slot is not None:
-            visit.slot.release()
+        for slot in visit.slots:
+            slot.release()
         if received is not None and self.audit is not None and self._counts(exchange, visit):
             self.audit.write(self._entry(exchange, visit, received))
 

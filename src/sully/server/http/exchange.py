@@ -1,10 +1,19 @@
 """One HTTP exchange: reading the request, sending the answer. ASGI is known only here."""
 
 import asyncio
-import contextlib
 import gzip
+import zlib
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    MutableMapping,
+)
+from contextlib import contextmanager, suppress
 from typing import Any, Protocol
 from urllib.parse import unquote_plus
 
@@ -23,13 +32,25 @@ from sully.server.requests import User
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+Buffer = bytes | memoryview
+"""What can be sent; a view of something large costs less than a copy."""
 
 MAX_BODY = 3 * 1024 * 1024
 _WORTH_COMPRESSING = 128 * 1024
 """Bytes of an answer, as upstream: below this a client gets it as quickly as it is."""
+PIECE = 64 * 1024
+"""Bytes that are sent at once; of a larger answer each piece waits for the client to read."""
+_BLOCKED = 2 * PIECE
+"""Bytes that a connection whose client does not read holds: a piece, and what was sent before it
+and waits in the buffers of the connection (server/listen.py)."""
+_SMALL = 16 * 1024
+"""Bytes of a body, or of a part of a stream, that are not worth counting."""
+STREAM_SECONDS = 300.0
+"""How long a client may take to read an answer that is sent in pieces."""
 # As upstream: clients give up on answers whose head is too long.
 _MOST_WARNING_TEXT = 4096
 _SHORTENED_WARNING = 256
+_GZIP = {"content-encoding": "gzip", "vary": "Accept-Encoding"}
 BODY_SECONDS = 60.0
 """How long a body may take to arrive; a client that dribbles must not hold its place for ever."""
 
@@ -47,6 +68,27 @@ class HasOwner(Protocol):
 
     def identify(self, user: User) -> bool:
         """Note the user; False if there are too many connections of it."""
+
+
+class Held(Protocol):
+    """Bytes that count to whoever makes a request."""
+
+    def grow(self, amount: int) -> None:
+        """Count more of them; raises TooManyRequests."""
+
+    def release(self) -> None:
+        """Count them no longer."""
+
+
+class _Uncounted:
+    def grow(self, amount: int) -> None:
+        pass
+
+    def release(self) -> None:
+        pass
+
+
+_UNCOUNTED = _Uncounted()
 
 
 class SlowBody(Timeout):
@@ -73,6 +115,10 @@ class Exchange:
         self.code = 0
         self.object_name = ""  # of what a write is about, for those who take note of it
         self._whole = False  # whether the body has been read to its end
+        self.unread: Callable[[int], Held] = lambda _: _UNCOUNTED  # counts bytes of answers
+        self.ended = False  # whether a stream was ended before its time
+        self._sending: asyncio.Task[None] | None = None
+        self._body: bytes | None = None
         self._receive = receive
         self._send = send
 
@@ -107,8 +153,16 @@ class Exchange:
                 headers={"Retry-After": "1", "connection": "close"},
             )
 
-    async def body(self) -> bytes:
-        """Read the whole body, up to the limit and not for ever."""
+    async def body(self, held: Held = _UNCOUNTED) -> bytes:
+        """Read the whole body, up to the limit and not for ever; it is kept for who asks again.
+
+        `held` counts the bytes as they arrive.
+        """
+        if self._body is None:
+            self._body = await self._read_body(held)
+        return self._body
+
+    async def _read_body(self, held: Held) -> bytes:
         announced = self.header("content-length")
         if announced == "0":
             return b""
@@ -116,16 +170,19 @@ class Exchange:
             raise _too_large()
         try:
             async with asyncio.timeout(BODY_SECONDS):
-                return await self._read_body()
+                return await self._read_chunks(held)
         except TimeoutError:
             # The rest of the body may still come: nothing after it could be told from it.
             raise SlowBody(
                 "the body of the request did not arrive in time", headers={"connection": "close"}
             ) from None
+        except TooManyRequests as error:
+            error.headers = {**error.headers, "connection": "close"}
+            raise
 
-    async def _read_body(self) -> bytes:
+    async def _read_chunks(self, held: Held) -> bytes:
         chunks: list[bytes] = []
-        size = 0
+        size = counted = 0
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
@@ -134,6 +191,9 @@ class Exchange:
             size += len(chunk)
             if size > MAX_BODY:
                 raise _too_large()
+            if size > counted + _SMALL:
+                held.grow(size - counted)
+                counted = size
             chunks.append(chunk)
             if not message.get("more_body"):
                 self._whole = True
@@ -147,7 +207,7 @@ class Exchange:
         if self._whole or self.method not in _WITH_BODY or self.header("expect"):
             return
         size = 0
-        with contextlib.suppress(TimeoutError):
+        with suppress(TimeoutError):
             async with asyncio.timeout(DISCARD_SECONDS):
                 while size <= MAX_DISCARDED:
                     message = await self._receive()
@@ -169,14 +229,60 @@ class Exchange:
     ) -> None:
         """Send a whole answer."""
         headers = dict(headers or {})
-        if len(body) > _WORTH_COMPRESSING and self._takes_gzip():
-            # Slices become eight times smaller, pods more; beside the loop, for it may take long.
-            body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
-            headers |= {"content-encoding": "gzip", "vary": "Accept-Encoding"}
-        await self.start(code, content_type, {"content-length": str(len(body)), **headers})
-        await self._send(
-            {"type": "http.response.body", "body": b"" if self.method == "HEAD" else body}
-        )
+        if len(body) <= _WORTH_COMPRESSING:
+            await self.start(code, content_type, {"content-length": str(len(body)), **headers})
+            await self._write(b"" if self.method == "HEAD" else body, more=False)
+            return
+        # What was written is not refused any more.
+        with self._unread(len(body) if self.method == "GET" else 0):
+            if self._takes_gzip():
+                # Slices become eight times smaller, pods more; beside the loop, for it may take
+                # long.
+                body = await asyncio.to_thread(gzip.compress, body, 1, mtime=0)
+                headers |= _GZIP
+            await self.start(code, content_type, {"content-length": str(len(body)), **headers})
+            await self._write(b"" if self.method == "HEAD" else body, more=False)
+
+    async def stream(self, code: int, pieces: Iterator[bytes]) -> None:
+        """Send an answer in JSON that is encoded as the client reads it."""
+        compressor = zlib.compressobj(1, wbits=31) if self._takes_gzip() else None
+        with self._unread(_BLOCKED if self.method == "GET" else 0):
+            await self.start(code, "application/json", None if compressor is None else _GZIP)
+            await self._send_pieces(pieces, compressor)
+
+    async def _send_pieces(self, pieces: Iterator[bytes], compressor: Any) -> None:
+        # What a list is made of stays in memory until it is sent, also what changes meanwhile.
+        # An answer that is not sent to its end ends its connection.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(STREAM_SECONDS):
+                for piece in pieces:
+                    if compressor is None:
+                        await self._write(piece)
+                    elif data := await asyncio.to_thread(compressor.compress, piece):
+                        await self._write(data)
+                await self._write(b"" if compressor is None else compressor.flush(), more=False)
+
+    async def while_connected(self, sending: Coroutine[Any, Any, None]) -> None:
+        """Send, and stop when the client goes away or `end` is called."""
+        async with asyncio.TaskGroup() as tasks:
+            gone = tasks.create_task(self.disconnected())
+            task = self._sending = tasks.create_task(sending)
+            gone.add_done_callback(lambda _: task.cancel())
+            if self.ended:
+                task.cancel()
+            try:
+                await task
+            except asyncio.CancelledError:
+                if not (gone.done() or self.ended):
+                    raise
+            finally:
+                gone.cancel()
+
+    def end(self) -> None:
+        """Stop sending what is being streamed."""
+        self.ended = True
+        if self._sending is not None:
+            self._sending.cancel()
 
     def _takes_gzip(self) -> bool:
         return "gzip" in map(str.strip, self.header("accept-encoding").split(","))
@@ -192,9 +298,34 @@ class Exchange:
         lines.append((b"cache-control", b"no-cache, private"))
         await self._send({"type": "http.response.start", "status": code, "headers": lines})
 
-    async def chunk(self, data: bytes, *, more: bool = True) -> None:
-        """Send a part of a streamed answer."""
-        await self._send({"type": "http.response.body", "body": data, "more_body": more})
+    async def chunk(self, data: Buffer, *, more: bool = True, shared: bool = False) -> None:
+        """Send a part of a streamed answer; raises TooManyRequests.
+
+        One that is not small counts as unread until the connection has taken it; of one that is
+        shared with other streams only what the connection holds.
+        """
+        if len(data) <= _SMALL:
+            await self._send({"type": "http.response.body", "body": data, "more_body": more})
+            return
+        with self._unread(_BLOCKED if shared else _BLOCKED + len(data)):
+            await self._write(data)
+            await self._write(b"", more=more)
+
+    async def _write(self, data: Buffer, *, more: bool = True) -> None:
+        """Send bytes; each piece waits until the connection has taken those before it."""
+        last = max(0, len(data) - 1) // PIECE * PIECE
+        for start in range(0, last, PIECE):
+            part = data[start : start + PIECE]
+            await self._send({"type": "http.response.body", "body": part, "more_body": True})
+        await self._send({"type": "http.response.body", "body": data[last:], "more_body": more})
+
+    @contextmanager
+    def _unread(self, amount: int) -> Iterator[None]:
+        held = self.unread(amount)
+        try:
+            yield
+        finally:
+            held.release()
 
     async def fail(self, error: ApiError) -> None:
         """Send an error as a Status."""

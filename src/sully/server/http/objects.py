@@ -1,8 +1,8 @@
 """Routes of objects: which verb a request is, its body, and the form of its answer."""
 
-import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
+from itertools import chain
 from typing import Any
 
 from sully.machinery import codec
@@ -43,6 +43,8 @@ PATCH_TYPES = (
     "application/strategic-merge-patch+json",
     "application/apply-patch+yaml",
 )
+_LARGE = 128 * 1024
+"""Bytes above which a list is sent in pieces, and an item of it by itself."""
 _WRITES = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 
 
@@ -120,18 +122,13 @@ class ObjectRoutes:
     async def _send_list(
         self, exchange: Exchange, request: Request, listing: Listing, form: Form
     ) -> None:
-        target = request.target
         metadata = list_metadata(listing)
-        if form.plain:
-            resource, version = target.resource, target.version
-            bodies = [self._api.objects.body(r, resource, version) for r in listing.records]
-            head = kind_prefix(list_kind(target), target.group_version)
-            meta = codec.to_json(metadata)
-            data = b"".join((head, b'"metadata":', meta, b',"items":[', b",".join(bodies), b"]}"))
-            await exchange.answer(200, data)
+        if form.media == JSON and not form.pretty:
+            await self._send_items(exchange, *self._items(request, metadata, listing, form))
             return
-        hubs = [self._api.objects.live(record) for record in listing.records]
-        views = [self._api.objects.convert(hub, target.resource, target.version) for hub in hubs]
+        target, objects = request.target, self._api.objects
+        hubs = [objects.live(record) for record in listing.records]
+        views = [objects.convert(hub, target.resource, target.version) for hub in hubs]
         if form.shape == "Table":
             table = Tables(request, form, self._clock.now())
             shown = table.table(metadata, list(zip(hubs, views, strict=True)))
@@ -146,6 +143,35 @@ class ObjectRoutes:
             }
         await self._send(exchange, 200, shown, form)
 
+    def _items(
+        self, request: Request, metadata: Obj, listing: Listing, form: Form
+    ) -> tuple[bytes, Iterator[bytes]]:
+        """Return a list up to its first item, and its items, which are encoded when asked for."""
+        target, objects = request.target, self._api.objects
+        resource, version = target.resource, target.version
+        if not form.shape:
+            head = kind_prefix(list_kind(target), target.group_version)
+            head += b'"metadata":%b,"items":[' % codec.to_json(metadata)
+            return head, (objects.body(record, resource, version) for record in listing.records)
+        lives = map(objects.live, listing.records)
+        shown = ((hub, objects.convert(hub, resource, version)) for hub in lives)
+        if form.shape == "Table":
+            table = Tables(request, form, self._clock.now())
+            empty = table.table(metadata, [])
+            rows = (table.row(hub, view) for hub, view in shown)
+        else:
+            empty = metadata_list(metadata, [], form)
+            rows = (metadata_only(view, form) for _, view in shown)
+        return codec.to_json(empty).removesuffix(b"]}"), map(codec.to_json, rows)
+
+    async def _send_items(self, exchange: Exchange, head: bytes, items: Iterator[bytes]) -> None:
+        pieces = list_pieces(head, items)
+        first, second = next(pieces), next(pieces, None)
+        if second is None:
+            await exchange.answer(200, first)
+        else:
+            await exchange.stream(200, chain((first, second), pieces))
+
     async def _watch(self, exchange: Exchange, request: Request, form: Form) -> None:
         target = request.target
         if target.watch and target.name:
@@ -156,35 +182,38 @@ class ObjectRoutes:
         batches = await self._api.watch(request)
         stream = Stream(self._api.objects, request, form, self._clock)
         await exchange.start(200, stream.content_type)
-        await self._pump(exchange, batches, stream)
-
-    async def _pump(
-        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
-    ) -> None:
         # The head goes out before the first event, so that a client knows the watch is on.
         await exchange.chunk(b"")
-        async with asyncio.TaskGroup() as tasks:
-            gone = tasks.create_task(exchange.disconnected())
-            sending = tasks.create_task(self._send_events(exchange, batches, stream))
-            gone.add_done_callback(lambda _: sending.cancel())
-            try:
-                await sending
-            except asyncio.CancelledError:
-                if not gone.done():
-                    raise
-            finally:
-                gone.cancel()
+        await exchange.while_connected(self._send_events(exchange, batches, stream))
+        if exchange.ended:
+            await exchange.chunk(b"", more=False)
 
     async def _send_events(
         self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
     ) -> None:
-        async with aclosing(batches) as open_batches:
-            try:
-                async for batch in open_batches:
-                    await exchange.chunk(stream.encode(batch))
-            except ApiError as error:
-                await exchange.chunk(stream.encode_error(error))
+        last = b""
+        try:
+            await self._send_batches(exchange, batches, stream)
+        except ApiError as error:
+            # It is sent after this block, since the error refers to what could not be sent.
+            last = stream.encode_error(error)
+        await exchange.chunk(last)
         await exchange.chunk(b"", more=False)
+
+    async def _send_batches(
+        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+    ) -> None:
+        async with aclosing(batches) as open_batches:
+            async for batch in open_batches:
+                await self._send_batch(exchange, batch, stream)
+                # A watch that waits must not keep what it sent.
+                del batch
+
+    async def _send_batch(
+        self, exchange: Exchange, batch: Sequence[Change], stream: Stream
+    ) -> None:
+        for piece in stream.encode(batch):
+            await exchange.chunk(piece, shared=stream.shared)
 
     # -- writing ----------------------------------------------------------------------------------
 
@@ -282,6 +311,29 @@ class ObjectRoutes:
 
 def _pretty(exchange: Exchange) -> bool:
     return exchange.query.get("pretty", "") not in ("", "0", "false")
+
+
+def list_pieces(head: bytes, items: Iterator[bytes]) -> Iterator[bytes]:
+    """Put an encoded list together, in pieces; mostly there is one.
+
+    Small items are gathered; large ones are not copied, for many lists may share them.
+    """
+    gathered: list[bytes] = []
+    size = 0
+    for item in items:
+        if len(item) >= _LARGE:
+            yield head + b",".join((*gathered, b""))
+            yield item
+            head, gathered, size = b",", [], 0
+            continue
+        gathered.append(item)
+        size += len(item)
+        if size >= _LARGE:
+            yield head + b",".join(gathered)
+            head, gathered, size = b",", [], 0
+    if not gathered:
+        head = head.removesuffix(b",")
+    yield b"%b%b]}" % (head, b",".join(gathered))
 
 
 def list_metadata(listing: Listing) -> Obj:

@@ -65,7 +65,7 @@ class PlacementPages:
             elif exchange.method == "POST":
                 answer = await self._post(exchange, visit)
             else:
-                self._admit(exchange, visit, "get", "")
+                await self._admit(exchange, visit, "get", "")
                 raise _RefusedError(405, f"method {exchange.method} not allowed")
         except _RefusedError as error:
             await exchange.answer(error.code, to_json({"error": str(error)}))
@@ -75,10 +75,10 @@ class PlacementPages:
     async def _get(self, exchange: Exchange, visit: Visit) -> Obj:
         namespace, name = _names(exchange.path)
         if not (namespace and name):
-            self._admit(exchange, visit, "get", "")
+            await self._admit(exchange, visit, "get", "")
             raise _RefusedError(400, "invalid debug path: namespace and name required")
         # First whether they may, then whether there is one; the reference does it the other way.
-        self._admit(exchange, visit, "get", namespace)
+        await self._admit(exchange, visit, "get", namespace)
 
         def explain(fleet: Fleet) -> Obj:
             placement = fleet.placements.get((namespace, name))
@@ -96,14 +96,14 @@ class PlacementPages:
         try:
             if announced.isdigit() and int(announced) > LARGEST:
                 raise UnreadableBodyError("request body too large: http: request body too large")
-            asked = read_body(await exchange.body())
+            asked = read_body(await self.door.receive(exchange, visit, _attributes("create", "")))
         except UnreadableBodyError as error:
-            self._admit(exchange, visit, "create", _names(exchange.path)[0])
+            await self._admit(exchange, visit, "create", _names(exchange.path)[0])
             raise _RefusedError(400, str(error)) from None
         placement = asked.placement if isinstance(asked, WhatIf) else asked
         namespace = placement.metadata.namespace if placement is not None else ""
         namespace = namespace or _names(exchange.path)[0]
-        user = self._admit(exchange, visit, "create", namespace)
+        user = await self._admit(exchange, visit, "create", namespace)
         if not isinstance(asked, WhatIf):
             return await self._ask(lambda fleet: self._explain(fleet, asked))
         if self.fleet.behaviour == REFERENCE:
@@ -144,10 +144,13 @@ class PlacementPages:
 
         return foretold(forecast, visible)
 
-    def _admit(self, exchange: Exchange, visit: Visit, verb: str, namespace: str) -> User:
+    async def _admit(self, exchange: Exchange, visit: Visit, verb: str, namespace: str) -> User:
         visit.verb = verb.upper()
+        asked = _attributes(verb, namespace)
         try:
-            return self.door.admit(exchange, visit, _attributes(verb, namespace))
+            user = self.door.admit(exchange, visit, asked)
+            await self.door.enter(exchange, visit, asked)
+            return user
         except Forbidden:
             text = f"user does not have permission to {verb} placements in namespace {namespace}"
             raise _RefusedError(403, f"{text}: {visit.why}".rstrip(": ")) from None

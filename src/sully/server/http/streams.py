@@ -1,13 +1,14 @@
 """A watch as bytes: one JSON line an event, each encoded once for all watchers alike."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from sully.machinery.codec import to_json
 from sully.machinery.errors import ApiError
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.forms import Form, Tables, metadata_only
-from sully.server.objects import Objects, typed, with_kind
+from sully.server.http.exchange import PIECE, Buffer
+from sully.server.objects import Objects, kind_prefix, typed, with_kind
 from sully.server.requests import Request
 from sully.server.watching import Change, bookmark
 
@@ -31,11 +32,36 @@ class Stream:
         """Return the media type of the stream."""
         return "application/json"
 
-    def encode(self, batch: Sequence[Change]) -> bytes:
-        """Return the lines of a batch."""
+    @property
+    def shared(self) -> bool:
+        """Say whether what is large is encoded once for all watches."""
+        return not self._form.shape
+
+    def encode(self, batch: Sequence[Change]) -> Iterator[Buffer]:
+        """Go through the lines of a batch, many at a time; each is encoded when it is sent."""
+        gathered: list[Buffer] = []
+        size = 0
+        for change in batch:
+            for part in self._parts(change):
+                gathered.append(part)
+                size += len(part)
+                if size >= PIECE:
+                    yield from _joined(gathered)
+                    gathered, size = [], 0
+        if gathered:
+            yield b"".join(gathered)
+
+    def _parts(self, change: Change) -> tuple[Buffer, ...]:
         if self._form.shape:
-            return b"".join(self._line(change.type, self._shaped(change)) for change in batch)
-        return b"".join(self._plain(change) for change in batch)
+            return (self._line(change.type, self._shaped(change)),)
+        record, target = change.record, self._target
+        if record is None or change.source is not None or len(record.value) < PIECE:
+            return (self._plain(change),)
+        # Where nobody keeps the line, each watch would have a copy of something large.
+        body = self._objects.body(record, target.resource, target.version)
+        head = kind_prefix(target.resource.kind, target.group_version)
+        begin = b'{"type":"%s","object":%b' % (change.type.encode(), head)
+        return begin, memoryview(body)[1:], b"}\n"
 
     def encode_error(self, error: ApiError) -> bytes:
         """Return the line that ends a watch."""
@@ -96,3 +122,13 @@ class Stream:
             return bookmark(change, {"kind": kind, "apiVersion": self._form.group_version})
         table = Tables(self._request, self._form, self._clock.now())
         return table.table({"resourceVersion": str(change.revision)}, [], columns=False)
+
+
+def _joined(parts: list[Buffer]) -> Iterator[Buffer]:
+    """Put parts together, of which only the last can be large; that one is not copied."""
+    if len(parts[-1]) < PIECE:
+        yield b"".join(parts)
+        return
+    if len(parts) > 1:
+        yield b"".join(parts[:-1])
+    yield parts[-1]
