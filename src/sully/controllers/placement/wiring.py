@@ -11,6 +11,7 @@ from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.telling import Teller
 from sully.domain.placement.behaviour import Behaviour
 from sully.runtime.clock import Clock
+from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
 from sully.views.fleet import Caches, FleetView
 from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
@@ -20,7 +21,7 @@ WORKERS = 1
 """One after the other, so that each sees what those before it took: Balance depends on it."""
 
 
-def make_placement(
+def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test may replace
     manager: Manager,
     *,
     transport: Transport,
@@ -28,8 +29,12 @@ def make_placement(
     clock: Clock,
     metrics: Metrics,
     behaviour: Behaviour,
+    evaluator: Evaluator | None = None,
 ) -> PlacementController:
-    """Return a controller on a view of its own over the manager's caches."""
+    """Return a controller on a view of its own over the manager's caches.
+
+    What evaluates for it runs with the manager already.
+    """
     placements = Written(manager.informer(PLACEMENTS))
     decisions = Written(manager.informer(DECISIONS), indexes={OWNER: owners})
     caches = Caches(
@@ -40,11 +45,14 @@ def make_placement(
         decisions=decisions,
         scores=manager.informer(SCORES),
     )
-    return PlacementController(
+    controller = PlacementController(
         view=FleetView(caches, clock=clock, behaviour=behaviour),
         placements=placements,
         decisions=decisions,
         binder=Binder(transport, Teller(recorder), placements, decisions),
         metrics=PlacementMetrics(metrics),
         clock=clock,
+        evaluator=evaluator or Evaluator(clock),
     )
+    manager.add(controller.evaluating, workers=1)
+    return controller

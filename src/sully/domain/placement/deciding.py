@@ -25,17 +25,25 @@ from sully.domain.placement.outcome import (
     keep,
     unnameable,
 )
+from sully.domain.placement.predicates import PLUGIN
 from sully.domain.placement.ranking import Rank
 from sully.domain.placement.schedule import Inputs, schedule, trace
 from sully.domain.placement.shapes import Shape, Standing
 from sully.domain.placement.status import Status
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
+
+_LONGEST_EXPRESSION = 128
+"""Characters of an expression that a condition repeats."""
 
 
-def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
+def decide(
+    fleet: Fleet, key: PlacementKey, now: datetime, budget: CostBudget | None = None
+) -> Outcome | None:
     """Return what to write for a placement; None: leave it alone.
 
-    Raises BrokenSetError while a set that it may use is unreadable. Where departures are limited,
-    asking takes from the budget.
+    Raises BrokenSetError while a set that it may use is unreadable, and UnfinishedError if the
+    budget for evaluating expressions has slices. Where departures are limited, asking takes from
+    that budget.
     """
     placement = fleet.placements.get(key)
     if placement is None or is_disabled(placement):
@@ -44,14 +52,24 @@ def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
         # The reference says nothing.
         return unnameable() if fleet.behaviour != REFERENCE else None
     shape = fleet.shape(key)
-    shape.settle(fleet, now)
-    status = shape.status()
+    budget = budget or CostBudget()
+    try:
+        shape.settle(fleet, now, budget)
+        return _settled(fleet, placement, shape, now, budget)
+    except CostBudgetExceededError as error:
+        return _over_budget(fleet, placement, shape, error)
+
+
+def _settled(
+    fleet: Fleet, placement: Placement, shape: Shape, now: datetime, budget: CostBudget
+) -> Outcome:
+    key, status = key_of(placement), shape.status()
     find = fleet.clusters.__getitem__
     if not status.stops:
         stayers = _stayers(fleet, shape, key, now)
         if stayers.ranks and shape.scores_clusters:
             # They change what the others' resources are compared with.
-            return _from_nothing(fleet, placement, stayers, now)
+            return _from_nothing(fleet, placement, stayers, now, budget)
         selection = _select(fleet, shape, key, stayers, status)
     elif fleet.behaviour.hold:
         here = partial(_is_available, fleet, shape)
@@ -60,6 +78,23 @@ def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
         selection = Selection(status=status)
     reach = Reach(len(fleet.registry.bound(key[0])), shape.sets, shape.available)
     return conclude(placement, selection, reach, find, fleet.behaviour)
+
+
+def _over_budget(
+    fleet: Fleet, placement: Placement, shape: Shape, error: CostBudgetExceededError
+) -> Outcome:
+    """Keep what a placement has, also with the reference's behaviour: no cluster was ruled out."""
+    expression = error.expression
+    if len(expression) > _LONGEST_EXPRESSION:
+        expression = f"{expression[:_LONGEST_EXPRESSION]}..."
+    status = Status("Misconfigured", PLUGIN, f"{error}, at expression {expression}")
+    key, here = key_of(placement), partial(_is_available, fleet, shape)
+    selection = keep(placement, fleet.counting.own(key), here, status)
+    available = len(fleet.all_available(shape.sets))
+    reach = Reach(len(fleet.registry.bound(key[0])), shape.sets, available)
+    find = fleet.clusters.__getitem__
+    found = conclude(placement, selection, reach, find, fleet.behaviour)
+    return replace(found, back_off=True)
 
 
 def _is_available(fleet: Fleet, shape: Shape, name: str) -> bool:
@@ -71,7 +106,7 @@ def totals(
 ) -> dict[str, int]:
     """Return what feasible clusters score for a placement, in order of name: all, or the first."""
     shape = fleet.shape(key)
-    shape.settle(fleet, now)
+    shape.settle(fleet, now, CostBudget())
     if shape.status().stops:
         return {}
     stayers = _stayers(fleet, shape, key, now)
@@ -153,8 +188,10 @@ def _select(
     return Selection(names, unscheduled, status, _first(end, stayers.next_at, *ends), held)
 
 
-def _from_nothing(fleet: Fleet, placement: Placement, stayers: _Stayers, now: datetime) -> Outcome:
-    outcome = schedule(inputs(fleet, placement, now))
+def _from_nothing(
+    fleet: Fleet, placement: Placement, stayers: _Stayers, now: datetime, budget: CostBudget
+) -> Outcome:
+    outcome = schedule(replace(inputs(fleet, placement, now), budget=budget))
     return replace(outcome, requeue_at=_first(outcome.requeue_at, stayers.next_at))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
 from sully.api.cluster.placement_types import Placement, Toleration
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
@@ -28,6 +28,7 @@ from sully.domain.placement.prioritizers import (
 )
 from sully.domain.placement.status import SUCCESS, MisconfiguredError, Status
 from sully.domain.placement.tolerations import TaintVerdict, effective, judge, problem
+from sully.machinery.cel import CostBudget
 
 TAINTS = "TaintToleration"
 MOMENT = timedelta(microseconds=1)
@@ -80,6 +81,8 @@ class Inputs:
     behaviour: Behaviour = REFERENCE
     granted: frozenset[str] = frozenset()
     """Clusters that may leave because of their health, where that takes a budget."""
+    budget: CostBudget = field(default_factory=CostBudget)
+    """What evaluating expressions may cost; beyond it, CostBudgetExceededError is raised."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -133,12 +136,17 @@ def _filter(inputs: Inputs, rules: Rules, found: Trace) -> Status:
         predicates = rules.predicates
         if isinstance(predicates, Status):
             return predicates
-        candidates = [one for one in candidates if qualifies(predicates, one)]
+        budget = inputs.budget
+        candidates = [one for one in candidates if _qualifies(predicates, one, budget)]
     found.qualified = candidates
     if candidates and rules.toleration_problem is not None:
         return rules.toleration_problem
     found.feasible = [one for one in candidates if _tolerated(inputs, rules, one, found)]
     return SUCCESS
+
+
+def _qualifies(predicates: Sequence[Predicate], candidate: Candidate, budget: CostBudget) -> bool:
+    return budget.run(partial(qualifies, predicates, candidate))
 
 
 def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, found: Trace) -> bool:

@@ -92,14 +92,14 @@ def _named(found: Type) -> str:
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_checked", "_limit", "_metered", "_plan", "cost", "evaluate", "expression")
+    __slots__ = ("_checked", "_metered", "_plan", "cost", "evaluate", "expression", "limit")
 
     def __init__(self, expression: str, checked: Checked, cost: int, limit: int) -> None:
         self.expression = expression
         # The most that an evaluation can cost, from the sizes the environment declares.
         self.cost = cost
         self._checked = checked
-        self._limit = limit
+        self.limit = limit
         self._plan: Plan = plan(checked)
         self._metered: Plan | None = None
         # What cannot exceed the limit is not counted while it runs.
@@ -111,7 +111,7 @@ class Program:
         return self._checked.types[self._checked.root]
 
     def _evaluate_counted(self, activation: dict[str, Any]) -> Any:
-        return self.evaluate_counted(activation, self._limit)[0]
+        return self.evaluate_counted(activation, self.limit)[0]
 
     def evaluate_counted(self, activation: dict[str, Any], limit: int) -> tuple[Any, int]:
         """Return the result and what it cost; raise CostLimitError beyond the limit."""
