@@ -77,6 +77,7 @@ class PlacementController:
         metrics: PlacementMetrics,
         clock: Clock,
         evaluator: Evaluator,
+        passes: Passes,
     ) -> None:
         self._view = view
         self._placements = placements
@@ -85,7 +86,7 @@ class PlacementController:
         self._metrics = metrics
         self._clock = clock
         self._restraint = Restraint()
-        self._passes = Passes()
+        self._passes = passes
         self._evaluated = Feed()
         self.evaluating = Evaluating("placement-evaluation", evaluator, self._evaluated.add)
         self._strict = view.fleet.behaviour == REFERENCE

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from sully.api.cluster.placement_types import Placement
 from sully.client.transport import Key
 from sully.controllers.evaluation import BACKOFF
-from sully.machinery.cel import SLICE, CostBudget
+from sully.machinery.cel import COST_BUDGET, SLICE, CostBudget
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,14 @@ class _Exceeded:
 class Passes:
     """The passes that are not finished, and those that came to no end."""
 
-    def __init__(self) -> None:
+    def __init__(self, units: int = COST_BUDGET) -> None:
+        self._units = units
         self._budgets: dict[Key, CostBudget] = {}
         self._exceeded: dict[Key, _Exceeded] = {}
 
     def budget(self, key: Key) -> CostBudget:
         """Return what is left for this pass over a placement."""
-        return self._budgets.get(key) or CostBudget(per_slice=SLICE)
+        return self._budgets.get(key) or CostBudget(self._units, per_slice=SLICE)
 
     def interrupted(self, key: Key, budget: CostBudget) -> None:
         """Go on with a pass later, with what is left."""

@@ -8,8 +8,10 @@ from sully.controllers.manager import Manager
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.controller import OWNER, PlacementController, owners
 from sully.controllers.placement.metrics import PlacementMetrics
+from sully.controllers.placement.passes import Passes
 from sully.controllers.placement.telling import Teller
 from sully.domain.placement.behaviour import Behaviour
+from sully.machinery.cel import COST_BUDGET
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
@@ -30,6 +32,7 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
     metrics: Metrics,
     behaviour: Behaviour,
     evaluator: Evaluator | None = None,
+    units: int = COST_BUDGET,
 ) -> PlacementController:
     """Return a controller on a view of its own over the manager's caches.
 
@@ -53,6 +56,7 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
         metrics=PlacementMetrics(metrics),
         clock=clock,
         evaluator=evaluator or Evaluator(clock),
+        passes=Passes(units),
     )
     manager.add(controller.evaluating, workers=1)
     return controller
