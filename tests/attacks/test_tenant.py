@@ -218,3 +218,45 @@ def test_a_rule_that_is_expensive_by_mistake(target: Target, namespace: str) -> 
     assert delays.usual_work() <= USUAL_WORK, delays
     assert max(delays.work) <= MOST_WORK, delays
     target.admin.delete(f"{rules}/heavy")
+
+
+def test_selectors_that_take_long_to_compile(target: Target, namespace: str) -> None:
+    tenant = target.tenant(namespace)
+    class_ = publish(target, "long-node", 2)
+    long = "[1].all(a,a>0)&&" * 550
+
+    def claim(name: str, word: str) -> Obj:
+        requests = [
+            {
+                "name": f"r{request}",
+                "exactly": {
+                    "deviceClassName": class_,
+                    "selectors": [
+                        {"cel": {"expression": f'{long}"{word}{request}-{at}" != ""'}}
+                        for at in range(6)
+                    ],
+                },
+            }
+            for request in range(4)
+        ]
+        return {"metadata": {"name": name}, "spec": {"devices": {"requests": requests}}}
+
+    claims = f"{RESOURCE}/namespaces/{namespace}/resourceclaims"
+    pod = {
+        "metadata": {"name": "long"},
+        "spec": {
+            "containers": [{"name": "main", "image": "x"}],
+            "resourceClaims": [{"name": "gpus", "resourceClaimName": "long"}],
+        },
+    }
+
+    with target.bystander() as delays:
+        assert tenant.post(claims, claim("long", "a")).code in (201, 413)
+        patch = {"spec": claim("long", "b")["spec"]}
+        assert tenant.merge(f"{claims}/long", patch).code == 422
+        tenant.post(f"/api/v1/namespaces/{namespace}/pods", pod).ok()
+        assert eventually(lambda: why_pending(tenant, namespace, "long"))
+
+    assert not delays.failures
+    assert delays.usual_work() <= USUAL_WORK, delays
+    assert max(delays.work) <= MOST_WORK, delays

@@ -107,13 +107,14 @@ class SelectorEvaluation:
     async def reconcile(self, key: Key) -> Result:
         """Evaluate what is pending for a rule or patch, as far as its budget goes."""
         owner, choices = Owner(*key), self._inventory.choices
-        if choices.next(owner) is None:
-            choices.retry(owner)
+        # What exceeded the budget comes again when nothing new does, after a pause.
+        again = choices.next(owner) is None
         budget = CostBudget(self._units, per_slice=SLICE)
-        while (content := choices.next(owner)) is not None:
+        while (content := choices.next(owner, again=again)) is not None:
             began = self._clock.monotonic()
             try:
-                choices.evaluate(owner, content, budget)
+                if not choices.evaluate(owner, content, budget):
+                    break
             except UnfinishedError as unfinished:
                 await self._evaluator.go_on(unfinished, self._clock.monotonic() - began)
         self._inventory.evaluated(owner)

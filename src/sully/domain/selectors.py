@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import partial
 
 from sully.api.resource.types import Device, DeviceAttribute, DeviceCapacity, DeviceSelector
 from sully.machinery.cel import (
@@ -19,9 +19,9 @@ from sully.machinery.cel import (
     DeviceInput,
     EvaluationError,
     Program,
+    Programs,
     Spending,
     as_bool,
-    compile_cached,
     device_environment,
 )
 from sully.machinery.memo import Memo
@@ -140,7 +140,7 @@ def mismatch(
     """
     for index, selector in enumerate(selectors):
         expression = selector.cel.expression if selector.cel is not None else ""
-        program = _program(expression)
+        program = _programs.get(expression, budget)
         if isinstance(program, CompileError):
             raise SelectorError(index, "compile", str(program))
         verdict = content.verdict(program, budget)
@@ -151,11 +151,12 @@ def mismatch(
     return None
 
 
-@lru_cache(maxsize=4096)
-def _program(expression: str) -> Program | CompileError:
-    """Compile an expression that is stored, so under all gates; a failure is remembered too."""
-    environment = device_environment(consumable_capacity=True, list_attributes=True)
-    try:
-        return compile_cached(environment, expression)
-    except CompileError as error:
-        return error
+def compile_all(selectors: Iterable[DeviceSelector], budget: CostBudget) -> None:
+    """Compile selectors before they are asked; raise what the budget raises."""
+    for selector in selectors:
+        if selector.cel is not None:
+            _programs.get(selector.cel.expression, budget)
+
+
+_programs = Programs(partial(device_environment, consumable_capacity=True, list_attributes=True))
+"""Expressions that are stored, so under all gates."""

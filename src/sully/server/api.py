@@ -28,6 +28,7 @@ from sully.server.connect import Connector
 from sully.server.creates import Creator
 from sully.server.deletes import Deleter, delete_options
 from sully.server.device_guard import DeviceGuard
+from sully.server.expressions import compile_ahead
 from sully.server.guards import ImmortalNamespaces
 from sully.server.objects import Objects
 from sully.server.options import check_write_options
@@ -124,6 +125,7 @@ class Api:
         check_write_options(request, "CreateOptions")
         if request.target.resource.virtual:
             return self.virtual.create(request, body)
+        await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._creator.create(request, body)
 
@@ -131,6 +133,7 @@ class Api:
         """Replace an object or its status."""
         self._allow(request, "update")
         check_write_options(request, "UpdateOptions")
+        await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._updater.update(request, body)
 
@@ -138,6 +141,7 @@ class Api:
         """Change an object by a patch, or apply a configuration."""
         self._allow(request, "patch")
         check_write_options(request, "PatchOptions", apply="apply-patch" in patch_type)
+        await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._patcher.patch(request, patch_type, body)
 

@@ -11,17 +11,21 @@ the same budget.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from sully.api.resource.types import DeviceTaintSelector
 from sully.client.transport import Key
 from sully.domain.devices import EffectiveDevice
 from sully.domain.rules import Choice, Classes, choose_by_content
-from sully.domain.selectors import Content
-from sully.machinery.cel import CostBudget, UnfinishedError
+from sully.domain.selectors import Content, compile_all
+from sully.machinery.cel import CostBudget, CostBudgetExceededError, UnfinishedError
+from sully.machinery.cel.programs import UNITS_PER_CHARACTER
 
 LIGHT: Final = 200
 """Cost units that may be spent on one device while somebody waits: some twenty microseconds."""
+SHORT: Final = 1024 * UNITS_PER_CHARACTER
+"""Cost units for compiling the expressions of a rule or patch: some ten milliseconds, once."""
 PENDING: Final = Choice(selected=False, problem="its expressions are being evaluated")
 
 
@@ -53,10 +57,11 @@ class Choices:
         if content in self._exceeded.get(owner, ()):
             return self._problems[owner]
         try:
+            self._compile(selector, CostBudget(per_slice=SHORT))
             light = CostBudget(per_slice=LIGHT)
             return choose_by_content(selector, content, self.classes, light)
         except UnfinishedError:
-            self._postpone(owner, {content: selector})
+            self._postpone(owner, content, selector)
             return PENDING
 
     def is_pending(self, device: EffectiveDevice) -> bool:
@@ -71,29 +76,38 @@ class Choices:
         for known in (self._budgets, self._pending, self._exceeded, self._problems):
             known.pop(owner, None)
 
-    def next(self, owner: Owner) -> Content | None:
-        """Return the next device that expressions must be evaluated on; None: there is none."""
-        return next(iter(self._pending.get(owner, ())), None)
+    def next(self, owner: Owner, *, again: bool = False) -> Content | None:
+        """Return the next device that expressions must be evaluated on; None: there is none.
 
-    def evaluate(self, owner: Owner, content: Content, budget: CostBudget) -> None:
-        """Evaluate what is pending for a device; raise UnfinishedError at the end of a slice."""
-        selector = self._pending.get(owner, {}).get(content)
+        With `again`, also one of those that exceeded the budget before.
+        """
+        found = next(iter(self._pending.get(owner, ())), None)
+        return next(iter(self._exceeded.get(owner, ())), None) if found is None and again else found
+
+    def evaluate(self, owner: Owner, content: Content, budget: CostBudget) -> bool:
+        """Evaluate expressions on a device; raise UnfinishedError at the end of a slice.
+
+        Returns whether it is worth going on: not once the budget is exceeded.
+        """
+        pending, exceeded = self._pending.get(owner, {}), self._exceeded.get(owner, {})
+        selector = pending.get(content) or exceeded.get(content)
         if selector is None:
-            return
+            return True
+        self._compile(selector, budget)
         choice = choose_by_content(selector, content, self.classes, budget)
         if choice.over_budget:
             self._problems[owner] = choice
-            self._exceeded.setdefault(owner, {}).update(self._pending.pop(owner))
-            return
-        self._done(owner, content)
+            self._exceeded.setdefault(owner, {}).update(self._pending.pop(owner, {}))
+            return False
+        for contents in (self._pending, self._exceeded):
+            contents.get(owner, {}).pop(content, None)
+            if not contents.get(owner, True):
+                del contents[owner]
+        return True
 
     def exceeds(self, owner: Owner) -> bool:
         """Say whether a rule or patch is too expensive to evaluate at once."""
         return owner in self._exceeded
-
-    def retry(self, owner: Owner) -> None:
-        """Evaluate what exceeded the budget the last time."""
-        self._postpone(owner, self._exceeded.pop(owner, {}))
 
     def enqueue(
         self, add: Callable[[Key], None], to_keys: Callable[[Key], Iterable[Key]]
@@ -109,15 +123,13 @@ class Choices:
             handle(Key(*owner))
         return lambda: self._listeners.remove(handle)
 
-    def _postpone(self, owner: Owner, contents: dict[Content, DeviceTaintSelector]) -> None:
-        if not contents:
-            return
-        self._pending.setdefault(owner, {}).update(contents)
+    def _compile(self, selector: DeviceTaintSelector, budget: CostBudget) -> None:
+        class_ = self.classes(selector.device_class_name) if selector.device_class_name else None
+        with suppress(CostBudgetExceededError):
+            compile_all(class_.spec.selectors if class_ is not None else (), budget)
+            compile_all(selector.selectors, budget)
+
+    def _postpone(self, owner: Owner, content: Content, selector: DeviceTaintSelector) -> None:
+        self._pending.setdefault(owner, {})[content] = selector
         for listener in list(self._listeners):
             listener(Key(*owner))
-
-    def _done(self, owner: Owner, content: Content) -> None:
-        pending = self._pending.get(owner, {})
-        pending.pop(content, None)
-        if not pending:
-            self._pending.pop(owner, None)

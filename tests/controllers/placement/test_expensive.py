@@ -15,8 +15,7 @@ from controllers.placement.placing import (
 from controllers.world import World
 
 LABELS = "managedCluster.metadata.labels"
-LIST = f"[{','.join(map(str, range(40)))}]"
-LOOP = f'{LIST}.all(x, {LABELS}.exists(key, key == "tier"))'
+LOOP = f'lists.range(40).all(x, {LABELS}.exists(key, key == "tier"))'
 """Costs some hundreds of units, depending on the cluster."""
 MISCONFIGURED = "PlacementMisconfigured"
 
@@ -49,7 +48,7 @@ async def test_others_are_decided_meanwhile(world: World) -> None:
 
 async def test_it_is_tried_again_after_a_pause(world: World) -> None:
     await prepare(world, "a", "b", "c", tier="1")
-    placing = Placing(units=2000)
+    placing = Placing(units=3000)
     async with placing.placed(world, predicates=with_expressions(LOOP, LOOP + " && true")):
         assert (await condition(world, MISCONFIGURED))[0] == "True"
         placing.writes()

@@ -9,11 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from devices import device, text
+from devices import DRIVER, cel, device, text
 from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, wish
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.verdicts import Failed, Verdict
+from sully.domain.selectors import compile_all, content_of, mismatch
 from sully.machinery.cel import CostBudget, UnfinishedError
 
 _NUMBERS = count()
@@ -71,10 +72,12 @@ def test_slices_change_nothing(models: list[str], wanted: list[str], per_slice: 
 
 
 def test_the_next_attempt_gets_further() -> None:
+    known, expression = loop("b", next(_NUMBERS)), loop("b", next(_NUMBERS))
+    compile_all(cel(known, expression), CostBudget())
     everything = CostBudget(PLENTY)
-    attempt(["a", "b"], ["b"], everything)
+    for model in "ab":
+        mismatch(cel(known), content_of(DRIVER, device(model=text(model))), everything)
     units = (PLENTY - everything.left) * 3 // 4
-    expression = loop("b", next(_NUMBERS))
     offered = offer(
         [pool_slice(device("gpu-0", model=text("a")), device("gpu-1", model=text("b")))]
     )

@@ -7,7 +7,7 @@ constraints: two requests may call different things by the same name.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Final
 
 from sully.api.resource.claim_types import DeviceDerivedAttribute
@@ -18,8 +18,8 @@ from sully.machinery.cel import (
     CostBudget,
     EvaluationError,
     Program,
+    Programs,
     Spending,
-    compile_cached,
     device_environment,
 )
 from sully.machinery.memo import Memo
@@ -62,7 +62,7 @@ def derive(
 def _attribute(
     wanted: DeviceDerivedAttribute, content: Content, budget: CostBudget
 ) -> DeviceAttribute:
-    program = _program(wanted.expression)
+    program = _programs.get(wanted.expression, budget)
     if isinstance(program, CompileError):
         raise DerivedError(wanted.name, "compile", str(program))
     known = _values.get((program, content))
@@ -98,11 +98,7 @@ def attribute_of(value: Any) -> DeviceAttribute:
     raise EvaluationError("the result is neither a scalar nor a list of scalars of one type")
 
 
-@lru_cache(maxsize=1024)
-def _program(expression: str) -> Program | CompileError:
-    """Compile an expression that is stored, so under all gates; a failure is remembered too."""
-    environment = device_environment(consumable_capacity=True, list_attributes=True, derived=True)
-    try:
-        return compile_cached(environment, expression)
-    except CompileError as error:
-        return error
+_programs = Programs(
+    partial(device_environment, consumable_capacity=True, list_attributes=True, derived=True)
+)
+"""Expressions that are stored, so under all gates."""

@@ -51,13 +51,13 @@ def decide(
     if is_unnameable(placement):
         # The reference says nothing.
         return unnameable() if fleet.behaviour != REFERENCE else None
-    shape = fleet.shape(key)
     budget = budget or CostBudget()
     try:
+        shape = fleet.shape(key, budget)
         shape.settle(fleet, now, budget)
         return _settled(fleet, placement, shape, now, budget)
     except CostBudgetExceededError as error:
-        return _over_budget(fleet, placement, shape, error)
+        return _over_budget(fleet, placement, error)
 
 
 def _settled(
@@ -72,7 +72,7 @@ def _settled(
             return _from_nothing(fleet, placement, stayers, now, budget)
         selection = _select(fleet, shape, key, stayers, status)
     elif fleet.behaviour.hold:
-        here = partial(_is_available, fleet, shape)
+        here = partial(_is_available, fleet, shape.sets)
         selection = keep(placement, fleet.counting.own(key), here, status)
     else:
         selection = Selection(status=status)
@@ -80,25 +80,24 @@ def _settled(
     return conclude(placement, selection, reach, find, fleet.behaviour)
 
 
-def _over_budget(
-    fleet: Fleet, placement: Placement, shape: Shape, error: CostBudgetExceededError
-) -> Outcome:
+def _over_budget(fleet: Fleet, placement: Placement, error: CostBudgetExceededError) -> Outcome:
     """Keep what a placement has, also with the reference's behaviour: no cluster was ruled out."""
     expression = error.expression
     if len(expression) > _LONGEST_EXPRESSION:
         expression = f"{expression[:_LONGEST_EXPRESSION]}..."
     status = Status("Misconfigured", PLUGIN, f"{error}, at expression {expression}")
-    key, here = key_of(placement), partial(_is_available, fleet, shape)
+    key = key_of(placement)
+    sets = fleet.registry.eligible(key[0], placement.spec.cluster_sets)
+    here = partial(_is_available, fleet, sets)
     selection = keep(placement, fleet.counting.own(key), here, status)
-    available = len(fleet.all_available(shape.sets))
-    reach = Reach(len(fleet.registry.bound(key[0])), shape.sets, available)
+    reach = Reach(len(fleet.registry.bound(key[0])), sets, len(fleet.all_available(sets)))
     find = fleet.clusters.__getitem__
     found = conclude(placement, selection, reach, find, fleet.behaviour)
     return replace(found, back_off=True)
 
 
-def _is_available(fleet: Fleet, shape: Shape, name: str) -> bool:
-    return fleet.available(name, shape.sets) is not None
+def _is_available(fleet: Fleet, sets: tuple[str, ...], name: str) -> bool:
+    return fleet.available(name, sets) is not None
 
 
 def totals(

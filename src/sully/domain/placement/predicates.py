@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -19,7 +18,14 @@ from sully.api.cluster.types import LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery import labels
-from sully.machinery.cel import CompileError, EvaluationError, Program, Spending, compile_cached
+from sully.machinery.cel import (
+    CompileError,
+    CostBudget,
+    EvaluationError,
+    Program,
+    Programs,
+    Spending,
+)
 from sully.machinery.cel.clusters import EXPRESSION_LIMIT, SELECTOR_LIMIT, cluster_environment
 from sully.machinery.labels import Selector
 
@@ -132,16 +138,16 @@ def _compiled(predicate: ClusterPredicate) -> Predicate:
 
 
 def _program(expression: str) -> Program:
-    found = _compile(expression)
+    found = _programs.compile(expression)
     if isinstance(found, CompileError):
         raise MisconfiguredError(PLUGIN, f"compilation failed: {found}")
     return found
 
 
-@lru_cache(maxsize=1024)
-def _compile(expression: str) -> Program | CompileError:
-    """Compile an expression; a failure is remembered too."""
-    try:
-        return compile_cached(cluster_environment(), expression)
-    except CompileError as error:
-        return error
+_programs = Programs(cluster_environment)
+
+
+def compile_expressions(predicates: Iterable[ClusterPredicate], budget: CostBudget) -> None:
+    """Compile the expressions of predicates ahead; raise what the budget raises."""
+    selectors = (each.required_cluster_selector.cel_selector for each in predicates)
+    _programs.get_all((text for each in selectors for text in each.cel_expressions), budget)

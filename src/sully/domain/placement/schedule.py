@@ -15,7 +15,12 @@ from sully.api.cluster.placement_types import Placement, Toleration
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.outcome import Outcome, Reach, Selection, conclude, keep
-from sully.domain.placement.predicates import Predicate, compile_predicates, qualifies
+from sully.domain.placement.predicates import (
+    Predicate,
+    compile_expressions,
+    compile_predicates,
+    qualifies,
+)
 from sully.domain.placement.prioritizers import (
     MOST,
     AddOnResult,
@@ -120,6 +125,7 @@ def schedule(inputs: Inputs) -> Outcome:
 
 def trace(inputs: Inputs) -> Trace:
     """Go through all stages and keep what each came to."""
+    compile_expressions(inputs.placement.spec.predicates, inputs.budget)
     rules = Rules(inputs.placement, inputs.behaviour)
     found = Trace()
     found.status = _filter(inputs, rules, found)

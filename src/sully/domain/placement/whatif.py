@@ -95,7 +95,7 @@ def whatif(
     budget = budget or CostBudget()
     for key in fleet.placements:
         with suppress(BrokenSetError, CostBudgetExceededError):
-            fleet.shape(key).settle(fleet, now, budget)
+            fleet.shape(key, budget).settle(fleet, now, budget)
     return _Rehearsal(fleet.copy(), until or now, budget).run(changes, now)
 
 

@@ -20,9 +20,9 @@ from sully.machinery.cel.environment import (
     DEFAULT_LIMIT,
     Environment,
     Program,
-    compile_cached,
 )
 from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
+from sully.machinery.cel.programs import Programs
 
 __all__ = [
     "COST_BUDGET",
@@ -36,10 +36,10 @@ __all__ = [
     "Environment",
     "EvaluationError",
     "Program",
+    "Programs",
     "Spending",
     "UnfinishedError",
     "as_bool",
-    "compile_cached",
     "device_environment",
     "selects",
 ]

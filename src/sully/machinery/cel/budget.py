@@ -48,9 +48,9 @@ class UnfinishedError(Exception):
 class _TooLargeError(Exception):
     """An evaluation needs more than it was given."""
 
-    def __init__(self, program: Program) -> None:
-        super().__init__(program.expression)
-        self.expression = program.expression
+    def __init__(self, expression: str) -> None:
+        super().__init__(expression)
+        self.expression = expression
 
 
 class Spending:
@@ -69,19 +69,23 @@ class Spending:
         """
         left = self.limit - self.spent
         if program.cost <= limit:
-            if program.cost > left:
-                raise _TooLargeError(program)
-            self.spent += program.cost
+            self.take(program.cost, program.expression)
             return program.evaluate(activation), program.cost
         try:
             value, cost = program.evaluate_counted(activation, min(limit, left))
         except CostLimitError:
             self.spent += min(limit, left)
             if left < limit:
-                raise _TooLargeError(program) from None
+                raise _TooLargeError(program.expression) from None
             raise
         self.spent += cost
         return value, cost
+
+    def take(self, units: int, expression: str) -> None:
+        """Spend units on an expression before the work is done."""
+        if units > self.limit - self.spent:
+            raise _TooLargeError(expression)
+        self.spent += units
 
 
 class CostBudget:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final
 
 from sully.machinery.cel.checker import Checked, check
@@ -120,9 +119,3 @@ class Program:
         meter = Meter(limit)
         value = self._metered({**activation, Meter.KEY: meter})
         return value, meter.cost
-
-
-@lru_cache(maxsize=1024)
-def compile_cached(environment: Environment, expression: str) -> Program:
-    """Return the program of an expression, compiled once per environment; failures are not kept."""
-    return environment.compile(expression)
