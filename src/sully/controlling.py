@@ -272,6 +272,7 @@ def _add_placement(parts: Parts) -> None:
         clock=parts.clock,
         metrics=parts.metrics,
         behaviour=behaviour(given.placement, strict=given.strict),
+        evaluator=parts.evaluator,
     )
     parts.manager.add(controller, workers=PLACEMENT_WORKERS)
 
@@ -330,6 +331,7 @@ def _add_scheduling(parts: Parts) -> None:
             parts.given.gates, strict=parts.given.strict, schedulers=parts.given.schedulers
         ),
         metrics=parts.metrics,
+        evaluator=parts.evaluator,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from sully.client.discovery import Served
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind, Transport
+from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
 from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.history.retention import DEFAULT as HISTORY_KEPT
 from sully.controllers.hollow.wiring import HollowSettings
@@ -26,6 +27,7 @@ from sully.domain.hollow.clusters import Members
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
+from sully.runtime.evaluation import Evaluator
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views.changes import Features, features
@@ -111,8 +113,13 @@ class Parts:
         seen = features(self.given.gates, strict=True)
         return self._inventory(replace(seen, absent_selects_all=True))
 
+    @cached_property
+    def evaluator(self) -> Evaluator:
+        """Who evaluates the expressions that take long."""
+        return Evaluator(self.clock)
+
     def _inventory(self, switched: Features) -> Inventory:
-        return Inventory(
+        inventory = Inventory(
             slices=self.manager.informer(SLICES),
             classes=self.manager.informer(CLASSES),
             # A Kubernetes server may have them switched off.
@@ -120,7 +127,13 @@ class Parts:
             # The reference has no such kind.
             patches=self.manager.informer(PATCHES) if self.given.serves(PATCHES) else None,
             features=switched,
+            defer=True,
         )
+        evaluation = SelectorEvaluation(
+            inventory=inventory, evaluator=self.evaluator, clock=self.clock
+        )
+        self.manager.add(evaluation, workers=WORKERS, backoff=BACKOFF)
+        return inventory
 
     @cached_property
     def pods(self) -> Pods:

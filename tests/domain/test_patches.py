@@ -14,6 +14,7 @@ from sully.api.resource.types import Device, DeviceCapacity, DeviceTaintSelector
 from sully.domain.devices import Published
 from sully.domain.patches import applies, overlay, precedence
 from sully.domain.selectors import SelectorError, matches
+from sully.machinery.cel import CostBudget
 
 MODEL = f"{DRIVER}/model"
 PLAIN = device("gpu-0", model=text("A100"))
@@ -175,19 +176,21 @@ def test_an_expression_sees_a_removed_attribute_as_missing(given_: Device) -> No
     found = published(given_)
     removed = overlay(found, (patch(attributes={MODEL: NULL}),))
 
-    assert matches(there, found.content)
-    assert not matches(there, removed.content)
+    assert matches(there, found.content, CostBudget())
+    assert not matches(there, removed.content, CostBudget())
     with pytest.raises(SelectorError, match="no such key: model"):
-        matches(cel(f'device.attributes["{DRIVER}"].model == "A100"'), removed.content)
+        matches(
+            cel(f'device.attributes["{DRIVER}"].model == "A100"'), removed.content, CostBudget()
+        )
 
 
 def test_an_expression_sees_what_a_patch_adds_and_sets() -> None:
     given_ = patch(attributes={"acme/zone": set_to("z")}, capacity={f"{DRIVER}/memory": "0"})
     content = overlay(published(), (given_,)).content
 
-    assert matches(cel('device.attributes["acme"].zone == "z"'), content)
+    assert matches(cel('device.attributes["acme"].zone == "z"'), content, CostBudget())
     amount = f'device.capacity["{DRIVER}"].memory'
-    assert matches(cel(f'{amount}.compareTo(quantity("0")) == 0'), content)
+    assert matches(cel(f'{amount}.compareTo(quantity("0")) == 0'), content, CostBudget())
 
 
 CLASSES = {"a100": class_("a100", f'device.attributes["{DRIVER}"].model == "A100"')}

@@ -45,7 +45,12 @@ class Scene:
     """The views, over collections that a test feeds."""
 
     def __init__(
-        self, features: Features | None = None, *, strict: bool = False, patches: bool = True
+        self,
+        features: Features | None = None,
+        *,
+        strict: bool = False,
+        patches: bool = True,
+        defer: bool = False,
     ) -> None:
         self.clock = FakeClock()
         self.slices = Feed(SLICES, self.clock)
@@ -60,6 +65,7 @@ class Scene:
             rules=self.rules.informer,
             patches=self.patches.informer if patches else None,
             features=features,
+            defer=defer,
         )
         self.usage = Usage(
             pods=self.pods.informer, claims=self.claims.informer, extended_resources=not strict

@@ -185,11 +185,17 @@ class Delays:
     """How long a bystander waited for its answers, in seconds."""
 
     answers: list[float] = field(default_factory=list)
+    work: list[float] = field(default_factory=list)
+    """Processor time of the server between each question and its answer."""
     failures: list[str] = field(default_factory=list)
 
     @property
     def longest(self) -> float:
         return max(self.answers, default=0.0)
+
+    def usual_work(self) -> float:
+        """Return the processor time that nine of ten answers took at most."""
+        return sorted(self.work)[len(self.work) * 9 // 10] if self.work else 0.0
 
 
 class Target:
@@ -263,6 +269,12 @@ class Target:
 
     # -- what is measured -------------------------------------------------------------------------
 
+    def processor_time(self) -> float:
+        """Return the processor time that the server used since it started, in seconds."""
+        text = Path(f"/proc/{self.up.child.pid}/stat").read_text()
+        fields = text.rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
     def memory(self) -> float:
         """Return the resident memory in MiB."""
         return self._status("VmRSS:")
@@ -333,12 +345,13 @@ class Target:
         request = self.admin.head("GET", path) + b"\r\n"
         with self.admin.connect() as connection:
             while not stop.is_set():
-                began = time.monotonic()
+                began, worked = time.monotonic(), self.processor_time()
                 connection.sendall(request)
                 first = connection.recv(1 << 16)
                 if not first:
                     return
                 delays.answers.append(time.monotonic() - began)
+                delays.work.append(self.processor_time() - worked)
                 if parse(first)[0] != 200:
                     delays.failures.append(first[:200].decode("latin-1"))
                 stop.wait(0.005)

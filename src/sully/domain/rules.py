@@ -25,6 +25,7 @@ from sully.domain.devices import EffectiveDevice
 from sully.domain.pools import DeviceId
 from sully.domain.selectors import Content, SelectorError, matches, shared
 from sully.domain.taints import Origin, SourcedTaint
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.machinery.meta import Wire
 
 TOGETHER = "sully.dev/taint"
@@ -42,6 +43,8 @@ class Choice:
     problem: str = ""
     own: bool = False
     """The problem is in an expression of the rule or patch itself, not in the class it names."""
+    over_budget: bool = False
+    """The problem is what evaluating the expressions costs."""
 
 
 YES = Choice(selected=True)
@@ -69,6 +72,7 @@ def choose(
     device: DeviceId,
     content: Content | None,
     classes: Classes,
+    budget: CostBudget | None = None,
 ) -> Choice:
     """Decide whether a selector selects a device; without content only names can be compared."""
     if selector is None or not names_match(selector, device):
@@ -77,22 +81,39 @@ def choose(
         return YES
     if content is None:
         return UNKNOWN
-    return choose_by_content(selector, content, classes)
+    return choose_by_content(selector, content, classes, budget)
 
 
-def choose_by_content(selector: DeviceTaintSelector, content: Content, classes: Classes) -> Choice:
-    """Decide the same for a device whose names are known to fit."""
+def choose_by_content(
+    selector: DeviceTaintSelector,
+    content: Content,
+    classes: Classes,
+    budget: CostBudget | None = None,
+) -> Choice:
+    """Decide the same for a device whose names are known to fit.
+
+    What exceeds the budget selects nothing. Raises UnfinishedError if the budget has slices.
+    """
+    try:
+        return _choose(selector, content, classes, budget or CostBudget())
+    except CostBudgetExceededError as error:
+        return Choice(selected=False, problem=str(error), over_budget=True)
+
+
+def _choose(
+    selector: DeviceTaintSelector, content: Content, classes: Classes, budget: CostBudget
+) -> Choice:
     if selector.device_class_name is not None:
         class_ = classes(selector.device_class_name)
         if class_ is None:
             return Choice(selected=False, problem=f"there is no class {selector.device_class_name}")
         try:
-            if not matches(class_.spec.selectors, content):
+            if not matches(class_.spec.selectors, content, budget):
                 return NO
         except SelectorError as error:
             return Choice(selected=False, problem=f"class {class_.metadata.name}: {error}")
     try:
-        return YES if matches(selector.selectors, content) else NO
+        return YES if matches(selector.selectors, content, budget) else NO
     except SelectorError as error:
         return Choice(selected=False, problem=str(error), own=True)
 

@@ -2,24 +2,27 @@
 
 What an expression sees of a device is its `Content`. Whoever keeps devices keeps their contents,
 so that a verdict lasts as long as the attributes it was made from. Rules (rules.py), patches
-(patches.py) and classes ask here; what an error means is theirs to say.
+(patches.py) and classes ask here; what an error means is theirs to say. Whoever asks says what new
+verdicts may cost.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import partial
 
 from sully.api.resource.types import Device, DeviceAttribute, DeviceCapacity, DeviceSelector
 from sully.machinery.cel import (
     CompileError,
+    CostBudget,
     DeviceInput,
     EvaluationError,
     Program,
-    compile_cached,
+    Programs,
+    Spending,
+    as_bool,
     device_environment,
-    selects,
 )
 from sully.machinery.memo import Memo
 
@@ -68,20 +71,24 @@ class Content:
             and self.allow_multiple_allocations == other.allow_multiple_allocations
         )
 
-    def verdict(self, program: Program) -> bool | str:
+    def verdict(self, program: Program, budget: CostBudget) -> bool | str:
         """Return whether an expression matches, or the text of its failure."""
         found = self._verdicts.get(program.expression)
         if found is None:
-            found = self._verdicts.keep(program.expression, self._judge(program))
+            found = budget.run(partial(self._judge, program))
         return found
 
-    def _judge(self, program: Program) -> bool | str:
+    def _judge(self, program: Program, spending: Spending) -> bool | str:
+        found: bool | str
         try:
-            return selects(program, _inputs.get(self) or _inputs.keep(self, self._input()))
+            seen = _inputs.get(self) or _inputs.keep(self, self.input())
+            found = as_bool(spending.evaluate(program, seen, program.limit)[0])
         except EvaluationError as error:
-            return str(error)
+            found = str(error)
+        return self._verdicts.keep(program.expression, found)
 
-    def _input(self) -> DeviceInput:
+    def input(self) -> DeviceInput:
+        """Return what expressions are evaluated on; raise EvaluationError if they cannot be."""
         return DeviceInput(
             self.driver,
             self.attributes,
@@ -118,22 +125,25 @@ def shared(
     return found
 
 
-def matches(selectors: Iterable[DeviceSelector], content: Content) -> bool:
+def matches(selectors: Iterable[DeviceSelector], content: Content, budget: CostBudget) -> bool:
     """Say whether all selectors match a device; raise SelectorError when one cannot tell."""
-    return mismatch(selectors, content) is None
+    return mismatch(selectors, content, budget) is None
 
 
-def mismatch(selectors: Iterable[DeviceSelector], content: Content) -> int | None:
+def mismatch(
+    selectors: Iterable[DeviceSelector], content: Content, budget: CostBudget
+) -> int | None:
     """Return the place of the first selector that does not match a device; None if all do.
 
-    Those after it are not asked. Raises SelectorError when one cannot tell.
+    Those after it are not asked. Raises SelectorError when one cannot tell, and what the budget
+    raises.
     """
     for index, selector in enumerate(selectors):
         expression = selector.cel.expression if selector.cel is not None else ""
-        program = _program(expression)
+        program = _programs.get(expression, budget)
         if isinstance(program, CompileError):
             raise SelectorError(index, "compile", str(program))
-        verdict = content.verdict(program)
+        verdict = content.verdict(program, budget)
         if isinstance(verdict, str):
             raise SelectorError(index, "runtime", verdict)
         if not verdict:
@@ -141,11 +151,12 @@ def mismatch(selectors: Iterable[DeviceSelector], content: Content) -> int | Non
     return None
 
 
-@lru_cache(maxsize=4096)
-def _program(expression: str) -> Program | CompileError:
-    """Compile an expression that is stored, so under all gates; a failure is remembered too."""
-    environment = device_environment(consumable_capacity=True, list_attributes=True)
-    try:
-        return compile_cached(environment, expression)
-    except CompileError as error:
-        return error
+def compile_all(selectors: Iterable[DeviceSelector], budget: CostBudget) -> None:
+    """Compile selectors before they are asked; raise what the budget raises."""
+    for selector in selectors:
+        if selector.cel is not None:
+            _programs.get(selector.cel.expression, budget)
+
+
+_programs = Programs(partial(device_environment, consumable_capacity=True, list_attributes=True))
+"""Expressions that are stored, so under all gates."""

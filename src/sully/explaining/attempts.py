@@ -29,6 +29,7 @@ from sully.domain.scheduling.filters import NodeState, rejects
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.explaining.kinds import SEEN_PODS
+from sully.machinery.cel import CostBudgetExceededError
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot import ALL_EFFECTS, Snapshot, StoppedClock
 from sully.views.snapshotkinds import NODES
@@ -149,7 +150,11 @@ class Attempts:
             if rejects(state, pod, requests, backed) is not None:
                 continue
             survey = Survey([self.devices.catalogue.offer(state.place)])
-            for each in account_for(demand, survey, self.devices.ledger).requests:
+            try:
+                requests_on = account_for(demand, survey, self.devices.ledger).requests
+            except CostBudgetExceededError:
+                break
+            for each in requests_on:
                 count = each.available + sum(each.refused.get(why, 0) for why in _PASSING)
                 known = found.get((each.claim, each.request))
                 if known is None or count > known.devices:

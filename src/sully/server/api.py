@@ -28,6 +28,7 @@ from sully.server.connect import Connector
 from sully.server.creates import Creator
 from sully.server.deletes import Deleter, delete_options
 from sully.server.device_guard import DeviceGuard
+from sully.server.expressions import compile_ahead
 from sully.server.guards import ImmortalNamespaces
 from sully.server.objects import Objects
 from sully.server.options import check_write_options
@@ -127,6 +128,7 @@ class Api:
         check_write_options(request, "CreateOptions")
         if request.target.resource.virtual:
             return self.virtual.create(request, body)
+        await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._creator.create(request, body)
 
@@ -134,6 +136,7 @@ class Api:
         """Replace an object or its status."""
         self._allow(request, "update")
         check_write_options(request, "UpdateOptions")
+        await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._updater.update(request, body)
 
@@ -141,6 +144,7 @@ class Api:
         """Change an object by a patch, or apply a configuration."""
         self._allow(request, "patch")
         check_write_options(request, "PatchOptions", apply="apply-patch" in patch_type)
+        await compile_ahead(request, body.value, self.gates)
         await self.writer.catch_up()
         return await self._patcher.patch(request, patch_type, body)
 

@@ -28,6 +28,7 @@ from sully.domain.placement.fleet import Fleet, Touched
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.verdicts import Explanation
 from sully.domain.placement.whatif import Forecast, whatif
+from sully.machinery.cel import CostBudget
 from sully.runtime.clock import Clock
 
 T = TypeVar("T")
@@ -60,9 +61,11 @@ class FleetView:
         self._follow(caches.decisions, fleet.put_decision, fleet.remove_decision)
         self._follow(caches.placements, fleet.put_placement, fleet.remove_placement)
 
-    def decide(self, key: Key, now: datetime | None = None) -> Outcome | None:
+    def decide(
+        self, key: Key, now: datetime | None = None, budget: CostBudget | None = None
+    ) -> Outcome | None:
         """Return what to write for a placement; None: leave it alone."""
-        return decide(self.fleet, key, now or self._clock.now())
+        return decide(self.fleet, key, now or self._clock.now(), budget)
 
     def totals(self, key: Key, first: int | None = None) -> dict[str, int]:
         """Return what feasible clusters score for a placement: all, or the first by name."""

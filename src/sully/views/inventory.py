@@ -25,9 +25,10 @@ from sully.client.collection import Copy
 from sully.client.transport import Key
 from sully.domain.devices import EffectiveDevice, Published
 from sully.domain.pools import DeviceId, PoolId, pool_of
-from sully.domain.rules import NO, Choice, choose, group_of, needs_content
+from sully.domain.rules import NO, Choice, choose, group_of, names_match, needs_content
 from sully.domain.selectors import Content
 from sully.views.changes import Change, Features, RuleChange, Touched
+from sully.views.choices import Choices, Owner
 from sully.views.merging import Merged, Merger
 from sully.views.nameindex import ANY, Names, names_in
 from sully.views.places import Places
@@ -48,12 +49,15 @@ class Inventory:
         rules: Copy[DeviceTaintRule] | None = None,
         patches: Copy[ResourceSlicePatch] | None = None,
         features: Features | None = None,
+        defer: bool = False,
     ) -> None:
         self._features = features or Features()
         self._pools: dict[PoolId, Pool] = {}
         self._by_driver: dict[str, set[PoolId]] = {}
         self._places = Places()
-        self._merger = Merger(self._features, self.class_)
+        self.choices = Choices(self.class_, defer=defer)
+        """What expressions select; with `defer`, some of it only when it was evaluated."""
+        self._merger = Merger(self._features, self.choices)
         self._merged: dict[tuple[str, str], Merged] = {}
         """The same pools. A PoolId is equal to the tuple of its parts, which is faster to make."""
         self._content_rules: set[str] = set()
@@ -133,6 +137,8 @@ class Inventory:
                 return NO
             found = self.device(device) if self.published(device) else None
             content = found.content if found is not None else content
+            if selector is not None and content is not None and names_match(selector, device):
+                return self.choices.choose(_owner(rule), selector, content)
         return choose(selector, device, content, self.class_)
 
     def rules_for(self, device: DeviceId, content: Content | None = None) -> list[DeviceTaintRule]:
@@ -254,6 +260,7 @@ class Inventory:
         states = [each for each in (old, new) if each is not None]
         for rule in states:
             self._merger.remove_rule(rule.metadata.name)
+            self.choices.forget(_owner(rule))
             self._content_rules.discard(rule.metadata.name)
         if new is not None and needs_content(new.spec.device_selector):
             self._content_rules.add(new.metadata.name)
@@ -272,6 +279,7 @@ class Inventory:
         for patch in (old, new):
             if patch is not None:
                 self._merger.patches.remove(patch.metadata.name)
+                self.choices.forget(_owner(patch))
         if new is not None:
             self._merger.patches.put(new.metadata.name, _filter_names(new), new)
         if old is not None and new is not None and old.spec == new.spec:
@@ -286,9 +294,23 @@ class Inventory:
         changed = {each.metadata.name for each in (old, new) if each is not None}
         for rule in list(self._known_rules()):
             if _class_in(rule.spec.device_selector) in changed:
+                self.choices.forget(_owner(rule))
                 self._tell(self._touched(self._names_of(rule)), (RuleChange(rule, rule),))
         for patch in list(self._patch_cache.values()) if self._patch_cache is not None else ():
             if _class_in(patch.spec.devices.filter) in changed:
+                self.choices.forget(_owner(patch))
+                self._tell(self._touched((_filter_names(patch),)))
+
+    def evaluated(self, owner: Owner) -> None:
+        """Merge the devices again that a rule or patch may select, now that it was evaluated."""
+        self._merger.forget()
+        if owner.kind == "DeviceTaintRule":
+            rule = self.rule(owner.name)
+            if rule is not None:
+                self._tell(self._touched(self._names_of(rule)), (RuleChange(rule, rule),))
+        elif self._patch_cache is not None:
+            patch = self._patch_cache.get(Key("", owner.name))
+            if patch is not None:
                 self._tell(self._touched((_filter_names(patch),)))
 
     def _known_rules(self) -> Iterable[DeviceTaintRule]:
@@ -330,6 +352,12 @@ def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:
     """Say whether two states of a rule do the same to devices and those who hold them."""
     paused = pause_reason(old.metadata.annotations), pause_reason(new.metadata.annotations)
     return old.spec == new.spec and paused[0] == paused[1] and group_of(old) == group_of(new)
+
+
+def _owner(rule_or_patch: DeviceTaintRule | ResourceSlicePatch) -> Owner:
+    rule = isinstance(rule_or_patch, DeviceTaintRule)
+    kind = "DeviceTaintRule" if rule else "ResourceSlicePatch"
+    return Owner(kind, rule_or_patch.metadata.name)
 
 
 def _class_in(selector: DeviceTaintSelector | None) -> str | None:

@@ -18,8 +18,7 @@ from sully.domain.patches import applies, overlay
 from sully.domain.pools import DeviceId
 from sully.domain.rules import (
     Choice,
-    Classes,
-    choose_by_content,
+    names_match,
     needs_content,
     sourced,
     stacked,
@@ -29,6 +28,7 @@ from sully.domain.selectors import Content
 from sully.domain.taints import SourcedTaint
 from sully.machinery.memo import Memo
 from sully.views.changes import Features
+from sully.views.choices import Choices, Owner
 from sully.views.nameindex import NameIndex, Names
 from sully.views.pools import Pool
 
@@ -68,11 +68,11 @@ class Layer(NamedTuple):
 class Merger:
     """The rules and patches there are, laid over devices."""
 
-    def __init__(self, features: Features, classes: Classes) -> None:
+    def __init__(self, features: Features, choices: Choices) -> None:
         self.patches: NameIndex[ResourceSlicePatch] = NameIndex()
         self.rules: NameIndex[Marking] = NameIndex()
         self._features = features
-        self._classes = classes
+        self._choices = choices
         self._stacks: dict[tuple[str, ...], Stack] = {}
         """The taints of several rules together, by the names of the rules."""
         self._seen: dict[tuple[str, ...], Memo[Content, Stack]] = {}
@@ -94,7 +94,11 @@ class Merger:
 
     def patch_choice(self, patch: ResourceSlicePatch, published: Published) -> Choice:
         """Decide whether a patch is for a device."""
-        return applies(patch.spec.devices.filter, published, self._classes)
+        filter_ = patch.spec.devices.filter
+        if filter_ is None or not needs_content(filter_) or not names_match(filter_, published.id):
+            return applies(filter_, published, self._choices.classes)
+        owner = Owner("ResourceSlicePatch", patch.metadata.name)
+        return self._choices.choose(owner, filter_, published.content)
 
     def layer(self, pool: Pool) -> Layer:
         """Return what is the same for most devices of a pool."""
@@ -137,7 +141,8 @@ class Merger:
         selector = marking.rule.spec.device_selector
         if selector is None or not self._features.rule_selectors:
             return False
-        return choose_by_content(selector, device.content, self._classes).selected
+        owner = Owner("DeviceTaintRule", marking.rule.metadata.name)
+        return self._choices.choose(owner, selector, device.content).selected
 
     def _stack(self, rules: Sequence[Marking]) -> Stack:
         if len(rules) < 2:

@@ -16,6 +16,7 @@ from sully.controllers.manager import Manager
 from sully.controllers.placement.controller import NAME, PlacementController
 from sully.controllers.placement.settings import PlacementSettings, behaviour
 from sully.controllers.placement.wiring import make_placement
+from sully.machinery.cel import COST_BUDGET
 from sully.runtime.metrics import Metrics
 from sully.views import fleetkinds as kinds
 
@@ -40,6 +41,8 @@ class Placing:
     settings: PlacementSettings = field(default_factory=PlacementSettings)
     transport: Noted | None = None
     metrics: Metrics = field(default_factory=Metrics)
+    units: int = COST_BUDGET
+    """What evaluating expressions may cost in one pass."""
 
     def make(self) -> Make:
         def made(world: World, manager: Manager) -> PlacementController:
@@ -53,6 +56,7 @@ class Placing:
                 clock=world.clock,
                 metrics=self.metrics,
                 behaviour=behaviour(self.settings, strict=self.is_strict),
+                units=self.units,
             )
 
         return made

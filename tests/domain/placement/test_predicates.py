@@ -17,6 +17,7 @@ from sully.domain.placement.predicates import (
     qualifies,
 )
 from sully.domain.placement.status import MisconfiguredError
+from sully.machinery.cel import COST_BUDGET, Spending
 
 EUROPE = Candidate(
     cluster(
@@ -94,7 +95,7 @@ CASES = {
 def test_qualifies(case: Case) -> None:
     compiled = compile_predicates(case.predicates)
 
-    got = [one.name for one in (EUROPE, AMERICA) if qualifies(compiled, one)]
+    got = [one.name for one in (EUROPE, AMERICA) if qualifies(compiled, one, Spending(COST_BUDGET))]
 
     assert got == case.want.split()
 
@@ -105,7 +106,7 @@ def test_budget_of_all_expressions(budget: int, want: bool) -> None:
     newer = f'semver({LABELS}["version"]).isGreaterThan(semver("1.{{}}.0"))'
     (compiled,) = compile_predicates([predicate(*(newer.format(minor) for minor in range(3)))])
 
-    assert replace(compiled, budget=budget).matches(EUROPE) is want
+    assert replace(compiled, budget=budget).matches(EUROPE, Spending(COST_BUDGET)) is want
 
 
 def label(key: str, operator: str, *values: str) -> ClusterPredicate:
@@ -193,4 +194,6 @@ MISSES = {
 
 @pytest.mark.parametrize("case", MISSES.values(), ids=MISSES.keys())
 def test_mismatches(case: Miss) -> None:
-    assert mismatches(compile_predicates(case.predicates), AMERICA) == case.want
+    got = mismatches(compile_predicates(case.predicates), AMERICA, Spending(COST_BUDGET))
+
+    assert got == case.want

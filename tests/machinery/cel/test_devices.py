@@ -10,7 +10,6 @@ from sully.machinery.cel import (
     CompileError,
     DeviceInput,
     EvaluationError,
-    compile_cached,
     device_environment,
     selects,
 )
@@ -220,12 +219,3 @@ def test_derived_lists_need_their_gate() -> None:
     assert str(env.compile("[device.driver]").type) == "list(string)"
     with pytest.raises(CompileError, match="or a list of these scalars, not double"):
         env.compile("1.5")
-
-
-def test_compiled_once() -> None:
-    env = device_environment()
-
-    assert compile_cached(env, "true") is compile_cached(device_environment(), "true")
-    assert compile_cached(env, "true") is not compile_cached(
-        device_environment(list_attributes=True), "true"
-    )

@@ -203,7 +203,8 @@ def _controllers() -> dict[str, type]:
     return found
 
 
-# Loops that are part of another controller and act under its name, or as the scheduler.
+# Loops that are part of another controller and act under its name, or as the scheduler, or that
+# write nothing.
 SHARING = {
     "cluster-taint-policy-status",
     "hollow-cluster-agents",
@@ -213,6 +214,7 @@ SHARING = {
     "managed-cluster-set-bindings",
     "hollow-kubelet",
     "hollow-leases",
+    "device-selector-evaluation",
     "device-taint-rule-status",
     "resource-claim-release",
     "scheduler",

@@ -8,7 +8,6 @@ from typing import Any
 
 from sully.machinery import labels
 from sully.machinery.cel.clusters import cluster_environment
-from sully.machinery.cel.environment import compile_cached
 from sully.machinery.cel.errors import CompileError
 
 Obj = dict[str, Any]
@@ -26,13 +25,13 @@ def selector_problem(selector: Obj) -> str:
     return ""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def expression_problem(expression: str) -> str:
     """Return what is wrong with an expression over a cluster, empty if nothing is."""
     if len(expression) > LONGEST:
         return f"longer than {LONGEST} characters, and so not checked"
     try:
-        compile_cached(cluster_environment(), expression)
+        cluster_environment().compile(expression)
     except CompileError as error:
         return error.detail
     return ""

@@ -5,12 +5,14 @@ is accepted can never keep the scheduler busy.
 """
 
 from dataclasses import replace
-from functools import lru_cache
+from hashlib import sha256
 
 from sully.api.resource.checks import Errors, Options, each_declared
 from sully.api.resource.types import DeviceSelector
 from sully.machinery.cel import CompileError, device_environment
 from sully.machinery.fields import Path
+from sully.machinery.gates import Gates
+from sully.machinery.memo import Memo
 
 SELECTORS_MAX = 32
 EXPRESSION_MAX = 10 * 1024
@@ -61,15 +63,24 @@ def derived_cost(expression: str, rules: Options) -> int:
 
 
 def _judge(expression: str, rules: Options, derived: bool) -> tuple[str, int]:
-    gates = rules.gates
-    return _compiled(
-        expression, derived, gates["DRAConsumableCapacity"], gates["DRAListTypeAttributes"]
+    return judge_expression(expression, rules.gates, derived=derived)
+
+
+def judge_expression(expression: str, gates: Gates, *, derived: bool) -> tuple[str, int]:
+    """Return what is wrong with an expression, and its cost; asked once for each expression."""
+    switched = gates["DRAConsumableCapacity"], gates["DRAListTypeAttributes"]
+    # Expressions may be long, and there may be thousands of them in one claim.
+    key = sha256(expression.encode()).digest(), derived, *switched
+    found = _judged.get(key)
+    return (
+        found if found is not None else _judged.keep(key, _compiled(expression, derived, *switched))
     )
 
 
-@lru_cache(maxsize=1024)
+_judged: Memo[tuple[bytes, bool, bool, bool], tuple[str, int]] = Memo(16 * 1024)
+
+
 def _compiled(expression: str, derived: bool, consumable: bool, lists: bool) -> tuple[str, int]:
-    """Return what is wrong with an expression, and its cost."""
     environment = device_environment(consumable_capacity=consumable, list_attributes=lists)
     if derived:
         environment = replace(environment, results=())

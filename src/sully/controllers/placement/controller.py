@@ -14,9 +14,11 @@ from typing import Any
 from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import PLACEMENT_LABEL
 from sully.client.transport import Key
+from sully.controllers.evaluation import Evaluating, Feed
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.metrics import PlacementMetrics
+from sully.controllers.placement.passes import Passes
 from sully.controllers.placement.plans import Plan, by_name, make_plan
 from sully.controllers.placement.statuses import failed, status_patch
 from sully.domain.placement.behaviour import REFERENCE
@@ -24,7 +26,9 @@ from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.notes import score_note
 from sully.domain.placement.outcome import Outcome, is_disabled
 from sully.domain.placement.restraint import Restraint
+from sully.machinery.cel import CostBudget, UnfinishedError
 from sully.runtime.clock import Clock
+from sully.runtime.evaluation import Evaluator
 from sully.runtime.log import get_logger
 from sully.views.fleet import FleetView
 from sully.views.written import Written
@@ -63,7 +67,7 @@ class PlacementController:
 
     name = NAME
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it reads, how it writes, and who evaluates
         self,
         *,
         view: FleetView,
@@ -72,6 +76,8 @@ class PlacementController:
         binder: Binder,
         metrics: PlacementMetrics,
         clock: Clock,
+        evaluator: Evaluator,
+        passes: Passes,
     ) -> None:
         self._view = view
         self._placements = placements
@@ -80,22 +86,33 @@ class PlacementController:
         self._metrics = metrics
         self._clock = clock
         self._restraint = Restraint()
+        self._passes = passes
+        self._evaluated = Feed()
+        self.evaluating = Evaluating("placement-evaluation", evaluator, self._evaluated.add)
         self._strict = view.fleet.behaviour == REFERENCE
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for placements that may come out otherwise."""
         yield Watch(_Touches(self._view), lambda key: (key,))
+        yield Watch(self._evaluated, lambda key: (key,))
 
     async def reconcile(self, key: Key) -> Result:
         """Write what a placement should have, where something else stands."""
         placement = self._placements.get(key)
         if placement is None:
             self._restraint.forget(key)
+            self._passes.forget(key)
             return DONE
-        if is_disabled(placement):
+        if is_disabled(placement) or key in self.evaluating:
             return DONE
-        now = self._clock.now()
-        outcome = self._decide(key, now)
+        now, began = self._clock.now(), self._clock.monotonic()
+        if (until := self._passes.held(key, placement, now)) is not None:
+            return _look_again(until, now)
+        try:
+            outcome = self._decide(key, now, self._passes.budget(key))
+        except UnfinishedError as unfinished:
+            return self._postpone(key, unfinished, self._clock.monotonic() - began)
+        self._passes.ended(key)
         if outcome is None:
             return DONE
         # All of this before the first write: while one is under way the fleet goes on changing.
@@ -105,12 +122,23 @@ class PlacementController:
             return _look_again(held, now)
         scores = self._scores(key) if plan.changes_clusters else ""
         await self._write(key, placement, outcome, plan, scores)
+        if outcome.back_off:
+            return _look_again(self._passes.exceeded(key, placement, now), now)
         return _look_again(outcome.requeue_at, now)
 
-    def _decide(self, key: Key, now: datetime) -> Outcome | None:
+    def _postpone(self, key: Key, unfinished: UnfinishedError, took: float) -> Result:
+        """Go on with a pass when others had a turn, or its expression was evaluated."""
+        self._passes.interrupted(key, unfinished.budget)
+        if unfinished.work is not None:
+            self.evaluating.put(key, unfinished)
+            return DONE
+        unfinished.budget.resume()
+        return Result(requeue_after=timedelta(seconds=took))
+
+    def _decide(self, key: Key, now: datetime, budget: CostBudget) -> Outcome | None:
         began = self._clock.monotonic()
         try:
-            return self._view.decide(key, now)
+            return self._view.decide(key, now, budget)
         except BrokenSetError as error:
             # Nothing is written until the set is mended, and that will wake us.
             log.warning("a set cannot be read", placement=str(key), error=str(error))

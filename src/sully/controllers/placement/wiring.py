@@ -8,9 +8,12 @@ from sully.controllers.manager import Manager
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.controller import OWNER, PlacementController, owners
 from sully.controllers.placement.metrics import PlacementMetrics
+from sully.controllers.placement.passes import Passes
 from sully.controllers.placement.telling import Teller
 from sully.domain.placement.behaviour import Behaviour
+from sully.machinery.cel import COST_BUDGET
 from sully.runtime.clock import Clock
+from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
 from sully.views.fleet import Caches, FleetView
 from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
@@ -20,7 +23,7 @@ WORKERS = 1
 """One after the other, so that each sees what those before it took: Balance depends on it."""
 
 
-def make_placement(
+def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test may replace
     manager: Manager,
     *,
     transport: Transport,
@@ -28,8 +31,13 @@ def make_placement(
     clock: Clock,
     metrics: Metrics,
     behaviour: Behaviour,
+    evaluator: Evaluator | None = None,
+    units: int = COST_BUDGET,
 ) -> PlacementController:
-    """Return a controller on a view of its own over the manager's caches."""
+    """Return a controller on a view of its own over the manager's caches.
+
+    What evaluates for it runs with the manager already.
+    """
     placements = Written(manager.informer(PLACEMENTS))
     decisions = Written(manager.informer(DECISIONS), indexes={OWNER: owners})
     caches = Caches(
@@ -40,11 +48,15 @@ def make_placement(
         decisions=decisions,
         scores=manager.informer(SCORES),
     )
-    return PlacementController(
+    controller = PlacementController(
         view=FleetView(caches, clock=clock, behaviour=behaviour),
         placements=placements,
         decisions=decisions,
         binder=Binder(transport, Teller(recorder), placements, decisions),
         metrics=PlacementMetrics(metrics),
         clock=clock,
+        evaluator=evaluator or Evaluator(clock),
+        passes=Passes(units),
     )
+    manager.add(controller.evaluating, workers=1)
+    return controller

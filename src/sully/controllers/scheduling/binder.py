@@ -114,6 +114,9 @@ class Binder:
                 result = await self._refuse(key, decision)
                 if result is not DONE:
                     return result
+                if decision.pause is not None and self._outbox.get(key) is decision:
+                    self._outbox.replace(key, Again())
+                    return Result(requeue_after=decision.pause)
             case Again():
                 self._queue.touch(key)
             case Tidy(pod):

@@ -1,7 +1,8 @@
 """Gives pods a node, one pod at a time: reads, decides, and leaves the writing to binder.py.
 
 Between taking a pod and deciding nothing is awaited, so a decision sees one state of the world, and
-what it takes is taken before the next pod is looked at. What happens in the cluster comes in by
+what it takes is taken before the next pod is looked at. A pod whose selectors take long to evaluate
+is left to evaluating.py and decided when they are. What happens in the cluster comes in by
 news.py; who waits for what is in queue.py; where a pod goes is decided by judging.py.
 """
 
@@ -20,6 +21,7 @@ from sully.client.transport import Key
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.evaluating import Evaluations
 from sully.controllers.scheduling.judging import Judge, Placed, Refused
 from sully.controllers.scheduling.metrics import ERROR as ERRED
 from sully.controllers.scheduling.metrics import UNSCHEDULABLE, SchedulerMetrics
@@ -41,6 +43,7 @@ from sully.domain.scheduling.decisions import ERROR, refuse_leftover
 from sully.domain.scheduling.extended import Backings, Extension, generated_name
 from sully.domain.scheduling.objects import Node, Pod
 from sully.domain.scheduling.resources import requests_of
+from sully.machinery.cel import UnfinishedError
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
@@ -75,6 +78,7 @@ class Scheduler:
         ids: Ids,
         options: Options,
         metrics: SchedulerMetrics,
+        evaluations: Evaluations,
     ) -> None:
         self._pods = pods
         self._claims = claims
@@ -86,6 +90,7 @@ class Scheduler:
         self._ids = ids
         self._options = options
         self._metrics = metrics
+        self._evaluations = evaluations
         backings = Backings()
         self._judge = Judge(
             devices=devices, cluster=cluster, backings=backings, clock=clock, options=options
@@ -140,7 +145,13 @@ class Scheduler:
         if left:
             self._refuse(key, pod, look, Refused(refuse_leftover(pod, len(self._cluster))), left[0])
             return
-        found = self._judge.judge(pod, claims)
+        try:
+            found = self._judge.judge(pod, claims, budget=self._evaluations.budget(pod))
+        except UnfinishedError as unfinished:
+            took = self._clock.monotonic() - look.began
+            self._evaluations.interrupted(key, pod, unfinished, took)
+            return
+        self._evaluations.ended(pod)
         self._metrics.decided(self._clock.monotonic() - look.began)
         if isinstance(found, Refused):
             self._refuse(key, pod, look, found)
@@ -158,7 +169,8 @@ class Scheduler:
         self._queue.park(key, found.why.concern)
         result = ERRED if found.why.reason == ERROR else UNSCHEDULABLE
         self._metrics.attempted(pod, result, self._clock.monotonic() - look.began)
-        refusal = Refusal(pod, found.why, found.deallocate, leftover, found.account)
+        pause = self._evaluations.exceeded(pod) if found.why.back_off else None
+        refusal = Refusal(pod, found.why, found.deallocate, leftover, found.account, pause)
         self._outbox.put(key, refusal)
 
     def _place(

@@ -56,12 +56,14 @@ class Shelf:
         for device in slice_.spec.devices:
             found = merged.get(device.name)
             # A name that stands in two slices is one device, that of the first.
-            if (
-                found
-                and found.published.slice is slice_
-                and not (self._rests and self._rests(found))
-            ):
+            if found and found.published.slice is slice_ and not self._is_resting(found):
                 yield found
+
+    def _is_resting(self, device: EffectiveDevice) -> bool:
+        """Say whether a device is not to be handed out now, also while its taints are unknown."""
+        if self._rests is not None and self._rests(device):
+            return True
+        return self._inventory.choices.is_pending(device)
 
 
 @dataclass(slots=True)

@@ -44,9 +44,8 @@ from sully.domain.scheduling.filters import not_evaluated, rejects
 from sully.domain.scheduling.messages import in_filter
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, requests_of
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.runtime.clock import Clock
-
-_NO_DEMAND = Demand(())
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -104,17 +103,23 @@ class Judge:
         the claims they name."""
 
     def judge(
-        self, pod: Pod, claims: Sequence[ResourceClaim], *, briefly: bool = False
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaim],
+        *,
+        briefly: bool = False,
+        budget: CostBudget | None = None,
     ) -> Placed | Refused:
         """Decide about a pod whose claims are all there.
 
-        `briefly`, a refusal need not say why, nor one that was told before be told again.
+        `briefly`, a refusal need not say why, nor one that was told before be told again. Raises
+        UnfinishedError if the budget has slices; without one the pod gets the usual budget.
         """
         for objection in self._objections(pod, claims):
             return self._object(pod, objection)
         wanted = unallocated(claims)
         as_of = self._as_of()
-        demand = self._demand(pod, wanted, as_of)
+        demand = self._demand(pod, wanted, as_of, budget or CostBudget(self._options.cost_units))
         if isinstance(demand, Refuse):
             return Refused(demand)
         if len(wanted) < len(claims):
@@ -211,12 +216,17 @@ class Judge:
         return Placed(place, wish.extension(wish.provided(state)) if state is not None else None)
 
     def _demand(
-        self, pod: Pod, wanted: Sequence[ResourceClaim], as_of: AsOf | None
+        self,
+        pod: Pod,
+        wanted: Sequence[ResourceClaim],
+        as_of: AsOf | None,
+        budget: CostBudget,
     ) -> Demand | Refuse:
         """Return what is still to be allocated, in a form that is quick to try on nodes."""
         if not wanted:
-            return _NO_DEMAND
-        match prepare(wanted, self._devices.inventory.class_, self._heed, as_of):
+            # Devices may still have to provide extended resources.
+            return Demand((), budget)
+        match prepare(wanted, self._devices.inventory.class_, self._heed, as_of, budget):
             case Unresolved(message):
                 return refuse_everywhere(pod, message, len(self._cluster), Concern.CLASSES)
             case Failed(error):
@@ -267,7 +277,10 @@ class Judge:
         if isinstance(demand, Failed) or not demand.claims:
             return None
         survey = self._survey(pod, wish)
-        refused = account_for(demand, survey, self._devices.ledger)
+        try:
+            refused = account_for(demand, survey, self._devices.ledger)
+        except CostBudgetExceededError:
+            return None
         return account_of(refused, nodes=nodes, reached=len(survey.reached), counted=len(survey))
 
     def _survey(self, pod: Pod, wish: Wish) -> Survey:

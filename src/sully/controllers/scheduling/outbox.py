@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import timedelta
 
 from sully.api.resource.claim_types import AllocationResult, ResourceClaim
 from sully.client.transport import Key
@@ -70,6 +71,8 @@ class Refusal:
     delete: ResourceClaim | None = None
     """A claim for extended resources that an earlier attempt left behind."""
     account: Account | None = None
+    pause: timedelta | None = None
+    """How long it must not be looked at; None: until something changes."""
 
 
 @dataclass(frozen=True, slots=True)

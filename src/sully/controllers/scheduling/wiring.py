@@ -10,6 +10,7 @@ from sully.controllers.scheduling.claims import ClaimWriter
 from sully.controllers.scheduling.cluster import Cluster
 from sully.controllers.scheduling.controller import Scheduler
 from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.evaluating import Evaluations
 from sully.controllers.scheduling.kinds import COMPONENT, NODES, PODS
 from sully.controllers.scheduling.metrics import SchedulerMetrics
 from sully.controllers.scheduling.outbox import Outbox
@@ -21,6 +22,7 @@ from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, Terms
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
+from sully.runtime.evaluation import Evaluator
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views.inventory import Inventory
@@ -52,6 +54,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     settings: Options,
     metrics: Metrics | None = None,
     queue: Queue | None = None,
+    evaluator: Evaluator | None = None,
 ) -> None:
     """Run the scheduler with the other controllers of a manager."""
     # Beside another scheduler events must not seem to be its.
@@ -63,6 +66,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     counted = SchedulerMetrics(metrics or Metrics())
     devices, cluster, outbox = Devices(inventory, settings.rests), Cluster(), Outbox()
     queue = Queue(clock.monotonic) if queue is None else queue
+    evaluations = Evaluations(queue, evaluator or Evaluator(clock), settings.cost_units)
     scheduler = Scheduler(
         pods=pods,
         nodes=manager.informer(NODES),
@@ -76,6 +80,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
         ids=ids,
         options=settings,
         metrics=counted,
+        evaluations=evaluations,
     )
     binder = Binder(
         outbox=outbox,
@@ -100,4 +105,6 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
     manager.alongside(reminder.run)
     # One looks, because what it decides must be seen by the next look; many write.
     manager.add(scheduler, workers=1)
+    manager.add(evaluations.light, workers=1)
+    manager.add(evaluations.heavy, workers=1)
     manager.add(binder, workers=WORKERS, backoff=BACKOFF)

@@ -30,6 +30,7 @@ from sully.domain.scheduling.filters import NodeState
 from sully.domain.scheduling.messages import DEALLOCATED
 from sully.domain.scheduling.objects import SCHEDULERS, Pod
 from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, discouraging
+from sully.machinery.cel import COST_BUDGET
 
 FindClaim = Callable[[Key], ResourceClaim | None]
 
@@ -49,6 +50,8 @@ class Options:
     """How it is judged whether a pod would have to leave at once."""
     schedulers: frozenset[str] = SCHEDULERS
     """Which `schedulerName` makes a pod ours; fewer where another scheduler is at work."""
+    cost_units: int = COST_BUDGET
+    """What evaluating selectors may cost in one attempt of a pod."""
 
     @property
     def ends(self) -> bool:
@@ -201,14 +204,20 @@ class Wish:
         more = self._extend(resources)[1]
         if isinstance(more, Unresolved):
             return Failed(more.message)
-        return more if isinstance(more, Failed) else Demand((*self._demand.claims, *more.claims))
+        return more if isinstance(more, Failed) else self._with(more)
+
+    def _with(self, more: Demand) -> Demand:
+        return Demand((*self._demand.claims, *more.claims), self._demand.budget)
 
     def _extend(self, resources: tuple[str, ...]) -> tuple[Extension, Demand | Unresolved | Failed]:
         found = self._extended.get(resources)
         if found is None:
             extension = extend(self._pod, {each: self.backed[each] for each in resources})
             classes = self._devices.inventory.class_
-            found = extension, prepare([extension.claim], classes, self._options.heed)
+            found = (
+                extension,
+                prepare([extension.claim], classes, self._options.heed, budget=self._demand.budget),
+            )
             self._extended[resources] = found
         return found
 

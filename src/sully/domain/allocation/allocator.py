@@ -14,8 +14,9 @@ from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance, plan
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen, write
-from sully.domain.allocation.search import MOST_STEPS, Search
+from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, Search
 from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
+from sully.machinery.cel import CostBudgetExceededError
 
 
 def allocate(
@@ -30,12 +31,13 @@ def allocate(
     """Choose devices for all claims of a pod on a node, or say why not.
 
     `strict` does what Kubernetes 1.37 does where that is no use to anybody. Without `explain` a
-    refusal carries no account: whoever asks many nodes asks for it once, at the end.
+    refusal carries no account: whoever asks many nodes asks for it once, at the end. Raises
+    UnfinishedError if the budget of the demand has slices.
     """
-    seen = at_a_glance(demand, offer, use) if not explain else None
-    if seen is not None:
-        return _allocated(demand, [seen], offer) if seen else refuse(offer)
     try:
+        seen = at_a_glance(demand, offer, use) if not explain else None
+        if seen is not None:
+            return _allocated(demand, [seen], offer) if seen else refuse(offer)
         plans = plan(demand, offer, use)
         search = Search(demand, plans, use, strict=strict, most_steps=most_steps)
         if search.run():
@@ -44,10 +46,17 @@ def allocate(
         return Failed(f"node {offer.node.name}: {error}")
     except AllocationError as error:
         return Failed(str(error))
+    except CostBudgetExceededError:
+        return _over_budget(demand.budget.units, offer.node.name, strict=strict)
     refused = refuse(offer)
     if not explain:
         return refused
     return replace(refused, requests=account_on(demand, offer, use, search.unfit))
+
+
+def _over_budget(units: int, node: str, *, strict: bool) -> Failed:
+    why = "" if strict else f": evaluating the selectors exceeds the budget of {units} cost units"
+    return Failed(f"node {node}: {TIMED_OUT}{why}", over_budget=True)
 
 
 def _allocated(demand: Demand, chosen: Sequence[Chosen], offer: NodeOffer) -> Allocated:

@@ -3,7 +3,8 @@
 Class, selectors, node, size and taints do not depend on other allocations, so a pool is judged
 once per shape of request and the verdicts stay with the offer. A selector that cannot tell about a
 device is an error only if the search comes to that device, as in Kubernetes; so it stands in the
-list of candidates, at the place of the device.
+list of candidates, at the place of the device. An attempt that runs out of its budget in between
+leaves the verdicts of expressions behind, and the next one starts from those.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from sully.domain.eviction import EVICTING_WITH_BUDGETS
 from sully.domain.pools import PoolId
 from sully.domain.selectors import Content, SelectorError, mismatch
 from sully.domain.taints import SourcedTaint, discouraging, untolerated
+from sully.machinery.cel import CostBudget
 
 _MISSING_KEY = "no such key:"
 _ADVICE = (
@@ -184,22 +186,22 @@ class Lane:
         return found
 
 
-def candidates(pool: PoolOffer, shape: Shape) -> Candidates:
+def candidates(pool: PoolOffer, shape: Shape, budget: CostBudget) -> Candidates:
     """Judge the devices of a pool for a shape, or remember how they were judged."""
     shape = as_seen(shape, (pool,))
     found = pool.memory.get(shape)
     if not isinstance(found, Candidates):
-        found = _judge_all(pool, shape)
+        found = _judge_all(pool, shape, budget)
         _remember(pool.memory, shape, found)
     return found
 
 
-def lane(offer: NodeOffer, shape: Shape) -> Lane:
+def lane(offer: NodeOffer, shape: Shape, budget: CostBudget) -> Lane:
     """Return a node's candidates for a shape."""
     shape = as_seen(shape, offer.pools)
     found = offer.memory.get(shape)
     if not isinstance(found, Lane):
-        groups = tuple(_groups(offer.pools, shape))
+        groups = tuple(_groups(offer.pools, shape, budget))
         slots = [slot for each in groups for slot in each.slots]
         found = Lane(
             groups,
@@ -228,9 +230,9 @@ def _makes_leave(pool: PoolOffer) -> bool:
     return found
 
 
-def _groups(pools: Iterable[PoolOffer], shape: Shape) -> Iterator[Group]:
+def _groups(pools: Iterable[PoolOffer], shape: Shape, budget: CostBudget) -> Iterator[Group]:
     """Yield the candidates pool by pool; those that taints advise against follow all others."""
-    judged = [(pool, candidates(pool, shape).open) for pool in pools if pool.is_usable]
+    judged = [(pool, candidates(pool, shape, budget).open) for pool in pools if pool.is_usable]
     levels = sorted({slot.dislikes for _, slots in judged for slot in slots})
     for level in levels:
         for pool, slots in judged:
@@ -247,12 +249,12 @@ def _remember(memory: dict[object, object], shape: Shape, found: object) -> None
     memory[shape] = found
 
 
-def _judge_all(pool: PoolOffer, shape: Shape) -> Candidates:
+def _judge_all(pool: PoolOffer, shape: Shape, budget: CostBudget) -> Candidates:
     open_: list[Slot] = []
     selected: list[Slot] = []
     closed: list[Closed] = []
     for place, device in enumerate(pool.devices):
-        found = _judge(pool, place, device, shape)
+        found = _judge(pool, place, device, shape, budget)
         if isinstance(found, Closed):
             closed.append(found)
             continue
@@ -264,13 +266,15 @@ def _judge_all(pool: PoolOffer, shape: Shape) -> Candidates:
     return Candidates(tuple(open_), tuple(selected), tuple(closed))
 
 
-def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -> Slot | Closed:
+def _judge(
+    pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape, budget: CostBudget
+) -> Slot | Closed:
     content, name = device.content, device.published.device.name
     for reason, owner, selectors in (
         (Reason.CLASS_SELECTOR, shape.class_name, shape.class_selectors),
         (Reason.REQUEST_SELECTOR, None, shape.selectors),
     ):
-        against = _against(owner, selectors, device)
+        against = _against(owner, selectors, device, budget)
         if isinstance(against, SelectorFailure):
             return Slot(device, pool, name, content, failure=against)
         if against is not None:
@@ -282,7 +286,7 @@ def _judge(pool: PoolOffer, place: int, device: EffectiveDevice, shape: Shape) -
     if need is None and (shareable or shape.capacity):
         return Closed(device, Reason.CAPACITY)
     try:
-        content = derive(shape.derived, content)
+        content = derive(shape.derived, content, budget)
     except DerivedError as error:
         return Slot(device, pool, name, content, failure=DerivedFailure(error, device))
     taints = _in_the_way(device, shape)
@@ -321,10 +325,13 @@ def _dislikes(device: EffectiveDevice, shape: Shape) -> int:
 
 
 def _against(
-    owner: str | None, selectors: Sequence[DeviceSelector], device: EffectiveDevice
+    owner: str | None,
+    selectors: Sequence[DeviceSelector],
+    device: EffectiveDevice,
+    budget: CostBudget,
 ) -> int | SelectorFailure | None:
     """Return which selector does not choose a device, or cannot tell; None if all choose it."""
     try:
-        return mismatch(selectors, device.content)
+        return mismatch(selectors, device.content, budget)
     except SelectorError as error:
         return SelectorFailure(owner, error, device)

@@ -1,13 +1,13 @@
 """Attributes that a request works out from those of a device, for its constraints to compare.
 
-They are computed after the selectors, once per device and shape of request, and seen by nothing but
+They are computed after the selectors, once per expression and content, and seen by nothing but
 constraints: two requests may call different things by the same name.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import partial
 from typing import Any, Final
 
 from sully.api.resource.claim_types import DeviceDerivedAttribute
@@ -15,12 +15,14 @@ from sully.api.resource.types import DeviceAttribute
 from sully.domain.selectors import Content
 from sully.machinery.cel import (
     CompileError,
-    DeviceInput,
+    CostBudget,
     EvaluationError,
     Program,
-    compile_cached,
+    Programs,
+    Spending,
     device_environment,
 )
+from sully.machinery.memo import Memo
 from sully.machinery.semver import Semver
 
 _MEMBERS: Final = (
@@ -30,6 +32,9 @@ _MEMBERS: Final = (
     (str, "string_value", "strings"),
     (Semver, "version_value", "versions"),
 )
+
+_MOST_VALUES = 8192
+"""Values remembered, for an attempt that evaluates in slices."""
 
 
 class DerivedError(Exception):
@@ -43,29 +48,41 @@ class DerivedError(Exception):
         self.error = error
 
 
-def derive(wanted: Sequence[DeviceDerivedAttribute], content: Content) -> Content:
+def derive(
+    wanted: Sequence[DeviceDerivedAttribute], content: Content, budget: CostBudget
+) -> Content:
     """Return a device with derived attributes added; raise DerivedError if one has no value."""
     if not wanted:
         return content
-    added = {each.name: _attribute(each, content) for each in wanted}
+    added = {each.name: _attribute(each, content, budget) for each in wanted}
     attributes: Mapping[str, DeviceAttribute] = {**content.attributes, **added}
     return Content(content.driver, attributes, content.capacity, content.allow_multiple_allocations)
 
 
-def _attribute(wanted: DeviceDerivedAttribute, content: Content) -> DeviceAttribute:
-    program = _program(wanted.expression)
+def _attribute(
+    wanted: DeviceDerivedAttribute, content: Content, budget: CostBudget
+) -> DeviceAttribute:
+    program = _programs.get(wanted.expression, budget)
     if isinstance(program, CompileError):
         raise DerivedError(wanted.name, "compile", str(program))
+    known = _values.get((program, content))
+    if known is None:
+        known = budget.run(partial(_evaluate, program, content))
+    if isinstance(known, str):
+        raise DerivedError(wanted.name, "runtime", known)
+    return known
+
+
+_values: Memo[tuple[Program, Content], DeviceAttribute | str] = Memo(_MOST_VALUES)
+
+
+def _evaluate(program: Program, content: Content, spending: Spending) -> DeviceAttribute | str:
+    found: DeviceAttribute | str
     try:
-        seen = DeviceInput(
-            content.driver,
-            content.attributes,
-            content.capacity,
-            allow_multiple_allocations=content.allow_multiple_allocations,
-        )
-        return attribute_of(program.evaluate(seen))
+        found = attribute_of(spending.evaluate(program, content.input(), program.limit)[0])
     except EvaluationError as error:
-        raise DerivedError(wanted.name, "runtime", str(error)) from error
+        found = str(error)
+    return _values.keep((program, content), found)
 
 
 def attribute_of(value: Any) -> DeviceAttribute:
@@ -81,11 +98,7 @@ def attribute_of(value: Any) -> DeviceAttribute:
     raise EvaluationError("the result is neither a scalar nor a list of scalars of one type")
 
 
-@lru_cache(maxsize=1024)
-def _program(expression: str) -> Program | CompileError:
-    """Compile an expression that is stored, so under all gates; a failure is remembered too."""
-    environment = device_environment(consumable_capacity=True, list_attributes=True, derived=True)
-    try:
-        return compile_cached(environment, expression)
-    except CompileError as error:
-        return error
+_programs = Programs(
+    partial(device_environment, consumable_capacity=True, list_attributes=True, derived=True)
+)
+"""Expressions that are stored, so under all gates."""

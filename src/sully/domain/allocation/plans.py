@@ -13,7 +13,7 @@ import msgspec
 from sully.domain.allocation.candidates import Lane, Slot, candidates, lane
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
-from sully.domain.allocation.requests import Alternative, ClaimDemand, Demand
+from sully.domain.allocation.requests import Alternative, Demand
 
 MOST_RESULTS: Final = 32
 """Devices that one allocation can hold."""
@@ -58,7 +58,7 @@ def at_a_glance(demand: Demand, offer: NodeOffer, use: InUse) -> list[tuple[Plan
     count = 0 if asked is None or asked.admin_access else asked.count or 0
     if asked is None or not 0 < count <= MOST_RESULTS:
         return None
-    found = lane(offer, asked.shape)
+    found = lane(offer, asked.shape, demand.budget)
     if found.is_plain and not demand.claims[0].constraints:
         slots = found.first(count, use)
         if slots is not None:
@@ -78,15 +78,16 @@ def _only(demand: Demand) -> Alternative | None:
 
 def plan(demand: Demand, offer: NodeOffer, use: InUse) -> Plans:
     """Plan all claims of a pod on a node; raise AllocationError if one can never be served."""
-    return tuple(_plan_claim(index, claim, offer, use) for index, claim in enumerate(demand.claims))
+    return tuple(_plan_claim(demand, index, offer, use) for index in range(len(demand.claims)))
 
 
 def _plan_claim(
-    index: int, claim: ClaimDemand, offer: NodeOffer, use: InUse
+    demand: Demand, index: int, offer: NodeOffer, use: InUse
 ) -> tuple[tuple[Plan, ...], ...]:
+    claim = demand.claims[index]
     planned = tuple(
         tuple(
-            _plan(claim, (index, place, choice), each, offer, use)
+            _plan(demand, (index, place, choice), each, offer, use)
             for choice, each in enumerate(request.alternatives)
         )
         for place, request in enumerate(claim.requests)
@@ -101,22 +102,23 @@ def _plan_claim(
 
 
 def _plan(
-    claim: ClaimDemand,
+    demand: Demand,
     place: tuple[int, int, int],
     alternative: Alternative,
     offer: NodeOffer,
     use: InUse,
 ) -> Plan:
+    claim = demand.claims[place[0]]
     only = not alternative.is_choice or len(claim.requests[place[1]].alternatives) == 1
     if alternative.count is not None:
-        found = lane(offer, alternative.shape)
+        found = lane(offer, alternative.shape, demand.budget)
         return Plan(*place, alternative, alternative.count, found, is_only=only)
-    everything = _everything(claim, alternative, offer, use)
+    everything = _everything(demand, claim.key, alternative, offer, use)
     return Plan(*place, alternative, len(everything), NO_LANE, everything, is_only=only)
 
 
 def _everything(
-    claim: ClaimDemand, alternative: Alternative, offer: NodeOffer, use: InUse
+    demand: Demand, claim: str, alternative: Alternative, offer: NodeOffer, use: InUse
 ) -> tuple[Slot, ...]:
     """Return all devices that an alternative selects, in use, tainted or not.
 
@@ -127,12 +129,12 @@ def _everything(
         if not pool.is_usable:
             state = "being updated" if pool.is_incomplete else "invalid"
             raise AllocationError(
-                f"claim {claim.key}, request {alternative.name}: asks for all devices,"
+                f"claim {claim}, request {alternative.name}: asks for all devices,"
                 f" but resource pool {pool.id} is currently {state}"
             )
-        for slot in candidates(pool, alternative.shape).selected:
+        for slot in candidates(pool, alternative.shape, demand.budget).selected:
             if slot.failure is not None:
-                raise AllocationError(slot.failure.text(claim.key))
+                raise AllocationError(slot.failure.text(claim))
             if _has_room(slot, use):
                 found.append(slot)
     return tuple(found)

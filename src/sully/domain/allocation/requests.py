@@ -29,6 +29,7 @@ from sully.domain.allocation.lapses import AsOf, Ends
 from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.rules import Classes
 from sully.domain.taints import BLOCKING, BLOCKING_WITH_BUDGETS
+from sully.machinery.cel import CostBudget
 
 ALL = "All"
 EXACT_COUNT = "ExactCount"
@@ -98,6 +99,8 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
     """What a pod asks for that has not been allocated yet, in the order of the pod's claims."""
 
     claims: tuple[ClaimDemand, ...]
+    budget: CostBudget = msgspec.field(default_factory=CostBudget)
+    """What it may cost to evaluate the selectors on devices they are new to, on all nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,12 @@ def prepare(
     classes: Classes,
     heed: Heed = HEED,
     as_of: AsOf | None = None,
+    budget: CostBudget | None = None,
 ) -> Demand | Unresolved | Failed:
     """Read claims that are to be allocated together, as of now or of no time at all.
 
-    Without a time, tolerations that end are taken for ones that do not.
+    Without a time, tolerations that end are taken for ones that do not. Without a budget the
+    attempt gets the usual one.
     """
     found = []
     for claim in claims:
@@ -138,7 +143,7 @@ def prepare(
         if not isinstance(read, ClaimDemand):
             return read
         found.append(read)
-    return Demand(tuple(found))
+    return Demand(tuple(found), CostBudget() if budget is None else budget)
 
 
 def claim_key(claim: ResourceClaim) -> str:

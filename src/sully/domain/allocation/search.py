@@ -30,6 +30,7 @@ from sully.domain.devices import EffectiveDevice
 
 MOST_STEPS: Final = 200_000
 """Devices tried before an attempt is given up, after a second or so; upstream counts ten."""
+TIMED_OUT: Final = "timed out trying to allocate devices"
 
 
 Level: TypeAlias = "Iterator[Level | None]"
@@ -162,7 +163,7 @@ class Search:
     def _take(self, plan: Plan, slot: Slot) -> Reason | None:
         self._steps -= 1
         if self._steps < 0:
-            raise TooLongError("timed out trying to allocate devices")
+            raise TooLongError(TIMED_OUT)
         reason = self.state.take(plan, slot, self._use.get(slot.pool.id))
         if reason is Reason.CONSTRAINT:
             self.unfit.setdefault(plan, set()).add(slot.device)

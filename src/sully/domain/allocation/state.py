@@ -27,6 +27,7 @@ class State:
 
     def __init__(self, demand: Demand, use: InUse, *, strict: bool) -> None:
         self.use = use
+        self.budget = demand.budget
         self.chosen: list[list[tuple[Plan, Slot]]] = [[] for _ in demand.claims]
         self.constraints = [[Constraint(one) for one in each.constraints] for each in demand.claims]
         self._strict = strict

@@ -181,7 +181,7 @@ def findings(
     What a device is comes before who uses it: a network card in use is no news to a request for a
     GPU. That it is in use comes before its taints: they are somebody else's trouble.
     """
-    judged = candidates(pool, plan.alternative.shape)
+    judged = candidates(pool, plan.alternative.shape, before.budget)
     for closed in judged.closed:
         holders = _held_by(plan, pool, closed.device, before)
         if closed.reason is Reason.TAINT and holders is not None:

@@ -138,6 +138,8 @@ class Failed:
     """Something is wrong with a request, a class or a pool; the attempt ends, on all nodes."""
 
     error: str
+    over_budget: bool = False
+    """Evaluating its selectors costs too much for one attempt; the next one gets further."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,17 +25,25 @@ from sully.domain.placement.outcome import (
     keep,
     unnameable,
 )
+from sully.domain.placement.predicates import PLUGIN
 from sully.domain.placement.ranking import Rank
 from sully.domain.placement.schedule import Inputs, schedule, trace
 from sully.domain.placement.shapes import Shape, Standing
 from sully.domain.placement.status import Status
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
+
+_LONGEST_EXPRESSION = 128
+"""Characters of an expression that a condition repeats."""
 
 
-def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
+def decide(
+    fleet: Fleet, key: PlacementKey, now: datetime, budget: CostBudget | None = None
+) -> Outcome | None:
     """Return what to write for a placement; None: leave it alone.
 
-    Raises BrokenSetError while a set that it may use is unreadable. Where departures are limited,
-    asking takes from the budget.
+    Raises BrokenSetError while a set that it may use is unreadable, and UnfinishedError if the
+    budget for evaluating expressions has slices. Where departures are limited, asking takes from
+    that budget.
     """
     placement = fleet.placements.get(key)
     if placement is None or is_disabled(placement):
@@ -43,18 +51,28 @@ def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
     if is_unnameable(placement):
         # The reference says nothing.
         return unnameable() if fleet.behaviour != REFERENCE else None
-    shape = fleet.shape(key)
-    shape.settle(fleet, now)
-    status = shape.status()
+    budget = budget or CostBudget()
+    try:
+        shape = fleet.shape(key, budget)
+        shape.settle(fleet, now, budget)
+        return _settled(fleet, placement, shape, now, budget)
+    except CostBudgetExceededError as error:
+        return _over_budget(fleet, placement, error)
+
+
+def _settled(
+    fleet: Fleet, placement: Placement, shape: Shape, now: datetime, budget: CostBudget
+) -> Outcome:
+    key, status = key_of(placement), shape.status()
     find = fleet.clusters.__getitem__
     if not status.stops:
         stayers = _stayers(fleet, shape, key, now)
         if stayers.ranks and shape.scores_clusters:
             # They change what the others' resources are compared with.
-            return _from_nothing(fleet, placement, stayers, now)
+            return _from_nothing(fleet, placement, stayers, now, budget)
         selection = _select(fleet, shape, key, stayers, status)
     elif fleet.behaviour.hold:
-        here = partial(_is_available, fleet, shape)
+        here = partial(_is_available, fleet, shape.sets)
         selection = keep(placement, fleet.counting.own(key), here, status)
     else:
         selection = Selection(status=status)
@@ -62,8 +80,24 @@ def decide(fleet: Fleet, key: PlacementKey, now: datetime) -> Outcome | None:
     return conclude(placement, selection, reach, find, fleet.behaviour)
 
 
-def _is_available(fleet: Fleet, shape: Shape, name: str) -> bool:
-    return fleet.available(name, shape.sets) is not None
+def _over_budget(fleet: Fleet, placement: Placement, error: CostBudgetExceededError) -> Outcome:
+    """Keep what a placement has, also with the reference's behaviour: no cluster was ruled out."""
+    expression = error.expression
+    if len(expression) > _LONGEST_EXPRESSION:
+        expression = f"{expression[:_LONGEST_EXPRESSION]}..."
+    status = Status("Misconfigured", PLUGIN, f"{error}, at expression {expression}")
+    key = key_of(placement)
+    sets = fleet.registry.eligible(key[0], placement.spec.cluster_sets)
+    here = partial(_is_available, fleet, sets)
+    selection = keep(placement, fleet.counting.own(key), here, status)
+    reach = Reach(len(fleet.registry.bound(key[0])), sets, len(fleet.all_available(sets)))
+    find = fleet.clusters.__getitem__
+    found = conclude(placement, selection, reach, find, fleet.behaviour)
+    return replace(found, back_off=True)
+
+
+def _is_available(fleet: Fleet, sets: tuple[str, ...], name: str) -> bool:
+    return fleet.available(name, sets) is not None
 
 
 def totals(
@@ -71,7 +105,7 @@ def totals(
 ) -> dict[str, int]:
     """Return what feasible clusters score for a placement, in order of name: all, or the first."""
     shape = fleet.shape(key)
-    shape.settle(fleet, now)
+    shape.settle(fleet, now, CostBudget())
     if shape.status().stops:
         return {}
     stayers = _stayers(fleet, shape, key, now)
@@ -153,8 +187,10 @@ def _select(
     return Selection(names, unscheduled, status, _first(end, stayers.next_at, *ends), held)
 
 
-def _from_nothing(fleet: Fleet, placement: Placement, stayers: _Stayers, now: datetime) -> Outcome:
-    outcome = schedule(inputs(fleet, placement, now))
+def _from_nothing(
+    fleet: Fleet, placement: Placement, stayers: _Stayers, now: datetime, budget: CostBudget
+) -> Outcome:
+    outcome = schedule(replace(inputs(fleet, placement, now), budget=budget))
     return replace(outcome, requeue_at=_first(outcome.requeue_at, stayers.next_at))
 
 

@@ -25,9 +25,11 @@ from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.counting import Counting, Entry, PlacementKey
 from sully.domain.placement.departures import Departures
+from sully.domain.placement.predicates import compile_expressions
 from sully.domain.placement.registry import ClusterChange, Registry
 from sully.domain.placement.schedule import Rules
 from sully.domain.placement.shapes import Shape
+from sully.machinery.cel import CostBudget
 
 Touched = set[PlacementKey]
 ShapeKey = tuple[tuple[str, ...], bytes]
@@ -182,12 +184,17 @@ class Fleet:
         owners = (each.owner for each in (old, entry) if each is not None)
         return {owner for owner in owners if owner is not None}
 
-    def shape(self, key: PlacementKey) -> Shape:
-        """Return the shape of a placement, as its namespace's bindings are now."""
+    def shape(self, key: PlacementKey, budget: CostBudget | None = None) -> Shape:
+        """Return the shape of a placement, as its namespace's bindings are now.
+
+        Compiling its expressions is charged to the budget; raises what that raises.
+        """
         placement = self._placements[key]
         sets = self.registry.eligible(key[0], placement.spec.cluster_sets)
         wanted = (sets, self._wishes[key])
         if self._assigned.get(key) != wanted:
+            if budget is not None and wanted not in self._shapes:
+                compile_expressions(placement.spec.predicates, budget)
             self._release(key)
             if wanted not in self._shapes:
                 rules = Rules(placement, self.behaviour)

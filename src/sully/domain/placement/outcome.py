@@ -69,6 +69,8 @@ class Outcome:
     conditions: tuple[Finding, ...]
     requeue_at: datetime | None = None
     held: tuple[str, ...] = ()
+    back_off: bool = False
+    """Evaluating its expressions exceeds the budget; another pass gets further, after a while."""
 
     @property
     def clusters(self) -> tuple[str, ...]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -19,12 +18,21 @@ from sully.api.cluster.types import LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery import labels
-from sully.machinery.cel import CompileError, EvaluationError, Program, compile_cached
+from sully.machinery.cel import (
+    CompileError,
+    CostBudget,
+    EvaluationError,
+    Program,
+    Programs,
+    Spending,
+)
 from sully.machinery.cel.clusters import EXPRESSION_LIMIT, SELECTOR_LIMIT, cluster_environment
 from sully.machinery.labels import Selector
 
 PLUGIN = "Predicate"
 Part = Literal["labels", "claims", "expression"]
+NO_SPENDING = Spending(0)
+"""For predicates without expressions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +56,15 @@ class Predicate:
     budget: int = SELECTOR_LIMIT
     """What all expressions may cost together on one cluster."""
 
-    def matches(self, candidate: Candidate) -> bool:
+    def matches(self, candidate: Candidate, spending: Spending) -> bool:
         """Say whether a cluster qualifies."""
         return (
             self.labels.matches(candidate.labels)
             and self.claims.matches(candidate.claims)
-            and (not self.programs or self._failing(candidate) is None)
+            and (not self.programs or self._failing(candidate, spending) is None)
         )
 
-    def mismatch(self, candidate: Candidate, index: int) -> Mismatch | None:
+    def mismatch(self, candidate: Candidate, index: int, spending: Spending) -> Mismatch | None:
         """Say which part keeps a cluster from qualifying, if one does."""
         for part, selector, values in (
             ("labels", self.labels, candidate.labels),
@@ -65,37 +73,26 @@ class Predicate:
             for each in selector.requirements:
                 if not each.matches(values):
                     return Mismatch(index, "labels" if part == "labels" else "claims", str(each))
-        program = self._failing(candidate)
-        if program is None:
+        failing = self._failing(candidate, spending)
+        if failing is None:
             return None
-        return Mismatch(index, "expression", program.expression, _error(program, candidate))
+        program, error = failing
+        return Mismatch(index, "expression", program.expression, error)
 
-    def _failing(self, candidate: Candidate) -> Program | None:
-        """Return the first expression that is not true; what cannot be evaluated is not."""
+    def _failing(self, candidate: Candidate, spending: Spending) -> tuple[Program, str] | None:
+        """Return the first expression that is not true, and why if it cannot be evaluated."""
         left = self.budget
         for program in self.programs:
+            limit = min(EXPRESSION_LIMIT, left)
             try:
-                if program.cost <= min(EXPRESSION_LIMIT, left):
-                    value = program.evaluate(candidate.activation())
-                    left -= program.cost if self.budget < SELECTOR_LIMIT else 0
-                else:
-                    limit = min(EXPRESSION_LIMIT, left)
-                    value, cost = program.evaluate_counted(candidate.activation(), limit)
-                    left -= cost
-            except EvaluationError:
-                return program
+                value, cost = spending.evaluate(program, candidate.activation(), limit)
+            except EvaluationError as error:
+                return program, str(error)
             if value is not True:
-                return program
+                return program, ""
+            if program.cost > limit or self.budget < SELECTOR_LIMIT:
+                left -= cost
         return None
-
-
-def _error(program: Program, candidate: Candidate) -> str:
-    """Say why an expression that is not true fails, if it does."""
-    try:
-        program.evaluate(candidate.activation())
-    except EvaluationError as error:
-        return str(error)
-    return ""
 
 
 def compile_predicates(predicates: Iterable[ClusterPredicate]) -> tuple[Predicate, ...]:
@@ -103,14 +100,16 @@ def compile_predicates(predicates: Iterable[ClusterPredicate]) -> tuple[Predicat
     return tuple(map(_compiled, predicates))
 
 
-def qualifies(predicates: Sequence[Predicate], candidate: Candidate) -> bool:
+def qualifies(predicates: Sequence[Predicate], candidate: Candidate, spending: Spending) -> bool:
     """Say whether a cluster matches one of the predicates; without any, all clusters do."""
-    return not predicates or any(predicate.matches(candidate) for predicate in predicates)
+    return not predicates or any(each.matches(candidate, spending) for each in predicates)
 
 
-def mismatches(predicates: Sequence[Predicate], candidate: Candidate) -> tuple[Mismatch, ...]:
+def mismatches(
+    predicates: Sequence[Predicate], candidate: Candidate, spending: Spending
+) -> tuple[Mismatch, ...]:
     """Say for every predicate why it does not match; nothing if one does."""
-    found = [predicate.mismatch(candidate, at) for at, predicate in enumerate(predicates)]
+    found = [each.mismatch(candidate, at, spending) for at, each in enumerate(predicates)]
     if any(each is None for each in found):
         return ()
     return tuple(each for each in found if each is not None)
@@ -139,16 +138,16 @@ def _compiled(predicate: ClusterPredicate) -> Predicate:
 
 
 def _program(expression: str) -> Program:
-    found = _compile(expression)
+    found = _programs.compile(expression)
     if isinstance(found, CompileError):
         raise MisconfiguredError(PLUGIN, f"compilation failed: {found}")
     return found
 
 
-@lru_cache(maxsize=1024)
-def _compile(expression: str) -> Program | CompileError:
-    """Compile an expression; a failure is remembered too."""
-    try:
-        return compile_cached(cluster_environment(), expression)
-    except CompileError as error:
-        return error
+_programs = Programs(cluster_environment)
+
+
+def compile_expressions(predicates: Iterable[ClusterPredicate], budget: CostBudget) -> None:
+    """Compile the expressions of predicates ahead; raise what the budget raises."""
+    selectors = (each.required_cluster_selector.cel_selector for each in predicates)
+    _programs.get_all((text for each in selectors for text in each.cel_expressions), budget)

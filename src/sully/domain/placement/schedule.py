@@ -9,13 +9,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 
 from sully.api.cluster.placement_types import Placement, Toleration
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.outcome import Outcome, Reach, Selection, conclude, keep
-from sully.domain.placement.predicates import Predicate, compile_predicates, qualifies
+from sully.domain.placement.predicates import (
+    Predicate,
+    compile_expressions,
+    compile_predicates,
+    qualifies,
+)
 from sully.domain.placement.prioritizers import (
     MOST,
     AddOnResult,
@@ -28,6 +33,7 @@ from sully.domain.placement.prioritizers import (
 )
 from sully.domain.placement.status import SUCCESS, MisconfiguredError, Status
 from sully.domain.placement.tolerations import TaintVerdict, effective, judge, problem
+from sully.machinery.cel import CostBudget
 
 TAINTS = "TaintToleration"
 MOMENT = timedelta(microseconds=1)
@@ -80,6 +86,8 @@ class Inputs:
     behaviour: Behaviour = REFERENCE
     granted: frozenset[str] = frozenset()
     """Clusters that may leave because of their health, where that takes a budget."""
+    budget: CostBudget = field(default_factory=CostBudget)
+    """What evaluating expressions may cost; beyond it, CostBudgetExceededError is raised."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,6 +125,7 @@ def schedule(inputs: Inputs) -> Outcome:
 
 def trace(inputs: Inputs) -> Trace:
     """Go through all stages and keep what each came to."""
+    compile_expressions(inputs.placement.spec.predicates, inputs.budget)
     rules = Rules(inputs.placement, inputs.behaviour)
     found = Trace()
     found.status = _filter(inputs, rules, found)
@@ -133,12 +142,17 @@ def _filter(inputs: Inputs, rules: Rules, found: Trace) -> Status:
         predicates = rules.predicates
         if isinstance(predicates, Status):
             return predicates
-        candidates = [one for one in candidates if qualifies(predicates, one)]
+        budget = inputs.budget
+        candidates = [one for one in candidates if _qualifies(predicates, one, budget)]
     found.qualified = candidates
     if candidates and rules.toleration_problem is not None:
         return rules.toleration_problem
     found.feasible = [one for one in candidates if _tolerated(inputs, rules, one, found)]
     return SUCCESS
+
+
+def _qualifies(predicates: Sequence[Predicate], candidate: Candidate, budget: CostBudget) -> bool:
+    return budget.run(partial(qualifies, predicates, candidate))
 
 
 def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, found: Trace) -> bool:

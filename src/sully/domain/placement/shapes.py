@@ -21,7 +21,7 @@ from sully.api.cluster.types import Taint
 from sully.domain.placement.amounts import Amounts
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.candidates import Candidate
-from sully.domain.placement.predicates import qualifies
+from sully.domain.placement.predicates import NO_SPENDING, qualifies
 from sully.domain.placement.prioritizers import (
     MOST,
     add_on_score,
@@ -32,6 +32,7 @@ from sully.domain.placement.ranking import Key, Rank, Ranking
 from sully.domain.placement.schedule import MOMENT, Rules
 from sully.domain.placement.status import SUCCESS, Status
 from sully.domain.placement.tolerations import CLEAN, TaintVerdict, judge
+from sully.machinery.cel import CostBudget, Spending
 
 _WHOLE_AGAIN = 0.25
 """From this share of changed clusters on, starting over is cheaper than moving each."""
@@ -79,6 +80,9 @@ class Shape:
         self._steady = sum(one.weight for one in chosen if one.kind == "Steady")
         self._resources = tuple(one for one in chosen if one.kind == "Resource")
         self._add_ons = tuple(one for one in chosen if one.kind == "AddOn")
+        self._evaluates = any(one.programs for one in self._predicates)
+        self._judged: dict[str, tuple[Candidate, bool]] = {}
+        """Clusters on which expressions were evaluated in a look that is not finished."""
         self._fresh = False
         self._dirty: set[str] = set()
         self._recount: set[str] = set()
@@ -98,7 +102,7 @@ class Shape:
     def copy(self) -> Shape:
         """Return one that can be changed without changing this."""
         other = Shape(self.rules, self.sets, self._behaviour)
-        other._fresh = self._fresh
+        other._fresh, other._judged = self._fresh, self._judged.copy()
         other._dirty, other._recount = self._dirty.copy(), self._recount.copy()
         other._available, other._qualified = self._available.copy(), self._qualified.copy()
         other._names, other._feasible = self._names.copy(), self._feasible.copy()
@@ -122,7 +126,7 @@ class Shape:
     @property
     def reads_everything(self) -> bool:
         """Say whether an expression may look at any part of a cluster."""
-        return any(one.programs for one in self._predicates)
+        return self._evaluates
 
     @property
     def scores_clusters(self) -> bool:
@@ -164,31 +168,56 @@ class Shape:
                 found = Status("Warning", one.name, text)
         return found
 
-    def settle(self, source: Source, now: datetime) -> None:
-        """Look again at whatever changed, and at what ran out by now."""
+    def settle(self, source: Source, now: datetime, budget: CostBudget) -> None:
+        """Look again at whatever changed, and at what ran out by now.
+
+        Raises what the budget raises; what was evaluated until then is remembered.
+        """
         while self._timers and self._timers[0][0] <= now:
             self._dirty.add(heappop(self._timers)[1])
         if not self._fresh or len(self._dirty) > max(64, _WHOLE_AGAIN * len(self._available)):
-            self._start_over(source, now)
+            self._start_over(source, now, budget)
         if self._dirty:
+            self._judge_dirty(source, budget)
             bounds = self._bounds()
             for name in self._dirty:
-                self._look_at(name, source, now)
+                self._look_at(name, source, now, budget)
             self._recount |= self._dirty if bounds == self._bounds() else set(self._names)
             self._dirty.clear()
         if self._recount:
             for name in self._recount & self._feasible:
                 self._ranking.put(name, self._rank(name, source, now))
             self._recount.clear()
+        self._judged.clear()
 
-    def _start_over(self, source: Source, now: datetime) -> None:
-        found = source.all_available(self.sets)
+    def _judge_dirty(self, source: Source, budget: CostBudget) -> None:
+        """Evaluate expressions before anything changes: that may take more than one attempt."""
+        for name in sorted(self._dirty) if self._evaluates else ():
+            candidate = source.available(name, self.sets)
+            if candidate is not None:
+                self._qualifies(candidate, budget)
+
+    def _qualifies(self, candidate: Candidate, budget: CostBudget) -> bool:
+        if not self._evaluates:
+            return qualifies(self._predicates, candidate, NO_SPENDING)
+        known = self._judged.get(candidate.name)
+        if known is None or known[0] is not candidate:
+            return budget.run(partial(self._judge, candidate))
+        return known[1]
+
+    def _judge(self, candidate: Candidate, spending: Spending) -> bool:
+        found = qualifies(self._predicates, candidate, spending)
+        self._judged[candidate.name] = candidate, found
+        return found
+
+    def _start_over(self, source: Source, now: datetime, budget: CostBudget) -> None:
+        every = found = source.all_available(self.sets)
+        if self._predicates:
+            found = [one for one in found if self._qualifies(one, budget)]
         self._fresh, self._dirty, self._recount, self._timers = True, set(), set(), []
         self._ends, self._score_ends = {}, {}
         self._expired = {one.name: set() for one in self._add_ons}
-        self._available = {one.name for one in found}
-        if self._predicates:
-            found = [one for one in found if qualifies(self._predicates, one)]
+        self._available = {one.name for one in every}
         self._qualified = {one.name: one for one in found}
         verdict = self._verdict
         found = [one for one in found if not one.taints or verdict(one, now).blocks is None]
@@ -212,7 +241,7 @@ class Shape:
             return {name: known[count] for name, count in zip(self._names, counts, strict=True)}
         return dict.fromkeys(self._names, Rank(0, 0, 0))
 
-    def _look_at(self, name: str, source: Source, now: datetime) -> None:
+    def _look_at(self, name: str, source: Source, now: datetime, budget: CostBudget) -> None:
         """Bring everything about a cluster up to date but its rank."""
         self._ends.pop(name, None)
         self._score_ends.pop(name, None)
@@ -220,7 +249,7 @@ class Shape:
             names.discard(name)
         candidate = source.available(name, self.sets)
         (self._available.discard if candidate is None else self._available.add)(name)
-        if candidate is not None and qualifies(self._predicates, candidate):
+        if candidate is not None and self._qualifies(candidate, budget):
             self._qualified[name] = candidate
             fits = self._verdict(candidate, now).blocks is None
         else:

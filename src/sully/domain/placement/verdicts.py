@@ -7,7 +7,7 @@ made from a pass with all its stages (schedule.py), one cluster at a time, when 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal
 
 from sully.api.cluster.types import NO_SELECT_IF_NEW, PREFER_NO_SELECT
@@ -159,7 +159,9 @@ class Explanation:
 
     def _mismatches(self, candidate: Candidate) -> tuple[Mismatch, ...]:
         predicates = self._rules.predicates
-        return () if isinstance(predicates, Status) else mismatches(predicates, candidate)
+        if isinstance(predicates, Status):
+            return ()
+        return self._inputs.budget.run(partial(mismatches, predicates, candidate))
 
     def _taints(self, candidate: Candidate) -> tuple[TaintFinding, ...]:
         exact = self._inputs.behaviour.exact_seconds

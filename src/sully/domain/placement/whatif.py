@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from heapq import heapify, heappop, heappush
@@ -26,6 +27,7 @@ from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.reporting import status_after
 from sully.domain.placement.restraint import Restraint
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 _MOST_LOOKS = 100_000
 """An end for timelines in which someone always looks again."""
@@ -79,17 +81,30 @@ class Forecast:
 
 
 def whatif(
-    fleet: Fleet, changes: Iterable[Change], now: datetime, until: datetime | None = None
+    fleet: Fleet,
+    changes: Iterable[Change],
+    now: datetime,
+    until: datetime | None = None,
+    budget: CostBudget | None = None,
 ) -> Forecast:
-    """Say what changes would do to the decisions of a fleet, which stays as it is."""
-    return _Rehearsal(fleet.copy(), until or now).run(changes, now)
+    """Say what changes would do to the decisions of a fleet, which stays as it is.
+
+    All placements together have one budget for evaluating expressions. The fleet remembers what
+    was evaluated for it as it is, so the next question gets further.
+    """
+    budget = budget or CostBudget()
+    for key in fleet.placements:
+        with suppress(BrokenSetError, CostBudgetExceededError):
+            fleet.shape(key, budget).settle(fleet, now, budget)
+    return _Rehearsal(fleet.copy(), until or now, budget).run(changes, now)
 
 
 class _Rehearsal:
     """A copy of the fleet, moved forward in time."""
 
-    def __init__(self, fleet: Fleet, until: datetime) -> None:
+    def __init__(self, fleet: Fleet, until: datetime, budget: CostBudget) -> None:
         self._fleet = fleet
+        self._budget = budget
         self._until = until
         self._before = {key: tuple(sorted(fleet.counting.own(key))) for key in fleet.placements}
         self._last: dict[PlacementKey, Outcome] = {}
@@ -139,7 +154,7 @@ class _Rehearsal:
 
     def _decide(self, key: PlacementKey, at: datetime) -> Outcome | None:
         try:
-            return decide(self._fleet, key, at)
+            return decide(self._fleet, key, at, self._budget)
         except BrokenSetError:
             # A controller would wait until the set is mended, and write nothing.
             return None

@@ -15,6 +15,7 @@ from sully.api.resource.types import DeviceClass
 from sully.domain.devices import EffectiveDevice
 from sully.domain.selectors import Content, SelectorError, matches
 from sully.domain.taints import blocks
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 
 class Counted(NamedTuple):
@@ -43,6 +44,7 @@ class Counter:
 
     classes: Mapping[str, DeviceClass]
     _known: dict[Content, tuple[str, ...]] = field(default_factory=dict)
+    _budget: CostBudget = field(default_factory=CostBudget)
 
     def count(self, devices: Iterable[Counted]) -> dict[str, Supply]:
         """Count devices; classes come in order of their names."""
@@ -68,7 +70,7 @@ class Counter:
 
     def _selects(self, name: str, content: Content) -> bool:
         try:
-            return matches(self.classes[name].spec.selectors, content)
-        except SelectorError:
+            return matches(self.classes[name].spec.selectors, content, self._budget)
+        except (SelectorError, CostBudgetExceededError):
             # The scheduler fails such a request; nobody gets the device by this class.
             return False

@@ -43,6 +43,8 @@ class Refuse:
     message: str
     reason: str = UNSCHEDULABLE
     concern: Concern = Concern.NOTHING
+    back_off: bool = False
+    """Another attempt may succeed although nothing changes, but not immediately."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -105,8 +107,9 @@ def decide(
                 no_devices = True
                 rejections.append(Rejection((reason,)))
                 refusing.add(state.place.name)
-            case Failed(error):
-                return Refuse(messages.in_filter(error), ERROR, ~Concern.NOTHING)
+            case Failed(error, over_budget):
+                text = messages.in_filter(error)
+                return Refuse(text, ERROR, ~Concern.NOTHING, back_off=over_budget)
     if best is not None:
         return best[1]
     if no_devices:

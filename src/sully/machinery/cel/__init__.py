@@ -1,29 +1,45 @@
 """Owns expressions in the Common Expression Language: parse, check, estimate, evaluate.
 
 Never knows a kind of the API, keeps a clock or does I/O: what an expression sees is an argument.
-Start at `environment.py`; `devices.py` and `clusters.py` have the environments of selectors.
+Start at `environment.py`; `devices.py` and `clusters.py` have the environments of selectors,
+`budget.py` bounds what many evaluations cost together.
 """
 
 from __future__ import annotations
 
-from sully.machinery.cel.devices import DeviceInput, device_environment, selects
+from sully.machinery.cel.budget import (
+    COST_BUDGET,
+    SLICE,
+    CostBudget,
+    CostBudgetExceededError,
+    Spending,
+    UnfinishedError,
+)
+from sully.machinery.cel.devices import DeviceInput, as_bool, device_environment, selects
 from sully.machinery.cel.environment import (
     DEFAULT_LIMIT,
     Environment,
     Program,
-    compile_cached,
 )
 from sully.machinery.cel.errors import CompileError, CostLimitError, EvaluationError
+from sully.machinery.cel.programs import Programs
 
 __all__ = [
+    "COST_BUDGET",
     "DEFAULT_LIMIT",
+    "SLICE",
     "CompileError",
+    "CostBudget",
+    "CostBudgetExceededError",
     "CostLimitError",
     "DeviceInput",
     "Environment",
     "EvaluationError",
     "Program",
-    "compile_cached",
+    "Programs",
+    "Spending",
+    "UnfinishedError",
+    "as_bool",
     "device_environment",
     "selects",
 ]

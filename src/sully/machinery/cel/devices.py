@@ -199,7 +199,11 @@ def _parsed(text: str) -> Quantity:
 
 def selects(program: Program, device: DeviceInput) -> bool:
     """Say whether a selector matches; raise EvaluationError when it cannot tell."""
-    result = program.evaluate(device)
+    return as_bool(program.evaluate(device))
+
+
+def as_bool(result: Any) -> bool:
+    """Return the result of a selector; raise EvaluationError if it is neither yes nor no."""
     if result is True or result is False:
         return bool(result)
     name = type_of(result).name

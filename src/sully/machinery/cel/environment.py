@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Final
 
 from sully.machinery.cel.checker import Checked, check
@@ -92,14 +91,14 @@ def _named(found: Type) -> str:
 class Program:
     """A compiled expression."""
 
-    __slots__ = ("_checked", "_limit", "_metered", "_plan", "cost", "evaluate", "expression")
+    __slots__ = ("_checked", "_metered", "_plan", "cost", "evaluate", "expression", "limit")
 
     def __init__(self, expression: str, checked: Checked, cost: int, limit: int) -> None:
         self.expression = expression
         # The most that an evaluation can cost, from the sizes the environment declares.
         self.cost = cost
         self._checked = checked
-        self._limit = limit
+        self.limit = limit
         self._plan: Plan = plan(checked)
         self._metered: Plan | None = None
         # What cannot exceed the limit is not counted while it runs.
@@ -111,7 +110,7 @@ class Program:
         return self._checked.types[self._checked.root]
 
     def _evaluate_counted(self, activation: dict[str, Any]) -> Any:
-        return self.evaluate_counted(activation, self._limit)[0]
+        return self.evaluate_counted(activation, self.limit)[0]
 
     def evaluate_counted(self, activation: dict[str, Any], limit: int) -> tuple[Any, int]:
         """Return the result and what it cost; raise CostLimitError beyond the limit."""
@@ -120,9 +119,3 @@ class Program:
         meter = Meter(limit)
         value = self._metered({**activation, Meter.KEY: meter})
         return value, meter.cost
-
-
-@lru_cache(maxsize=1024)
-def compile_cached(environment: Environment, expression: str) -> Program:
-    """Return the program of an expression, compiled once per environment; failures are not kept."""
-    return environment.compile(expression)

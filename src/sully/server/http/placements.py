@@ -9,7 +9,7 @@ Neighbours: placement_bodies.py (what is sent), placement_answers.py (what is an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
@@ -24,6 +24,7 @@ from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.verdicts import Explanation
 from sully.domain.placement.whatif import whatif
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
 from sully.machinery.codec import to_json
 from sully.machinery.errors import Forbidden, Unauthorized
 from sully.machinery.gotext import quote
@@ -38,6 +39,8 @@ from sully.server.http.placement_bodies import LARGEST, UnreadableBodyError, Wha
 from sully.server.requests import User
 
 PREFIX = "/debug/placements/"
+QUESTION_UNITS = 10_000_000
+"""What evaluating expressions may cost for one question: others wait for the answer."""
 Obj = dict[str, Any]
 
 
@@ -126,14 +129,18 @@ class PlacementPages:
             raise _RefusedError(500, str(error)) from None
         except NoSuchClusterError as error:
             raise _RefusedError(400, f"there is no cluster {error}") from None
+        except CostBudgetExceededError as error:
+            raise _RefusedError(400, str(error)) from None
 
     def _explain(self, fleet: Fleet, placement: Placement) -> Obj:
-        found = Explanation(inputs(fleet, placement, self.clock.now()))
+        asked = inputs(fleet, placement, self.clock.now())
+        found = Explanation(replace(asked, budget=CostBudget(QUESTION_UNITS)))
         return explained(placement, found, strict=fleet.behaviour == REFERENCE)
 
     def _foretell(self, fleet: Fleet, asked: WhatIf, user: User) -> Obj:
         now = self.clock.now()
-        forecast = whatif(fleet, asked.changes, now, _end(now, asked.lasting))
+        budget = CostBudget(QUESTION_UNITS)
+        forecast = whatif(fleet, asked.changes, now, _end(now, asked.lasting), budget)
         seen: dict[str, bool] = {}
 
         def visible(key: PlacementKey) -> bool:

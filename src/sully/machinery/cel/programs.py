@@ -1,0 +1,62 @@
+"""Compiled expressions, remembered within bounds of memory, and charged to a budget.
+
+To compile ten thousand characters takes up to a tenth of a second, and the program takes three
+megabytes. So compiling is part of what an attempt may cost, and what is remembered is bounded by
+the length of the expressions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final
+
+from sully.machinery.cel.budget import CostBudget, CostBudgetExceededError, Spending
+from sully.machinery.cel.environment import Environment, Program
+from sully.machinery.cel.errors import CompileError
+
+UNITS_PER_CHARACTER: Final = 20
+MOST_CHARACTERS: Final = 256 * 1024
+"""Characters of all expressions that are remembered: thousands of ordinary ones."""
+
+
+class Programs:
+    """The programs of one environment; a failure is remembered too."""
+
+    def __init__(self, environment: Callable[[], Environment], most: int = MOST_CHARACTERS) -> None:
+        self._environment = environment
+        self._most = most
+        self._known: dict[str, Program | CompileError] = {}
+        self._characters = 0
+
+    def get(self, expression: str, budget: CostBudget) -> Program | CompileError:
+        """Return a program, or what is wrong with it; raise what the budget raises."""
+        found = self._known.get(expression)
+        if found is None:
+            found = budget.run(partial(self.compile, expression))
+        return found
+
+    def get_all(self, expressions: Iterable[str], budget: CostBudget) -> None:
+        """Compile expressions that are needed together; raise what the budget raises."""
+        wanted = set(expressions)
+        if sum(map(len, wanted)) > self._most:
+            raise CostBudgetExceededError(budget.units, max(wanted, key=len))
+        for expression in sorted(wanted):
+            self.get(expression, budget)
+
+    def compile(self, expression: str, spending: Spending | None = None) -> Program | CompileError:
+        """Compile an expression, or remember it."""
+        found = self._known.get(expression)
+        if found is not None:
+            return found
+        if spending is not None:
+            spending.take(len(expression) * UNITS_PER_CHARACTER, expression)
+        try:
+            found = self._environment().compile(expression)
+        except CompileError as error:
+            found = error
+        if self._characters + len(expression) > self._most:
+            self._known, self._characters = {}, 0
+        self._known[expression] = found
+        self._characters += len(expression)
+        return found

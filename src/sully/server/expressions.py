@@ -1,0 +1,66 @@
+"""Compiles the expressions of a write in a thread, before validation asks for them.
+
+Validation is synchronous, and one object may bring thousands of expressions, or some hundred of ten
+thousand characters. What was compiled is remembered, so validation finds it. Nothing is decided
+here: whatever this overlooks, or takes for an expression, changes only where time is spent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any, Final
+
+from sully.api.cluster.selectors import expression_problem
+from sully.api.resource.selectors import EXPRESSION_MAX, judge_expression
+from sully.machinery.gates import Gates
+from sully.server.requests import Request
+
+SHORT: Final = 2048
+"""Characters that are compiled while everybody waits: some twenty milliseconds at most."""
+_DEVICES: Final = frozenset(
+    (
+        *("deviceclasses", "devicetaintrules", "resourceclaims"),
+        *("resourceclaimtemplates", "resourceslicepatches"),
+    )
+)
+_CLUSTERS: Final = frozenset(("placements",))
+
+
+async def compile_ahead(request: Request, value: Any, gates: Gates) -> None:
+    """Compile the expressions in a body, if they are long."""
+    plural = request.target.resource.plural
+    if (plural not in _DEVICES and plural not in _CLUSTERS) or request.target.subresource:
+        return
+    found = set(expressions_in(value))
+    if sum(len(text) for text, _ in found) > SHORT:
+        await asyncio.to_thread(_compile, found, gates, clusters=plural in _CLUSTERS)
+
+
+def expressions_in(body: Any) -> Iterator[tuple[str, bool]]:
+    """Yield what may be an expression, and whether it derives an attribute.
+
+    The body is an object or a patch of one, and may be nested deeper than Python nests calls.
+    """
+    waiting: list[tuple[Any, bool]] = [(body, False)]
+    while waiting:
+        value, derived = waiting.pop()
+        if isinstance(value, list):
+            waiting.extend((item, derived) for item in value)
+        elif isinstance(value, dict):
+            for name, item in value.items():
+                # A JSON patch has them as values.
+                if name in ("expression", "value") and isinstance(item, str):
+                    yield item, derived
+                elif name == "celExpressions" and isinstance(item, list):
+                    yield from ((text, False) for text in item if isinstance(text, str))
+                elif isinstance(item, dict | list):
+                    waiting.append((item, derived or name == "derivedAttributes"))
+
+
+def _compile(found: set[tuple[str, bool]], gates: Gates, *, clusters: bool) -> None:
+    for text, derived in found:
+        if clusters:
+            expression_problem(text)
+        elif len(text) <= EXPRESSION_MAX:
+            judge_expression(text, gates, derived=derived)

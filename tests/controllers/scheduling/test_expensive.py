@@ -1,0 +1,116 @@
+"""Pods whose selectors cost too much to evaluate at once."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import Any
+
+from controllers.scheduling.placing import (
+    DRIVER,
+    SLICES,
+    Scheduling,
+    node,
+    pod,
+    prepare,
+    wanting,
+    where,
+)
+from controllers.world import World
+from sully.controllers.scheduling.wishes import Options
+
+_NUMBERS = count()
+LIST = f"[{','.join(map(str, range(20)))}]"
+
+
+def loops(selectors: int) -> list[dict[str, Any]]:
+    """Return selectors that cost 1500 units each; verdicts are remembered, so each is new."""
+    text = f"{LIST}.all(a, {LIST}.all(b, true))"
+    return [{"cel": {"expression": f"{text} && {next(_NUMBERS)} >= 0"}} for _ in range(selectors)]
+
+
+async def publish(world: World, devices: int) -> None:
+    """Publish devices that all look different."""
+    spec = {
+        "driver": DRIVER,
+        "pool": {"name": "node-1", "generation": 1, "resourceSliceCount": 1},
+        "nodeName": "node-1",
+        "devices": [
+            {"name": f"gpu-{at}", "attributes": {"index": {"int": at}}} for at in range(devices)
+        ],
+    }
+    await world.admin.create(SLICES, {"metadata": {"name": "s"}, "spec": spec})
+
+
+async def ready(world: World, devices: int) -> None:
+    await prepare(world, "node-1", devices=0)
+    await publish(world, devices)
+
+
+def limited(units: int, *, strict: bool = False) -> Scheduling:
+    return Scheduling(Options(binding_conditions=False, cost_units=units, strict=strict))
+
+
+async def test_slices_are_not_seen(world: World) -> None:
+    await ready(world, devices=20)
+    scheduling = Scheduling()
+    async with scheduling.running(world):
+        await wanting(world, "p", selectors=loops(3))
+        await world.settle()
+
+    assert await where(world, "p") == "node-1"
+    assert scheduling.looked_at.count("p") > 2
+
+
+async def test_others_are_scheduled_meanwhile(world: World) -> None:
+    await ready(world, devices=40)
+    scheduling = Scheduling()
+    async with scheduling.running(world):
+        await wanting(world, "heavy", selectors=loops(4))
+        await wanting(world, "ordinary")
+        await world.settle()
+
+    assert await where(world, "ordinary") == "node-1"
+    last = len(scheduling.looked_at) - 1 - scheduling.looked_at[::-1].index("heavy")
+    assert scheduling.looked_at.index("ordinary") < last
+
+
+async def test_a_pod_that_exceeds_its_budget_is_told(world: World) -> None:
+    await ready(world, devices=20)
+    async with limited(30_000).running(world):
+        await wanting(world, "p", selectors=loops(10))
+        await world.settle()
+
+        assert await where(world, "p") == (
+            'running "DynamicResources" filter plugin: node node-1: timed out trying to allocate'
+            " devices: evaluating the selectors exceeds the budget of 30000 cost units"
+        )
+
+
+async def test_the_reference_uses_the_words_of_kubernetes(world: World) -> None:
+    await ready(world, devices=20)
+    async with limited(30_000, strict=True).running(world):
+        await wanting(world, "p", selectors=loops(10))
+        await world.settle()
+
+        assert await where(world, "p") == (
+            'running "DynamicResources" filter plugin: node node-1: timed out trying to allocate'
+            " devices"
+        )
+
+
+async def test_it_is_tried_again_after_a_pause_and_gets_further(world: World) -> None:
+    await ready(world, devices=20)
+    scheduling = limited(100_000)
+    async with scheduling.running(world):
+        await wanting(world, "p", selectors=loops(10))
+        await world.settle()
+        before = len(scheduling.looked_at)
+        # Whatever happens meanwhile does not wake it.
+        await node(world, "node-2")
+        await pod(world, "q")
+        await world.pass_time(4, step=1)
+        assert scheduling.looked_at[before:].count("p") <= 1
+        assert "timed out" in await where(world, "p")
+        await world.pass_time(60)
+
+    assert await where(world, "p") == "node-1"
