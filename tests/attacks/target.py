@@ -142,10 +142,25 @@ class Delays:
 
     answers: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
+    processor: list[float] = field(default_factory=list)
+    """What the server itself worked between each question and its answer, in seconds."""
+
+    news: threading.Condition = field(default_factory=threading.Condition)
+
+    def await_answers(self, count: int) -> None:
+        """Wait until the bystander has this many more answers."""
+        with self.news:
+            wanted = len(self.answers) + count
+            assert self.news.wait_for(lambda: len(self.answers) >= wanted, SECONDS), self.failures
 
     @property
     def longest(self) -> float:
         return max(self.answers, default=0.0)
+
+    @property
+    def most_work(self) -> float:
+        """Return the longest delay in processor time, which other load does not lengthen."""
+        return max(self.processor, default=0.0)
 
 
 class Target:
@@ -220,6 +235,15 @@ class Target:
         """Return how many files and connections the server has open."""
         return len(os.listdir(f"/proc/{self.up.child.pid}/fd"))
 
+    def processor(self) -> float:
+        """Return the processor time of all threads of the server, in seconds."""
+        used = 0
+        for task in Path(f"/proc/{self.up.child.pid}/task").iterdir():
+            # A thread may end while we look.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                used += int((task / "schedstat").read_text().split()[0])
+        return used / 1e9
+
     def _status(self, name: str) -> float:
         text = Path(f"/proc/{self.up.child.pid}/status").read_text()
         return int(text.split(name)[1].split()[0]) / 1024
@@ -248,12 +272,15 @@ class Target:
         request = self.admin.head("GET", path) + b"\r\n"
         with self.admin.connect() as connection:
             while not stop.is_set():
-                began = time.monotonic()
+                began, worked = time.monotonic(), self.processor()
                 connection.sendall(request)
                 first = connection.recv(1 << 16)
                 if not first:
                     return
-                delays.answers.append(time.monotonic() - began)
+                delays.processor.append(self.processor() - worked)
+                with delays.news:
+                    delays.answers.append(time.monotonic() - began)
+                    delays.news.notify_all()
                 if parse(first)[0] != 200:
                     delays.failures.append(first[:200].decode("latin-1"))
                 stop.wait(0.005)

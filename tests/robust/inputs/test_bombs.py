@@ -6,9 +6,10 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.raw import Raw
-from robust.inputs.bombs import BOMBS, CONFIG_MAPS, PODS, Bomb
+from robust.inputs.bombs import BOMBS
 from robust.inputs.clients import Client
 from robust.inputs.memory import Memory, Processor
+from robust.inputs.requests import CONFIG_MAPS, PODS, Bomb
 from sully.testing.cluster import Process, process
 
 pytestmark = pytest.mark.slow
@@ -43,7 +44,7 @@ def test_bomb(bomb: Bomb, client: Client, up: Process) -> None:
     memory = Memory(up.child.pid)
     processor = Processor(up.child.pid)
 
-    code, answer = client.send(bomb.method, bomb.path, body, bomb.media)
+    code, answer = client.send(bomb.method, bomb.path, body, bomb.media, bomb.headers)
 
     assert processor.seconds() < SECONDS
     assert 200 <= code < 500, answer[:500]

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from robust.inputs.bombs import CONFIG_MAPS, config_map
 from robust.inputs.clients import Client, parse, receive
 from robust.inputs.memory import Memory
+from robust.inputs.requests import CONFIG_MAPS, config_map
 from sully.testing.cluster import Process, process
 
 pytestmark = pytest.mark.slow
