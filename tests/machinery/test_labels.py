@@ -237,3 +237,10 @@ def test_only_an_equality_fixes_a_field() -> None:
         assert (selector.exact("metadata.name") == "v") == (
             name == "metadata.name" and negated == "="
         )
+
+
+def test_a_selector_has_a_limit() -> None:
+    assert len(labels.parse("a," * 4_999 + "a").requirements) == 5_000
+
+    with pytest.raises(SelectorError, match="limit is 5000"):
+        labels.parse("a," * 5_000 + "a")

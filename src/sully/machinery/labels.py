@@ -15,6 +15,7 @@ from sully.machinery.fields import FieldError, Path
 from sully.machinery.gotext import quote
 from sully.machinery.names import label_key_problems, label_value_problems
 
+MAX_TERMS = 5_000
 _BINARY = ("in", "notin", "=", "==", "!=", "gt", "lt")
 _UNARY = ("exists", "!")
 _WORDS = {">": "gt", "<": "lt"} | {word: word for word in ("in", "notin", "=", "==", "!=")}
@@ -105,6 +106,10 @@ def parse_int(text: str) -> int | None:
 
 def parse(text: str) -> Selector:
     """Read the string form, for example `tier in (gold, silver),!legacy,n>1`."""
+    if text.count(",") >= MAX_TERMS:
+        raise SelectorError(
+            f"too many requirements: limit is {MAX_TERMS} requirements and values in one selector"
+        )
     return _ordered(_Parser(text).parse())
 
 
