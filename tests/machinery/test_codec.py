@@ -62,6 +62,7 @@ def test_json(case: Case) -> None:
     assert codec.parse_json(case.body) == (case.want, case.repeated)
 
 
+TOO_MANY = "limit is 50000 fields and list items in one body; split it into several objects"
 BAD_JSON = {
     "nothing": (b"", "unexpected end of JSON input"),
     "ends early": (b'{"a":', "unexpected end of JSON input"),
@@ -88,7 +89,12 @@ BAD_JSON = {
         "json: a number in the body is too long",
     ),
     "a little too deep": (b"[" * 202 + b"]" * 202, "exceeded max depth"),
-    "far too deep": (b'{"a":' * 200_000, "exceeded max depth"),
+    "far too deep": (b'{"a":' * 20_000, "exceeded max depth"),
+    "too many objects": (b"[" + b"{}," * 60_000 + b"{}]", TOO_MANY),
+    "too many fields": (b"{" + b'"a":1,' * 60_000 + b'"a":1}', TOO_MANY),
+    "too many words": (b"[" + b'"a",' * 60_000 + b'"a"]', TOO_MANY),
+    "too many words that end in backslashes": (b"[" + b'"\\\\",' * 60_000 + b'"a"]', TOO_MANY),
+    "far too many words": (b"[" + b'"a",' * 600_000 + b'"a"]', TOO_MANY),
 }
 
 
@@ -154,6 +160,10 @@ BAD_YAML = {
     ),
     "unknown alias": (b"a: *b", "yaml: unknown anchor 'b' referenced"),
     "an alias inside itself": (b"a: &a [*a, *a]", "yaml: anchor 'a' value contains itself"),
+    "too many directives": (
+        b"".join(b"%%TAG !t%d! a\n" % n for n in range(200)) + b"--- 1",
+        "yaml: document contains more than 100 directives",
+    ),
     "aliases of aliases": (_bomb(9), "yaml: document contains excessive aliasing"),
     "a list as a key": (b"? [a]\n: 1", "yaml: invalid map key: it must be a plain value"),
     "merge of a text": (b"<<: x", "yaml: map merge requires map or sequence of maps as the value"),
@@ -162,7 +172,7 @@ BAD_YAML = {
     "two documents": (b"a: 1\n---\nb: 2\n", "yaml: expected a single document in the stream"),
     # A composer in C would end the process here.
     "deep lists": (b"[" * 500_000, "exceeded max depth"),
-    "deep maps": (b"{a: " * 200_000, "exceeded max depth"),
+    "deep maps": (b"{a: " * 20_000, "exceeded max depth"),
     "deep blocks": (b"- " * 200_000, "exceeded max depth"),
 }
 
@@ -237,3 +247,62 @@ def test_copies_are_equal_and_apart(value: Any) -> None:
     assert copied == value
     if isinstance(value, dict | list):
         assert copied is not value
+
+
+GOOD_THOUGH_LONG = {
+    "a text of brackets": b'{"a":"' + b"[{,}]" * 100_000 + b'"}',
+    "a text of quotes": b'{"a":"' + b'\\",[' * 100_000 + b'"}',
+    "a text of backslashes": b'{"a":"' + b"\\\\," * 100_000 + b'"}',
+    "many values": b"[" + b"1," * 49_000 + b"1]",
+}
+
+
+@pytest.mark.parametrize("body", GOOD_THOUGH_LONG.values(), ids=GOOD_THOUGH_LONG.keys())
+def test_a_long_body(body: bytes) -> None:
+    assert codec.parse_json(body) == (json.loads(body), [])
+
+
+def test_repeated_keys_are_not_all_told() -> None:
+    body = b"{" + b",".join(b'"k%d":1,"k%d":2' % (n, n) for n in range(1000)) + b"}"
+
+    assert codec.parse_json(body)[1] == [f"k{n}" for n in range(100)]
+    assert codec.parse_yaml(body)[1] == [f"k{n}" for n in range(100)]
+
+
+def test_the_path_of_a_repeated_key_is_not_longer_than_anybody_reads() -> None:
+    long = b"x" * 1_000_000
+    body = b'{"' + long + b'":{' + b'"a":{"b":1,"b":2},' * 1000 + b'"a":{}}}'
+
+    (path,) = codec.parse_json(body)[1][:1]
+
+    assert len(path) < 2000
+    assert path.endswith(".a.b")
+
+
+MORE_THAN_YAML = {
+    "too many objects": b"[" + b"{}," * 60_000 + b"{}]",
+    "too many lines": b"a: 1\n" * 60_000,
+    "too many fields of JSON": b"{" + b'"a":1,' * 60_000 + b'"a":1}',
+}
+
+
+@pytest.mark.parametrize("body", MORE_THAN_YAML.values(), ids=MORE_THAN_YAML.keys())
+def test_yaml_of_too_many_values(body: bytes) -> None:
+    with pytest.raises(codec.TooManyValuesError):
+        codec.parse_yaml(body)
+
+
+SAME_IN_BOTH = {
+    "text": {"a": 'é"\\\n\u2028 : - #'},
+    "numbers": {"a": 1, "b": -5, "c": 2**63, "d": [0, 10**18]},
+    "whole fractions": {"a": 1.0, "b": 2.5, "c": [1e300]},
+    "the rest": {"a": None, "b": True, "c": {}, "d": [[], {"x": "y"}], "": "yes"},
+}
+
+
+@pytest.mark.parametrize("value", SAME_IN_BOTH.values(), ids=SAME_IN_BOTH.keys())
+def test_json_is_read_as_the_yaml_that_it_is(value: dict[str, object]) -> None:
+    body = codec.to_json(value)
+
+    # A comment behind it is no JSON.
+    assert codec.parse_yaml(body) == codec.parse_yaml(body + b" # yaml")

@@ -5,50 +5,31 @@ used: together they are large.
 """
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
-PODS = "/api/v1/namespaces/default/pods"
-CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
-CLAIMS = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
-RULES = "/apis/resource.k8s.io/v1/devicetaintrules"
-TARGET = f"{CONFIG_MAPS}/target"
-JSON = "application/json"
-YAML = "application/yaml"
-JSON_PATCH = "application/json-patch+json"
-MERGE = "application/merge-patch+json"
-STRATEGIC = "application/strategic-merge-patch+json"
-APPLY = "application/apply-patch+yaml"
-MEBI = 1 << 20
-
-
-@dataclass(frozen=True)
-class Bomb:
-    """One request."""
-
-    method: str
-    path: str
-    body: Callable[[], bytes] = lambda: b""
-    media: str = JSON
-
-
-def config_map(**fields: Any) -> bytes:
-    """Write a ConfigMap with something in it."""
-    metadata = {"generateName": "bomb-"} | fields.pop("metadata", {})
-    return json.dumps({"metadata": metadata, **fields}).encode()
+from hostile.floods import FLOODS
+from hostile.requests import (
+    APPLY,
+    CLASSES,
+    CONFIG_MAPS,
+    JSON_PATCH,
+    MEBI,
+    MERGE,
+    PODS,
+    STRATEGIC,
+    TARGET,
+    YAML,
+    Bomb,
+    config_map,
+    selector,
+    within,
+)
 
 
 def nested(depth: int, opening: bytes, closing: bytes, core: bytes = b"1") -> bytes:
     """Nest something in itself."""
     return opening * depth + core + closing * depth
-
-
-def within(field: bytes) -> bytes:
-    """Put raw JSON into a field that no schema knows, and one that takes any text."""
-    return b'{"metadata":{"generateName":"bomb-"},"unknown":' + field + b"}"
 
 
 def device_class(expression: str) -> bytes:
@@ -105,11 +86,6 @@ def list_inserts() -> bytes:
     start: list[dict[str, Any]] = [{"op": "add", "path": "/metadata/finalizers", "value": []}]
     step = {"op": "add", "path": "/metadata/finalizers/0", "value": "a.example/b"}
     return json.dumps(start + [step] * 9_000).encode()
-
-
-def selector(text: str) -> str:
-    """Return a list with a label selector."""
-    return f"{CONFIG_MAPS}?labelSelector={quote(text)}"
 
 
 def loops(depth: int, size: int = 20) -> str:
@@ -356,4 +332,5 @@ BOMBS: dict[str, Bomb] = {
             }
         ).encode(),
     ),
+    **FLOODS,
 }

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from hostile.bombs import BOMBS, CONFIG_MAPS
+from hostile.bombs import BOMBS
+from hostile.requests import CONFIG_MAPS
 from hostile.target import Answer, Caller, Target, parse, receive
 
 Codes = Counter[int]

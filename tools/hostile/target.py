@@ -188,14 +188,27 @@ class Delays:
     work: list[float] = field(default_factory=list)
     """Processor time of the server between each question and its answer."""
     failures: list[str] = field(default_factory=list)
+    news: threading.Condition = field(default_factory=threading.Condition)
+
+    def await_answers(self, count: int) -> None:
+        """Wait until the bystander has this many more answers."""
+        with self.news:
+            wanted = len(self.answers) + count
+            assert self.news.wait_for(lambda: len(self.answers) >= wanted, SECONDS), self.failures
 
     @property
     def longest(self) -> float:
         return max(self.answers, default=0.0)
 
+    @property
     def usual_work(self) -> float:
         """Return the processor time that nine of ten answers took at most."""
         return sorted(self.work)[len(self.work) * 9 // 10] if self.work else 0.0
+
+    @property
+    def most_work(self) -> float:
+        """Return the longest delay in processor time, which other load does not lengthen."""
+        return max(self.work, default=0.0)
 
 
 class Target:
@@ -269,12 +282,6 @@ class Target:
 
     # -- what is measured -------------------------------------------------------------------------
 
-    def processor_time(self) -> float:
-        """Return the processor time that the server used since it started, in seconds."""
-        text = Path(f"/proc/{self.up.child.pid}/stat").read_text()
-        fields = text.rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def memory(self) -> float:
         """Return the resident memory in MiB."""
         return self._status("VmRSS:")
@@ -296,6 +303,15 @@ class Target:
         while not condition() and time.monotonic() < ends:
             threading.Event().wait(0.05)
         return condition()
+
+    def processor_time(self) -> float:
+        """Return the processor time of all threads of the server, in seconds."""
+        used = 0
+        for task in Path(f"/proc/{self.up.child.pid}/task").iterdir():
+            # A thread may end while we look.
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+                used += int((task / "schedstat").read_text().split()[0])
+        return used / 1e9
 
     def _status(self, name: str) -> float:
         text = Path(f"/proc/{self.up.child.pid}/status").read_text()
@@ -350,8 +366,10 @@ class Target:
                 first = connection.recv(1 << 16)
                 if not first:
                     return
-                delays.answers.append(time.monotonic() - began)
                 delays.work.append(self.processor_time() - worked)
+                with delays.news:
+                    delays.answers.append(time.monotonic() - began)
+                    delays.news.notify_all()
                 if parse(first)[0] != 200:
                     delays.failures.append(first[:200].decode("latin-1"))
                 stop.wait(0.005)

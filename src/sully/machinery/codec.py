@@ -7,11 +7,18 @@ is decode.py's business.
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 MAX_DEPTH = 200
+MAX_VALUES = 50_000
+"""How many fields and list items a body may have: reading one takes longer than sending it."""
+MAX_REPEATED = 100
+"""How many repeated keys are reported, as upstream."""
+_LONGEST_PATH = 1024
+Trail = tuple[Any, ...]  # (parent trail, name); a linked list, since most walks never print it
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _SURROGATE_ESCAPE = re.compile(rb"\\[uU](?:0000)?[dD][89a-fA-F]")
 # Looking for long numbers with a pattern would take longer than reading the body.
@@ -27,8 +34,51 @@ class BodyError(ValueError):
     """A body that is no JSON or YAML, or nested too deeply."""
 
 
+class TooManyValuesError(BodyError):
+    """A body with more fields and list items than the server reads."""
+
+    def __init__(self, limit: int = MAX_VALUES) -> None:
+        super().__init__(
+            f"limit is {limit} fields and list items in one body; split it into several objects"
+        )
+
+
+def check_values(body: bytes, limit: int = MAX_VALUES) -> None:
+    """Refuse JSON with too many values, without reading it."""
+    if len(body) > 2 * limit and _marks(body) > limit and _values(body) > limit:
+        raise TooManyValuesError(limit)
+
+
+def _values(body: bytes) -> int:
+    """Count the fields and items of JSON, or more; what stands in quotes does not count."""
+    plain = body.replace(b"\\\\", b"").replace(b'\\"', b"")
+    # A field has its name and its value in quotes.
+    quotes = plain.count(b'"')
+    return quotes // 4 if quotes > 4 * MAX_VALUES else _marks(b"".join(plain.split(b'"')[::2]))
+
+
+def _marks(text: bytes) -> int:
+    return text.count(b",") + text.count(b"{") + text.count(b"[")
+
+
+def count_values(value: Any, limit: int) -> int:
+    """Count the fields and items of a JSON value, until there are more than a limit."""
+    level, found = [value] if type(value) in (dict, list) else [], 0
+    while level and found <= limit:
+        found += sum(map(len, level))
+        # What is too large is not looked through.
+        level = _containers(level) if found <= limit else []
+    return found
+
+
+def has_more_values(value: Any, limit: int) -> bool:
+    """Say whether a JSON value has more fields and items than a limit."""
+    return count_values(value, limit) > limit
+
+
 def parse_json(body: bytes) -> tuple[Any, list[str]]:
     """Read JSON; also return the paths of repeated keys, of which the last one counts."""
+    check_values(body)
     plain = _plain(body)
     if plain is not None:
         return plain, []
@@ -68,15 +118,33 @@ def _is_deep(value: Any) -> bool:
     """Say whether a value nests too deeply, level by level."""
     level = [value]
     for _ in range(MAX_DEPTH + 1):
-        level = [
-            item
-            for each in level
-            for item in (each.values() if type(each) is dict else each)
-            if type(item) is dict or type(item) is list
-        ]
+        level = _containers(level)
         if not level:
             return False
     return True
+
+
+def _containers(level: list[Any]) -> list[Any]:
+    """Return the objects and lists that are directly inside of some."""
+    return [
+        item
+        for each in level
+        for item in (each.values() if type(each) is dict else each)
+        if type(item) is dict or type(item) is list
+    ]
+
+
+def _has_fractions(value: Any) -> bool:
+    level = [value]
+    while level:
+        if any(
+            type(item) is float
+            for each in level
+            for item in (each.values() if type(each) is dict else each)
+        ):
+            return True
+        level = _containers(level)
+    return False
 
 
 class _Pairs(list[tuple[str, Any]]):
@@ -167,24 +235,56 @@ def _go_syntax_error(text: str, error: json.JSONDecodeError) -> str:
     return f"invalid character '{char}' looking for beginning of value"
 
 
-def _repeated_keys(value: Any, path: str = "") -> list[str]:
-    found: list[str] = []
+def written(trail: Trail) -> str:
+    """Write a path as strict decoding does: dots for fields and keys, brackets for indexes.
+
+    Of a path longer than anybody reads the beginning is left out.
+    """
+    steps: list[str] = []
+    room = _LONGEST_PATH
+    while trail and room > 0:
+        trail, step = trail
+        text = f"[{step}]" if type(step) is int else f"{step}"[:room]
+        steps.append(text if type(step) is int or not trail else f".{text}")
+        room -= len(text)
+    return ("..." if trail else "") + "".join(reversed(steps))
+
+
+def _repeated_keys(value: Any) -> list[str]:
+    """Return the paths of keys that stand twice in an object, each once and not too many."""
+    found: dict[str, None] = {}
+    for trail in _repetitions(value, ()):
+        found[written(trail)] = None
+        if len(found) == MAX_REPEATED:
+            break
+    return list(found)
+
+
+def _repetitions(value: Any, at: Trail) -> Iterator[Trail]:
     if isinstance(value, _Pairs):
-        seen = set()
+        seen: set[str] = set()
+        told: set[str] = set()
         for key, item in value:
-            here = f"{path}.{key}" if path else key
-            if key in seen:
-                found.append(here)
+            if key in seen and key not in told:
+                told.add(key)
+                yield at, key
             seen.add(key)
-            found += _repeated_keys(item, here)
+            if isinstance(item, list):
+                yield from _repetitions(item, (at, key))
     elif isinstance(value, list):
         for index, item in enumerate(value):
-            found += _repeated_keys(item, f"{path}[{index}]")
-    return list(dict.fromkeys(found))
+            if isinstance(item, list):
+                yield from _repetitions(item, (at, index))
 
 
 def parse_yaml(body: bytes) -> tuple[Any, list[str]]:
     """Read one YAML document of JSON values; also return the paths of repeated keys."""
+    if body[:1] == b"{" and body.isascii():
+        # What clients apply is JSON more often than not, and but for fractions means the same.
+        check_values(body)
+        plain = _plain(body)
+        if plain is not None and not _has_fractions(plain):
+            return plain, []
     from sully.machinery import yamltext  # late: most bodies are JSON
 
     value, repeated = yamltext.read(_text(body))

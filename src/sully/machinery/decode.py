@@ -10,18 +10,21 @@ Most bodies are well formed, and read by readers.py; the walk here is for those 
 
 import base64
 import binascii
+import re
 from collections.abc import Callable
 from typing import Any
 
-from sully.machinery.codec import copy
+from sully.machinery.codec import Trail, copy, written
 from sully.machinery.quantity import QuantityError, canonical
 from sully.machinery.readers import ZERO, OddError, object_reader
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
 
 Obj = dict[str, Any]
-Trail = tuple[Any, ...]  # (parent trail, name); a linked list, since most walks never print it
+MAX_UNKNOWN = 100
+"""How many unknown fields are reported, as upstream."""
 
+_NOT_BASE64 = re.compile("[^A-Za-z0-9+/]")
 _INT_RANGE = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}
 
 
@@ -64,7 +67,8 @@ def _object(value: Any, kind: ObjectType, at: Trail, place: _Place, unknown: lis
     for name, given in value.items():
         field = fields.get(name)
         if field is None:
-            unknown.append(_written((at, name)))
+            if len(unknown) < MAX_UNKNOWN:
+                unknown.append(written((at, name)))
             continue
         if given is None:
             continue
@@ -163,11 +167,8 @@ def _bytes(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
 
 
 def _bad_base64(text: str) -> int:
-    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-    for position, char in enumerate(text):
-        if char not in alphabet:
-            return position
-    return len(text) - len(text) % 4
+    found = _NOT_BASE64.search(text)
+    return found.start() if found else len(text) - len(text) % 4
 
 
 def _time(given: Any, kind: Scalar, at: Trail, place: _Place) -> Any:
@@ -241,18 +242,6 @@ def _zero_of(field: Field) -> Any:
     if isinstance(field.type, ObjectType):
         return empty_object(field.type)
     return None
-
-
-def _written(at: Trail) -> str:
-    """Spell a trail as strict decoding does: dots for fields and keys, brackets for indexes."""
-    names: list[Any] = []
-    while at:
-        at, name = at
-        names.append(name)
-    text = ""
-    for name in reversed(names):
-        text += f"[{name}]" if isinstance(name, int) else f".{name}" if text else str(name)
-    return text
 
 
 def _mismatch(given: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:

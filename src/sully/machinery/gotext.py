@@ -46,7 +46,10 @@ def show(value: Any) -> str:
     return compact_json(value)
 
 
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def compact_json(value: Any) -> str:
     """Encode as Go's json.Marshal does: no spaces, HTML characters escaped."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _compact.encode(value)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

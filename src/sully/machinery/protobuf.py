@@ -68,6 +68,7 @@ class _Reader:
 
     def __init__(self, numbers: Numbers) -> None:
         self._numbers = numbers
+        self._left = codec.MAX_VALUES
 
     def message(self, raw: bytes, kind: ObjectType, into: Obj, depth: int) -> Obj:
         if depth > MAX_DEPTH:
@@ -77,12 +78,18 @@ class _Reader:
 
     def _fill(self, raw: bytes, slots: dict[int, Slot], into: Obj, depth: int) -> None:
         for number, wire, found in fields_of(raw):
+            self._count()
             slot = slots.get(number)
             if isinstance(slot, Field):
                 self._put(slot, wire, found, into, depth)
             elif slot is not None:
                 # What Go embeds is a message of its own here, but not in JSON.
                 self._fill(_bytes(found, number), slot, into, depth)
+
+    def _count(self, values: int = 1) -> None:
+        self._left -= values
+        if self._left < 0:
+            raise codec.TooManyValuesError
 
     def _put(self, field: Field, wire: Wire, found: int | bytes, into: Obj, depth: int) -> None:
         kind, name = field.type, field.name
@@ -101,12 +108,15 @@ class _Reader:
         self, kind: Type, wire: Wire, found: int | bytes, name: str, depth: int
     ) -> list[Any]:
         if isinstance(kind, Scalar) and kind.name in _VARINTS and wire is Wire.CHUNK:
-            return [_scalar(kind, number, name) for number in numbers_of(_bytes(found, name))]
+            packed = _bytes(found, name)
+            self._count(len(packed))
+            return [_scalar(kind, number, name) for number in numbers_of(packed)]
         return [self._value(kind, found, name, depth)]
 
     def _entry(self, kind: Type, raw: bytes, name: str, depth: int) -> tuple[str, Any]:
         key, value = "", _missing(kind)
         for number, _, found in fields_of(raw):
+            self._count()
             if number == 1:
                 key = text_of(_bytes(found, name))
             elif number == 2:

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from typing import Any, Final
 
-from sully.machinery.decode import decode
+from sully.machinery.codec import Trail, written
+from sully.machinery.decode import MAX_UNKNOWN, decode
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gotext import compact_json, quote
 from sully.machinery.schema import Field, Limits, ListOf, MapOf, ObjectType, Scalar, Type
@@ -39,34 +40,33 @@ def read(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
     head = {name: value[name] for name in _HEAD if name in value}
     found = decode(head, kind, unknown)
     rest = {name: given for name, given in value.items() if name not in _HEAD}
-    return found | _pruned_object(rest, kind, "", unknown)
+    return found | _pruned_object(rest, kind, (), unknown)
 
 
-def _pruned_object(value: Obj, kind: ObjectType, at: str, unknown: list[str]) -> Obj:
+def _pruned_object(value: Obj, kind: ObjectType, at: Trail, unknown: list[str]) -> Obj:
     result: Obj = {}
     for name, given in value.items():
         field = kind.fields.get(name)
-        here = f"{at}.{name}" if at else name
         if field is None:
-            unknown.append(here)
+            if len(unknown) < MAX_UNKNOWN:
+                unknown.append(written((at, name)))
         elif given is not None or field.nullable:
             # Null where it is no value counts as absent.
-            result[name] = _pruned(given, field.type, here, unknown)
+            result[name] = _pruned(given, field.type, (at, name), unknown)
     return result
 
 
-def _pruned(given: Any, kind: Type, at: str, unknown: list[str]) -> Any:
+def _pruned(given: Any, kind: Type, at: Trail, unknown: list[str]) -> Any:
     match kind:
         case ObjectType() if isinstance(given, dict):
             return _pruned_object(given, kind, at, unknown)
         case ListOf() if isinstance(given, list):
             return [
-                _pruned(item, kind.item, f"{at}[{index}]", unknown)
-                for index, item in enumerate(given)
+                _pruned(item, kind.item, (at, index), unknown) for index, item in enumerate(given)
             ]
         case MapOf() if isinstance(given, dict):
             present = ((key, item) for key, item in given.items() if item is not None)
-            return {key: _pruned(item, kind.value, f"{at}.{key}", unknown) for key, item in present}
+            return {key: _pruned(item, kind.value, (at, key), unknown) for key, item in present}
         case Scalar() if isinstance(given, float) and _whole(given, kind):
             return int(given)
     return given

@@ -4,16 +4,19 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sully.machinery.decode import DecodeError, decode
-from sully.machinery.errors import ApiError, BadRequest, invalid
+from sully.machinery.codec import has_more_values
+from sully.machinery.decode import MAX_UNKNOWN, DecodeError, decode
+from sully.machinery.errors import ApiError, BadRequest, RequestEntityTooLarge, invalid
 from sully.machinery.fields import Path
 from sully.machinery.gotext import quote
 from sully.machinery.schema import ObjectType
-from sully.machinery.strategy import Obj
+from sully.machinery.strategy import Obj, ResourceType
 from sully.machinery.structural import read as read_structural
 from sully.server.objects import Objects
 from sully.server.requests import Request, Target
 
+RECORD_SHARE = 2
+"""How many times as much as the object itself its managedFields may hold."""
 _LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
@@ -39,6 +42,37 @@ class Decoded:
 
     obj: Obj
     warnings: list[str]
+
+
+def check_size(resource: ResourceType, body: Body) -> None:
+    """Refuse a body with more in it than an object of this kind may hold."""
+    check_values(resource, body.value, len(body.raw))
+
+
+def check_values(resource: ResourceType, value: Any, size: int | None = None) -> None:
+    """Refuse an object with more in it than its kind may hold; `size` are its bytes if known.
+
+    The record of who manages which field counts by itself: it is made by the server, and long for
+    those who change many fields.
+    """
+    limit = resource.most_values
+    # A value takes two bytes at least, so that the usual object is not looked at.
+    if size is not None and size <= 2 * limit:
+        return
+    record: Any = ()
+    if isinstance(value, dict) and isinstance(metadata := value.get("metadata"), dict):
+        record = metadata.get("managedFields") or ()
+        value = {**value, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+    if has_more_values(value, limit):
+        raise RequestEntityTooLarge(
+            f"Request entity too large: limit is {limit} fields and list items in one"
+            f" {resource.kind}; split it into several objects"
+        )
+    if isinstance(record, list) and has_more_values(record, RECORD_SHARE * limit):
+        raise RequestEntityTooLarge(
+            f"Request entity too large: limit is {RECORD_SHARE * limit} entries in"
+            " metadata.managedFields; use fewer field managers, or split the object"
+        )
 
 
 def field_validation(request: Request) -> str:
@@ -113,7 +147,7 @@ def _judged(
 ) -> list[str]:
     """Return what to warn of, or refuse it, as the client wants fields to be checked."""
     problems = [f"duplicate field {quote(name)}" for name in repeated]
-    problems += [f"unknown field {quote(name)}" for name in unknown]
+    problems += [f"unknown field {quote(name)}" for name in unknown[: MAX_UNKNOWN - len(problems)]]
     mode = field_validation(request)
     if problems and mode == "Strict":
         raise _undecodable(kind, f"strict decoding error: {', '.join(problems)}", patch)

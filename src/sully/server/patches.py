@@ -22,7 +22,7 @@ from sully.machinery.patch.quoting import json_patched, merge_patched
 from sully.machinery.patch.strategic import apply_strategic_merge_patch
 from sully.machinery.protobuf_numbers import Numbers
 from sully.machinery.strategy import Obj
-from sully.server.bodies import Body, check_kind, decode_object
+from sully.server.bodies import Body, check_kind, check_values, decode_object
 from sully.server.creates import Creator
 from sully.server.objects import typed
 from sully.server.requests import Request
@@ -91,6 +91,9 @@ class Patcher:
             raise self._ours(error.answer()) from None
         if not isinstance(changed, dict):
             raise BadRequest("a patch must leave an object")
+        if patch_type == JSON_PATCH:
+            # Its own size says little about that of the result.
+            check_values(target.resource, changed)
         shown = partial(self._shown, request, patch_type, changed, body.value)
         return self._read(request, changed, body, warnings, shown, entries_of(old))
 

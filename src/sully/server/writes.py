@@ -31,6 +31,7 @@ from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
 from sully.server.authorization.attributes import Attributes, Authorizer
+from sully.server.bodies import check_values
 from sully.server.guards import Attempt, Guard, Recorder
 from sully.server.objects import Objects
 from sully.server.quota_admission import QuotaAdmission
@@ -150,7 +151,12 @@ class Writer:
     async def put(self, key: Key, obj: Obj, expect: int, *extra: Op) -> Record:
         """Write an object; the caller has decided on the state with revision `expect`."""
         bare = without_version(obj)
-        done = await self.commit([Put(key, to_json(bare), expect, {"bare": bare}), *extra])
+        data = to_json(bare)
+        stored = self.objects.scheme.stored(key.resource)
+        if stored is not None:
+            # Many small changes make a large object too.
+            check_values(stored, bare, len(data))
+        done = await self.commit([Put(key, data, expect, {"bare": bare}), *extra])
         record = done.records[0]
         if record is None:
             raise InternalError(f"the store returned no record for {key}")

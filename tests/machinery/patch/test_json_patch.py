@@ -10,6 +10,7 @@ from sully.machinery.patch.errors import (
     MalformedPatchError,
     PatchError,
     TooManyOperationsError,
+    TooManyValuesError,
 )
 from sully.machinery.patch.json_patch import apply_json_patch
 
@@ -166,7 +167,33 @@ def test_copies_are_bounded() -> None:
     doubling = [{"op": "copy", "from": "/a", "path": "/a/-"}] * 60
 
     with pytest.raises(FailedPatchError, match="exceeding the limit"):
-        apply_json_patch({"a": ["x" * 100]}, doubling)
+        apply_json_patch({"a": ["x" * 1000]}, doubling)
+
+
+def test_copied_values_are_bounded() -> None:
+    copies = [{"op": "copy", "from": "/a", "path": f"/b{n}"} for n in range(20)]
+
+    with pytest.raises(TooManyValuesError, match="more than 50000 values"):
+        apply_json_patch({"a": [1] * 3000}, copies)
+
+
+def test_what_a_patch_puts_in_is_never_changed() -> None:
+    document: dict[str, Any] = {"a": {"b": [1]}}
+    value: dict[str, Any] = {"k": [1]}
+    steps: list[dict[str, Any]] = [
+        {"op": "add", "path": "/v", "value": value},
+        {"op": "copy", "from": "/v", "path": "/w"},
+        {"op": "add", "path": "/v/k/0", "value": 0},
+        {"op": "remove", "path": "/w/k/0"},
+        {"op": "move", "from": "/a", "path": "/c"},
+        {"op": "replace", "path": "/c/b/0", "value": 2},
+    ]
+
+    patched = apply_json_patch(document, steps)
+
+    assert patched == {"v": {"k": [0, 1]}, "w": {"k": []}, "c": {"b": [2]}}
+    assert document == {"a": {"b": [1]}}
+    assert value == {"k": [1]}
 
 
 def test_moves_cannot_stack_without_end() -> None:

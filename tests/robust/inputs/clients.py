@@ -4,6 +4,7 @@ import base64
 import contextlib
 import socket
 import ssl
+from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -37,10 +38,16 @@ class Client:
         return self.context.wrap_socket(plain, server_hostname=place.hostname)
 
     def send(
-        self, method: str, path: str, body: bytes = b"", media: str = "application/json"
+        self,
+        method: str,
+        path: str,
+        body: bytes = b"",
+        media: str = "application/json",
+        headers: Mapping[str, str] | None = None,
     ) -> tuple[int, bytes]:
         """Send one request as it is; return the code and the body of the answer."""
         head = f"{method} {path} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n"
+        head += "".join(f"{name}: {value}\r\n" for name, value in (headers or {}).items())
         if body:
             head += f"content-type: {media}\r\ncontent-length: {len(body)}\r\n"
         with self.connect() as connection:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from e2e.raw import Raw
-from hostile.bombs import BOMBS, CONFIG_MAPS, PODS, Bomb
+from hostile.bombs import BOMBS
+from hostile.requests import CONFIG_MAPS, PODS, Bomb
 from robust.inputs.clients import Client
 from robust.inputs.memory import Memory, Processor
 from sully.testing.cluster import Process, process
@@ -43,7 +44,7 @@ def test_bomb(bomb: Bomb, client: Client, up: Process) -> None:
     memory = Memory(up.child.pid)
     processor = Processor(up.child.pid)
 
-    code, answer = client.send(bomb.method, bomb.path, body, bomb.media)
+    code, answer = client.send(bomb.method, bomb.path, body, bomb.media, bomb.headers)
 
     assert processor.seconds() < SECONDS
     assert 200 <= code < 500, answer[:500]

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hostile.bombs import CONFIG_MAPS, config_map
+from hostile.requests import CONFIG_MAPS, config_map
 from hostile.target import parse, receive
 from robust.inputs.clients import Client
 from robust.inputs.memory import Memory

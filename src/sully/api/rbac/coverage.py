@@ -7,7 +7,7 @@ a single rule of the giver. What is missing is described in the words of Kuberne
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from sully.api.rbac.rules import ALL, path_covers
+from sully.api.rbac.rules import Rights, every
 from sully.machinery.gotext import quote
 
 Obj = dict[str, Any]
@@ -23,12 +23,22 @@ _PARTS = (
 
 def missing(owned: Sequence[Obj], wanted: Iterable[Obj]) -> list[Obj]:
     """Return the smallest rules among those wanted that no owned rule contains."""
-    return [
-        small
-        for rule in wanted
-        for small in break_down(rule)
-        if not any(contains(own, small) for own in owned)
-    ]
+    rights = Rights(owned)
+    return [small for rule in wanted for small in break_down(rule) if not _held(rights, small)]
+
+
+def combinations(rules: Iterable[Obj]) -> int:
+    """Count the smallest rules that some rules are made of, without making them."""
+    return sum(
+        len(rule.get("verbs") or ())
+        * (
+            len(rule.get("apiGroups") or ())
+            * len(rule.get("resources") or ())
+            * max(1, len(rule.get("resourceNames") or ()))
+            + len(rule.get("nonResourceURLs") or ())
+        )
+        for rule in rules
+    )
 
 
 def break_down(rule: Obj) -> Iterator[Obj]:
@@ -45,33 +55,14 @@ def break_down(rule: Obj) -> Iterator[Obj]:
             yield {"nonResourceURLs": [path], "verbs": [verb]}
 
 
-def contains(own: Obj, small: Obj) -> bool:
-    """Say whether a rule contains one of the smallest."""
-    names, wanted_names = own.get("resourceNames"), small.get("resourceNames")
-    return (
-        _has(own, small, "verbs")
-        and _has(own, small, "apiGroups")
-        and _has_resources(own.get("resources") or (), small.get("resources") or ())
-        and (not names or (bool(wanted_names) and set(wanted_names or ()) <= set(names)))
-        and _has_paths(own.get("nonResourceURLs") or (), small.get("nonResourceURLs") or ())
-    )
-
-
-def _has(own: Obj, small: Obj, part: str) -> bool:
-    owned = own.get(part) or ()
-    return ALL in owned or set(small.get(part) or ()) <= set(owned)
-
-
-def _has_resources(owned: Sequence[str], wanted: Sequence[str]) -> bool:
-    if ALL in owned:
-        return True
-    return all(
-        each in owned or ("/" in each and f"*/{each.partition('/')[2]}" in owned) for each in wanted
-    )
-
-
-def _has_paths(owned: Sequence[str], wanted: Sequence[str]) -> bool:
-    return all(any(path_covers(own, each) for own in owned) for each in wanted)
+def _held(rights: Rights, small: Obj) -> bool:
+    """Say whether rights contain one of the smallest rules."""
+    (verb,) = small["verbs"]
+    if paths := small.get("nonResourceURLs"):
+        return rights.grant_path(verb, paths[0])
+    (group,), (resource,) = small["apiGroups"], small["resources"]
+    names = small.get("resourceNames")
+    return rights.grant(every(verb, group, resource, names[0] if names else None))
 
 
 def described(rules: Iterable[Obj]) -> list[str]:

@@ -18,4 +18,5 @@ def kind_of(
         strategy=strategy,
         columns=columns,
         create_on_update=True,
+        most_values=25_000,  # aggregated roles are long, and cheap
     )

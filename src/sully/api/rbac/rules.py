@@ -21,13 +21,22 @@ class Question(msgspec.Struct, frozen=True):
     """A resource that somebody wants to use, in the form in which rights are asked for it."""
 
     verb: str
-    name: str
+    name: str | None  # None: all of them
     places: tuple[str, ...]  # every key of Rights under which a rule for it can stand
 
 
 def question(verb: str, group: str, resource: str, subresource: str, name: str) -> Question:
     """Prepare a question; the same one can then be put to many rights."""
     return Question(verb, name, _places(group, resource, subresource))
+
+
+def every(verb: str, group: str, resource: str, name: str | None) -> Question:
+    """Prepare the question for a right as a rule writes it: without a name it means all names."""
+    places = [f"{group} {resource}", f"* {resource}", f"{group} *", "* *"]
+    if "/" in resource:
+        part = resource.partition("/")[2]
+        places += [f"{group} */{part}", f"* */{part}"]
+    return Question(verb, name, tuple(places))
 
 
 # There are as many as resources, and each request asks for one; but a client can make up more.

@@ -46,6 +46,8 @@ def resources() -> Iterable[ResourceType]:
             "spec.pool.name": lambda obj: obj["spec"]["pool"]["name"],
         },
         unknown_label=_unknown_slice_label,
+        # 64 devices with all attributes, counters and taints that one can have have 17 000.
+        most_values=25_000,
     )
     yield ResourceType(
         GROUP,

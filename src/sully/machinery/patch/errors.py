@@ -3,6 +3,7 @@
 PatchError
 ├── MalformedPatchError      400  the patch cannot be read
 ├── TooManyOperationsError   413  more operations than the server runs
+├── TooManyValuesError       413  the patch makes more of an object than the server keeps
 ├── FailedPatchError         422  the patch can be read but does not fit the object
 └── UnmergeablePatchError    500  a strategic merge patch contradicts itself or the object
 
@@ -39,6 +40,14 @@ class TooManyOperationsError(PatchError):
     def answer(self) -> ApiError:
         """Return a 413 with the text."""
         return RequestEntityTooLarge(str(self))
+
+
+class TooManyValuesError(PatchError):
+    """The object would have more fields and list items than the server reads."""
+
+    def answer(self) -> ApiError:
+        """Return a 413 with the text."""
+        return RequestEntityTooLarge(f"Request entity too large: {self}")
 
 
 class FailedPatchError(PatchError):

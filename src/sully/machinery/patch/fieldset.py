@@ -19,6 +19,8 @@ from sully.machinery.patch.errors import MAX_DEPTH
 
 Tree = dict[str, Any]
 SELF = "."
+_SHARED = 16 * 1024
+"""Bytes of a tree that is remembered."""
 _sorting = msgspec.json.Encoder(order="sorted")
 
 
@@ -206,10 +208,12 @@ def _paths(tree: Tree, above: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
 def in_order(tree: Tree) -> Tree:
     """Return a tree with sorted keys, for a stable wire form."""
     # A walk in Python takes more than twice as long.
-    return _read_once(_sorting.encode(tree))
+    data = _sorting.encode(tree)
+    return _read_once(data) if len(data) <= _SHARED else _read_once.__wrapped__(data)
 
 
 # Objects made from one template have the same fields, so thousands of them share a few trees.
+# Large ones are rare, and would be most of the memory.
 @lru_cache(maxsize=1024)
 def _read_once(tree: bytes) -> Tree:
     found: Tree = from_json(tree)

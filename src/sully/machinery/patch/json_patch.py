@@ -1,19 +1,21 @@
 """JSON Patch (RFC 6902): a list of operations on places in a document.
 
-The document is never changed: each operation copies the containers on the way to its place and
-shares everything else. The neighbour merge_patch.py is the simpler format.
+The document that comes in is never changed: the containers on the way to a place are copied once,
+by the first operation that goes there, and shared otherwise. The neighbour merge_patch.py is the
+simpler format.
 """
 
-import json
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from sully.machinery.codec import MAX_VALUES, copy, count_values, has_more_values, to_json
 from sully.machinery.patch.errors import (
     MAX_DEPTH,
     FailedPatchError,
     MalformedPatchError,
     TooManyOperationsError,
+    TooManyValuesError,
     check_depth,
 )
 from sully.machinery.patch.merge_patch import go_kind
@@ -25,7 +27,7 @@ MAX_COPIED_BYTES = 3 * 1024 * 1024
 _INDEX = re.compile(r"0|[1-9][0-9]*")
 _BAD_ESCAPE = re.compile(r"~(?![01])")
 
-Change = Callable[[Any, str], Any]  # (container, last token) → the changed container
+Change = Callable[[Any, str, Any], None]  # changes a container at its last token
 
 
 def apply_json_patch(document: Any, operations: Any) -> Any:
@@ -43,24 +45,91 @@ def apply_json_patch(document: Any, operations: Any) -> Any:
     for operation in operations:
         _check_shape(operation)
     check_depth(operations)
-    document = _run_all(document, operations)
-    # Moves can stack what was flat.
-    check_depth(document)
-    return document
-
-
-def _run_all(document: Any, operations: list[dict[str, Any]]) -> Any:
-    copied = 0
+    patched = _Patched(document)
     for operation in operations:
+        patched.run(operation)
+    if has_more_values(patched.document, MAX_VALUES):
+        # Copies of a list multiply what it holds.
+        raise TooManyValuesError(f"the patched object has more than {MAX_VALUES} values")
+    # Moves can stack what was flat.
+    check_depth(patched.document)
+    return patched.document
+
+
+class _Patched:
+    """A document on its way through a patch."""
+
+    def __init__(self, document: Any) -> None:
+        self.document = document
+        # Containers that were made here, and so may be changed; by identity.
+        self._ours: dict[int, Any] = {}
+        self._copied = 0
+        self._copied_values = 0
+
+    def run(self, operation: dict[str, Any]) -> None:
+        """Carry out one operation."""
         if operation.get("op") == "copy":
-            copied += _size(_get(document, _tokens(operation, "from")))
-            if copied > MAX_COPIED_BYTES:
-                raise FailedPatchError(
-                    "Unable to complete the copy, the accumulated size increase of copy is "
-                    f"{copied}, exceeding the limit {MAX_COPIED_BYTES}"
-                )
-        document = _run(document, operation)
-    return document
+            # Before the path is looked at, as upstream.
+            value = self._copy(_get(self.document, _tokens(operation, "from")))
+            self._put(_tokens(operation, "path"), _add, value)
+            return
+        path = _tokens(operation, "path")
+        match operation.get("op"):
+            case "add":
+                self._put(path, _add, _value(operation))
+            case "remove":
+                self._put(path, _remove, None)
+            case "replace":
+                self._put(path, _replace, _value(operation))
+            case "move":
+                self._move(_tokens(operation, "from"), path)
+            case "test":
+                if not same_json(_get(self.document, path), _value(operation)):
+                    raise FailedPatchError("a tested value differs")
+            case other:
+                raise FailedPatchError(f"Unexpected kind: {other}")
+
+    def _copy(self, value: Any) -> Any:
+        """Copy a value whole, so that no container has two places."""
+        self._copied_values += count_values(value, MAX_VALUES)
+        if self._copied_values > MAX_VALUES:
+            raise TooManyValuesError(f"the copies of the patch have more than {MAX_VALUES} values")
+        check_depth(value)
+        self._copied += len(to_json(value))
+        if self._copied > MAX_COPIED_BYTES:
+            raise FailedPatchError(
+                "Unable to complete the copy, the accumulated size increase of copy is "
+                f"{self._copied}, exceeding the limit {MAX_COPIED_BYTES}"
+            )
+        return copy(value)
+
+    def _move(self, source: list[str], target: list[str]) -> None:
+        if source == target[: len(source)] and len(target) > len(source):
+            raise FailedPatchError("a value cannot move into itself")
+        value = _get(self.document, source)
+        if source != target:
+            self._put(source, _remove, None)
+            self._put(target, _add, value)
+
+    def _put(self, tokens: list[str], change: Change, value: Any) -> None:
+        """Change the container that holds the last token; the empty path is the whole document."""
+        if not tokens:
+            self.document = value
+            return
+        container = self.document = self._own(self.document)
+        for token in tokens[:-1]:
+            inner = self._own(_get(container, (token,)))
+            container[token if isinstance(container, dict) else int(token)] = inner
+            container = inner
+        change(container, tokens[-1], value)
+
+    def _own(self, container: Any) -> Any:
+        """Return a container that may be changed; others than containers as they are."""
+        if id(container) in self._ours or not isinstance(container, dict | list):
+            return container
+        made = container.copy()
+        self._ours[id(made)] = made
+        return made
 
 
 def _check_shape(operation: Any) -> None:
@@ -76,26 +145,6 @@ def _check_shape(operation: Any) -> None:
                 f"error decoding patch: json: cannot unmarshal {go_kind(value)} "
                 f"into Go struct field jsonPatchOp.{name} of type string"
             )
-
-
-def _run(document: Any, operation: dict[str, Any]) -> Any:
-    path = _tokens(operation, "path")
-    match operation.get("op"):
-        case "add":
-            return _change(document, path, _adding(_value(operation)), _value(operation))
-        case "remove":
-            return _change(document, path, _remove, None)
-        case "replace":
-            return _change(document, path, _replacing(_value(operation)), _value(operation))
-        case "move":
-            return _move(document, _tokens(operation, "from"), path)
-        case "copy":
-            value = _get(document, _tokens(operation, "from"))
-            return _change(document, path, _adding(value), value)
-        case "test":
-            return _test(document, path, _value(operation))
-        case other:
-            raise FailedPatchError(f"Unexpected kind: {other}")
 
 
 def _tokens(operation: dict[str, Any], name: str) -> list[str]:
@@ -138,69 +187,24 @@ def _position(items: list[Any], token: str, *, end: int = 0) -> int:
     return int(token)
 
 
-def _change(document: Any, tokens: list[str], change: Change, whole: Any) -> Any:
-    """Change the container that holds the last token; the empty path stands for `whole`."""
-    if not tokens:
-        return whole
-    containers = [document]
-    for token in tokens[:-1]:
-        containers.append(_get(containers[-1], (token,)))
-    changed = change(containers[-1], tokens[-1])
-    for container, token in zip(reversed(containers[:-1]), reversed(tokens[:-1]), strict=True):
-        if isinstance(container, dict):
-            changed = {**container, token: changed}
-        else:
-            copy = list(container)
-            copy[int(token)] = changed
-            changed = copy
-    return changed
-
-
-def _adding(value: Any) -> Change:
-    def add(container: Any, token: str) -> Any:
-        if isinstance(container, dict):
-            return {**container, token: value}
-        if isinstance(container, list):
-            at = len(container) if token == "-" else _position(container, token, end=1)
-            return [*container[:at], value, *container[at:]]
+def _add(container: Any, token: str, value: Any) -> None:
+    if isinstance(container, dict):
+        container[token] = value
+    elif isinstance(container, list):
+        at = len(container) if token == "-" else _position(container, token, end=1)
+        container.insert(at, value)
+    else:
         raise FailedPatchError(f"{token!r} cannot be added to a scalar")
 
-    return add
 
-
-def _replacing(value: Any) -> Change:
-    def replace(container: Any, token: str) -> Any:
-        _get(container, (token,))
-        if isinstance(container, dict):
-            return {**container, token: value}
-        copy = list(container)
-        copy[int(token)] = value
-        return copy
-
-    return replace
-
-
-def _remove(container: Any, token: str) -> Any:
+def _replace(container: Any, token: str, value: Any) -> None:
     _get(container, (token,))
-    if isinstance(container, dict):
-        return {name: value for name, value in container.items() if name != token}
-    at = int(token)
-    return [*container[:at], *container[at + 1 :]]
+    container[token if isinstance(container, dict) else int(token)] = value
 
 
-def _move(document: Any, source: list[str], target: list[str]) -> Any:
-    if source == target[: len(source)] and len(target) > len(source):
-        raise FailedPatchError("a value cannot move into itself")
-    value = _get(document, source)
-    if source == target:
-        return document
-    return _change(_change(document, source, _remove, None), target, _adding(value), value)
-
-
-def _test(document: Any, tokens: list[str], value: Any) -> Any:
-    if not same_json(_get(document, tokens), value):
-        raise FailedPatchError("a tested value differs")
-    return document
+def _remove(container: Any, token: str, _: Any) -> None:
+    _get(container, (token,))
+    del container[token if isinstance(container, dict) else int(token)]
 
 
 def same_json(left: Any, right: Any) -> bool:
@@ -216,8 +220,3 @@ def same_json(left: Any, right: Any) -> bool:
     if isinstance(left, list) and isinstance(right, list):
         return len(left) == len(right) and all(map(same_json, left, right))
     return bool(left == right)
-
-
-def _size(value: Any) -> int:
-    check_depth(value)
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")))

@@ -168,7 +168,7 @@ def _set_element(item: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    return _string_text(value) if type(value) is str else compact_json(value)
+    return _string_text(value) if type(value) is str and len(value) < 256 else compact_json(value)
 
 
 @lru_cache(maxsize=4096)

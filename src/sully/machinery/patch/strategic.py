@@ -84,11 +84,12 @@ def _retain(original: Obj, patch: Obj) -> Obj:
     keep = patch[RETAIN_KEYS]
     if not isinstance(keep, list):
         raise _bad_format("retainKeys")
+    kept = {name for name in keep if isinstance(name, str)}
     for name, value in patch.items():
         is_list_directive = name.startswith((DELETE_FROM, SET_ORDER))
-        if name != RETAIN_KEYS and value is not None and not is_list_directive and name not in keep:
+        if name != RETAIN_KEYS and value is not None and not is_list_directive and name not in kept:
             raise _bad_format("retainKeys")
-    return {name: value for name, value in original.items() if name in keep}
+    return {name: value for name, value in original.items() if name in kept}
 
 
 def _listed_name(key: str, directive: str) -> str:

@@ -6,9 +6,9 @@ each right that a role contains, in the namespace of the role or binding.
 
 from typing import Any
 
-from sully.api.rbac.coverage import described, missing, quoted
+from sully.api.rbac.coverage import combinations, described, missing, quoted
 from sully.api.rbac.names import GROUP
-from sully.machinery.errors import forbidden
+from sully.machinery.errors import RequestEntityTooLarge, forbidden
 from sully.machinery.gotext import quote
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.authorizer import MASTERS, RbacAuthorizer
@@ -22,6 +22,8 @@ _EVERYTHING = (
     {"verbs": ["*"], "nonResourceURLs": ["*"]},
 )
 _AGGREGATES = "must have cluster-admin privileges to use the aggregationRule"
+MAX_COMBINATIONS = 10_000
+"""How many rights are looked for one by one; a rule of a few lines can mean billions."""
 # What the garbage collector must be able to change without having the rights itself.
 _LEAVING = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
 
@@ -78,6 +80,11 @@ class EscalationGuard:
 
     def _lacks(self, user: User, namespace: str, rules: list[Obj]) -> str:
         """Say which of these rights somebody does not have; empty if they have all."""
+        if combinations(rules) > MAX_COMBINATIONS:
+            raise RequestEntityTooLarge(
+                f"Request entity too large: limit is {MAX_COMBINATIONS} combinations of groups,"
+                ' resources, names and verbs in one role; use "*", or several roles'
+            )
         held = self._authorizer.rules_for(user, namespace)
         lacking = missing(held.rules, rules)
         if not lacking:

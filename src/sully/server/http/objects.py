@@ -8,7 +8,6 @@ from typing import Any
 from sully.machinery import codec
 from sully.machinery.errors import (
     ApiError,
-    BadRequest,
     NotAcceptable,
     UnsupportedMediaType,
     method_not_allowed,
@@ -16,7 +15,7 @@ from sully.machinery.errors import (
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
-from sully.server.bodies import Body, internal_name
+from sully.server.bodies import internal_name
 from sully.server.forms import (
     JSON,
     YAML,
@@ -28,7 +27,7 @@ from sully.server.forms import (
     metadata_only,
 )
 from sully.server.http.exchange import Exchange
-from sully.server.http.protobuf_bodies import PROTOBUF, ProtobufBodies, unknown_format
+from sully.server.http.reading import BodyReader
 from sully.server.http.streams import Stream
 from sully.server.objects import kind_prefix, typed, with_kind
 from sully.server.reads import Listing
@@ -73,7 +72,7 @@ class ObjectRoutes:
     def __init__(self, api: Api, clock: Clock) -> None:
         self._api = api
         self._clock = clock
-        self._protobuf = ProtobufBodies(api.objects.scheme)
+        self._bodies = BodyReader(api.objects.scheme, clock)
 
     async def serve(self, exchange: Exchange, user: User, target: Target) -> None:
         """Answer one request on an object or a collection."""
@@ -222,10 +221,12 @@ class ObjectRoutes:
             media = content_type(exchange)
             if media not in PATCH_TYPES:
                 raise UnsupportedMediaType("415: Unsupported Media Type", details={})
-            body = parse_patch(media, await exchange.body())
+            body = await self._bodies.read_patch(media, await exchange.body(), request.target)
             result = await self._api.patch(request, media, body)
         else:
-            body = self._parse(content_type(exchange), await exchange.body(), request.target)
+            body = await self._bodies.read(
+                content_type(exchange), await exchange.body(), request.target
+            )
             exchange.object_name = body.name
             verb = self._api.create if exchange.method == "POST" else self._api.update
             result = await verb(request, body)
@@ -244,9 +245,9 @@ class ObjectRoutes:
 
     async def _delete(self, exchange: Exchange, request: Request, form: Form) -> None:
         raw = await exchange.body()
-        body = (
-            self._parse(content_type(exchange), raw, request.target).value if raw.strip() else None
-        )
+        body: Any = None
+        if raw.strip():
+            body = (await self._bodies.read(content_type(exchange), raw, request.target)).value
         if not request.target.name:
             listing = await self._api.delete_collection(request, body)
             await self._send_list(exchange, request, listing, form)
@@ -265,9 +266,9 @@ class ObjectRoutes:
         if exchange.method == "PATCH":
             if media not in PATCH_TYPES:
                 raise UnsupportedMediaType("415: Unsupported Media Type", details={})
-            body = parse_patch(media, await exchange.body())
+            body = await self._bodies.read_patch(media, await exchange.body(), request.target)
         elif exchange.method in ("POST", "PUT"):
-            body = self._parse(media, await exchange.body(), request.target)
+            body = await self._bodies.read(media, await exchange.body(), request.target)
         reply = await self._api.connector.call(request, exchange.method, media, body)
         exchange.warnings += reply.warnings
         shown = self._part(request, reply, form)
@@ -282,11 +283,6 @@ class ObjectRoutes:
         if form.shape == "PartialObjectMetadata" and reply.columns:
             return metadata_only(reply.obj, form)
         return reply.obj
-
-    def _parse(self, media: str, raw: bytes, target: Target) -> Body:
-        if media == PROTOBUF:
-            return Body(self._protobuf.read(raw, target), raw=raw)
-        return parse_body(media, raw, target)
 
     # -- answers ----------------------------------------------------------------------------------
 
@@ -349,40 +345,6 @@ def list_metadata(listing: Listing) -> Obj:
 def content_type(exchange: Exchange) -> str:
     """Return the media type of a body, without parameters."""
     return exchange.header("content-type").partition(";")[0].strip().lower()
-
-
-def parse_body(media: str, raw: bytes, target: Target) -> Body:
-    """Read an object body in JSON or YAML."""
-    try:
-        if media in ("", "application/json"):
-            value, repeated = codec.parse_json(raw) if raw.strip() else ({}, [])
-        elif media in ("application/yaml", "text/yaml", "application/x-yaml"):
-            value, repeated = codec.parse_yaml(raw)
-        else:
-            raise unknown_format(JSON, YAML, PROTOBUF)
-    except codec.BodyError as error:
-        raise BadRequest(
-            f"the object provided is unrecognized (must be of type {target.resource.kind}):"
-            f" couldn't get version/kind; json parse error: {error} ({raw[:1024].hex()})"
-        ) from None
-    return Body(value, repeated, raw)
-
-
-def parse_patch(media: str, raw: bytes) -> Body:
-    """Read a patch body."""
-    if media == "application/apply-patch+yaml":
-        try:
-            value, repeated = codec.parse_yaml(raw)
-        except codec.BodyError as error:
-            raise BadRequest(f"error encoding patch: {error}") from None
-        return Body({} if value is None else value, repeated, raw)
-    try:
-        value, repeated = codec.parse_json(raw)
-    except codec.BodyError as error:
-        if media == "application/json-patch+json":
-            raise BadRequest(f"error decoding patch: {error}") from None
-        raise BadRequest("invalid JSON patch") from None
-    return Body(value, repeated, raw)
 
 
 def _deleted_status(target: Target, obj: Obj) -> Obj:

@@ -24,8 +24,10 @@ from sully.domain.placement.changes import (
     UntaintCluster,
 )
 from sully.machinery import labels
+from sully.machinery.codec import TooManyValuesError, check_values
 
 LARGEST = 1 << 20
+MOST_VALUES = 5_000
 _LONGEST = timedelta(days=3650)
 T = TypeVar("T")
 
@@ -104,7 +106,10 @@ def read_body(raw: bytes) -> Placement | WhatIf:
     if len(raw) > LARGEST:
         raise UnreadableBodyError("request body too large: http: request body too large")
     try:
+        check_values(raw, MOST_VALUES)
         value = msgspec.json.decode(raw)
+    except TooManyValuesError as error:
+        raise UnreadableBodyError(f"request body too large: {error}") from None
     except msgspec.DecodeError as error:
         raise UnreadableBodyError(f"failed to unmarshal placement JSON: {error}") from None
     if isinstance(value, dict) and "changes" in value:
