@@ -90,7 +90,6 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
     @settings(
         max_examples=EXAMPLES or 3,
         database=None,
-        deadline=None,
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )
