@@ -84,7 +84,15 @@ def _processors(form: Format, *, colors: bool) -> list[Processor]:
     ]
     if form == "json":
         return [*shared, structlog.processors.format_exc_info, _render_json]
-    return [*shared, structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time")]
+    # By default a traceback shows the values of variables where `rich` is installed: that takes a
+    # second of processor time, and writes tokens and keys into the log.
+    plain = structlog.dev.plain_traceback
+    return [
+        *shared,
+        structlog.dev.ConsoleRenderer(
+            colors=colors, timestamp_key="time", exception_formatter=plain
+        ),
+    ]
 
 
 def _render_json(_logger: WrappedLogger, _name: str, event: EventDict) -> str:
