@@ -28,7 +28,7 @@ PROGRAM = ROOT / ".cache/etcd/etcd"
 CONTROL = PROGRAM.with_name("etcdctl")
 _V3 = {"ETCDCTL_API": "3"}
 _SCRATCH = Path("/dev/shm")
-_STARTS_WITHIN = 30.0
+_STARTS_WITHIN = 120.0
 
 
 @dataclass(frozen=True)

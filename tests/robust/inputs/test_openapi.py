@@ -88,7 +88,7 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
 
     @seed(number)
     @settings(
-        max_examples=EXAMPLES or 3,
+        max_examples=EXAMPLES or 2,
         database=None,
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
