@@ -9,6 +9,10 @@ DIR ?=
 # The tests that take longest wait for other processes, so there are more of them than cores.
 JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
+# Some environments forbid Python to keep what it compiled. Then each program that the tests start
+# compiles all of Sully again: a server needs twice the processor time to start.
+unexport PYTHONDONTWRITEBYTECODE
+
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet

@@ -1,15 +1,25 @@
-"""What the whole suite shares: real clients, and no silent skips.
+"""What the whole suite shares: real clients, no silent skips, no time limits, and any order.
 
 A suite whose tool cannot be had is skipped, but never quietly: it is named at the end of the run,
 and in CI, where every tool can be had, a skip fails the run. `conftest.py` loads this file.
 """
 
 import os
+import random
 import shutil
 import signal
+from itertools import groupby
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# On a busy machine every limit on time fails some day. Everything else is as Hypothesis has it, in
+# CI as in its profile for CI: `settings()` is the one that it loaded.
+settings.register_profile(
+    "suite", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("suite")
 
 ROOT = Path(__file__).resolve().parent.parent
 DEBIAN_KUBECTL = ROOT / ".cache/debian-kubectl/usr/bin/kubectl"
@@ -50,9 +60,33 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--random-order-seed",
+        type=int,
+        metavar="N",
+        help="shuffle the files, and the tests of each; the same number is the same order",
+    )
+
+
+# First: pytest then brings together again what shares a fixture with parameters.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    seed = config.getoption("--random-order-seed")
+    if seed is not None:
+        items[:] = shuffled(items, random.Random(seed))
+        return
     # What takes long begins first, so that no worker is left alone with it in the end.
     items.sort(key=lambda item: not any(map(item.get_closest_marker, ("e2e", "slow"))))
+
+
+def shuffled(items: list[pytest.Item], rng: random.Random) -> list[pytest.Item]:
+    """Return the items in a random order, those of one file together."""
+    files = [list(group) for _, group in groupby(items, key=lambda item: item.path)]
+    for file in files:
+        rng.shuffle(file)
+    rng.shuffle(files)
+    return [item for file in files for item in file]
 
 
 def in_ci() -> bool:

@@ -4,7 +4,8 @@ The recordings and the programs that compare lie in a folder of their own, which
 this project. This starts control planes in reference mode, with their controllers inside
 (`--transport inprocess`) or in processes of their own (`http`), lets the program compare, groups
 what differs by cause, and holds the result to a floor that only rises
-(`tests/conformance-floor.txt`).
+(`tests/conformance-floor.txt`). A folder inside may have further recordings for the same programs:
+it is replayed with its own path (`make conformance DIR=FOLDER/second`) and has its own floors.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from replays import SUITES, TRANSPORTS, Suite, replay, serving, spread
+from replays import SUITES, TRANSPORTS, Suite, programs, replay, serving, spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +42,20 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     floors = read_floors(options.floor) if options.floor else {}
     missed = [
-        _judge(f"{name} over {transport}", SUITES[name], options, transport, floors.get(name, 0))
+        _judge(name, options, transport, floors)
         for name in options.suite or ["api"]
         for transport in options.transport or TRANSPORTS[:1]
     ]
     return 1 if any(missed) else 0
 
 
-def _judge(
-    title: str, suite: Suite, options: argparse.Namespace, transport: str, floor: int
-) -> bool:
+def _judge(name: str, options: argparse.Namespace, transport: str, floors: dict[str, int]) -> bool:
     """Run one suite over one transport; say whether it missed the floor."""
     began = time.monotonic()
+    suite, floor_name = SUITES[name], name_of_floor(options.folder.resolve(), name)
+    title = f"{floor_name} over {transport}"
     outcome = _run(suite, options, transport)
-    floor = 0 if options.only else floor
+    floor = 0 if options.only else floors.get(floor_name, 0)
     took = time.monotonic() - began
     print(
         f"{title}: {outcome.equal} of {outcome.tried} {suite.counted} equal,"
@@ -63,7 +64,7 @@ def _judge(
     )
     missing = outcome.below(floor)
     if missing:
-        print(f"{title}: BELOW THE FLOOR by {missing}")
+        print(f"{title}: FAILED, fewer are equal than last time (by {missing})")
     elif floor and outcome.equal > floor:
         print(f"{title}: {outcome.equal - floor} above the floor; raise it to {outcome.equal}")
     return bool(missing)
@@ -92,8 +93,14 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def name_of_floor(folder: Path, suite: str) -> str:
+    """Return what the floor of a suite is called: that of further recordings has their folder."""
+    further = programs(folder, SUITES[suite]) != folder
+    return f"{folder.name}/{suite}" if further else suite
+
+
 def read_floors(path: Path) -> dict[str, int]:
-    """Read lines such as `api 594`; `#` starts a comment."""
+    """Read lines such as `api 594` and `second/api 609`; `#` starts a comment."""
     floors = {}
     for line in path.read_text().splitlines():
         words = line.partition("#")[0].split()
@@ -111,7 +118,8 @@ def _run(suite: Suite, options: argparse.Namespace, transport: str) -> Outcome:
             total = spread(recording, options.part, scratch / suite.recording)
             recording = scratch / suite.recording
         with serving(transport, options.servers if suite.also else 1) as servers:
-            said, report = replay(suite, folder, recording, servers, options.only, scratch)
+            program = programs(folder, suite) / suite.program
+            said, report = replay(suite, program, recording, servers, options.only, scratch)
     print(said if options.verbose else _end_of_table(said))
     for line in causes(report, options.causes):
         print(line)

@@ -6,14 +6,15 @@ memory where the system has such a folder: what is tested here is not the disk.
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -27,7 +28,7 @@ PROGRAM = ROOT / ".cache/etcd/etcd"
 CONTROL = PROGRAM.with_name("etcdctl")
 _V3 = {"ETCDCTL_API": "3"}
 _SCRATCH = Path("/dev/shm")
-_STARTS_WITHIN = 30.0
+_STARTS_WITHIN = 120.0
 
 
 @dataclass(frozen=True)
@@ -90,7 +91,7 @@ class Etcd:
         """Start all members."""
         subprocess.run([ROOT / "tools/fetch-etcd", PROGRAM.relative_to(ROOT)], cwd=ROOT, check=True)
         directory = Path(self._stack.enter_context(tempfile.TemporaryDirectory(dir=self.folder)))
-        ports = _free_ports(2 * self.size)
+        ports = [self._stack.enter_context(reserved_port()) for _ in range(2 * self.size)]
         hosts: Sequence[Host | None] = self.hosts or [None] * self.size
         self.members = [
             Member(f"m{n}", ports[2 * n], ports[2 * n + 1], directory / f"m{n}", hosts[n])
@@ -194,6 +195,8 @@ class Etcd:
         """Stop a member without a word, as a lost network does."""
         assert member.process is not None
         member.process.send_signal(signal.SIGSTOP)
+        # It may go on for a moment: long enough to answer.
+        os.waitid(os.P_PID, member.process.pid, os.WSTOPPED)
 
     def thaw(self, member: Member) -> None:
         """Let it go on."""
@@ -205,9 +208,16 @@ class Etcd:
             self.kill(member)
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        return [each.getsockname()[1] for each in sockets]
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """Yield a port of loopback that nobody else is given meanwhile.
+
+    A socket that is bound and does not listen keeps it: the system gives the port to nobody who
+    asks for any, and yet lets a program listen there that asks for this one and, as this socket,
+    for SO_REUSEADDR, as etcd does. Were it free until etcd listens, or while a member is dead, two
+    clusters could have the same one, and the tests of one would find what those of another wrote.
+    """
+    with socket.socket() as reservation:
+        reservation.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reservation.bind(("127.0.0.1", 0))
+        yield reservation.getsockname()[1]

@@ -81,12 +81,17 @@ def spread(recording: Path, number: int, target: Path) -> int:
     return len(lines)
 
 
+def programs(folder: Path, suite: Suite) -> Path:
+    """Return the folder with the program of a suite: this one, or the one around it."""
+    return folder if (folder / suite.program).exists() else folder.parent
+
+
 def replay(
-    suite: Suite, folder: Path, recording: Path, servers: list[Path], only: str, scratch: Path
+    suite: Suite, program: Path, recording: Path, servers: list[Path], only: str, scratch: Path
 ) -> tuple[str, list[dict[str, Any]]]:
     """Compare; return what the program said, and its report."""
     report = scratch / "report.json"
-    command = [sys.executable, str(folder / suite.program), str(recording), *suite.flags]
+    command = [sys.executable, str(program), str(recording), *suite.flags]
     command += ["--kubeconfig", str(servers[0])]
     for server in servers[1:]:
         command += [suite.also, str(server)]

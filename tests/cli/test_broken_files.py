@@ -128,7 +128,7 @@ def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     assert said.startswith("sully plan: -: Pod a/web-1: spec.containers[0]: ")
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.sampled_from(list(places(CLUSTER["items"]))),
     st.sampled_from(VALUES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Awaitable, Callable, Iterator
@@ -212,6 +213,8 @@ def test_ctrl_c_while_the_server_does_not_answer_says_what_is_not_known(server: 
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("Go on? [y/N] ")
         server.process.send_signal(signal.SIGSTOP)
+        # It may go on for a moment: long enough to answer.
+        os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
         try:
             screen.type("y\n")
             screen.wait_for("taint: writing devicetaintrule late")

@@ -137,7 +137,7 @@ class Story:
     steps=[("a", 12), ("bookmarks", 12), ("end", 12), ("b", 12), ("c", 0)],
     slowness=0,
 )
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=250)
 def test_every_history_ends_in_the_state_of_the_server(steps: list[Step], slowness: int) -> None:
     async def run() -> None:
         await Story(slowness).play(steps)

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from client.candidates import LEASE, Contest, Host
@@ -331,6 +331,6 @@ async def contend(steps: list[tuple[str, Any]]) -> list[str]:
 @given(st.lists(STEPS, max_size=12))
 # Nobody is answered: who hangs on an old question must still ask again.
 @example([("mute", 0), ("mute", 1), ("mute", 2), ("pass", 3.0)])
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 def test_never_two_and_in_the_end_one(steps: list[tuple[str, Any]]) -> None:
     assert len(asyncio.run(contend(steps))) == 1

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-SECONDS = 30.0
+SECONDS = 120.0
 
 
 def until(done: Callable[[], object], what: str) -> None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import shutil
 import tempfile
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     Bundle,
@@ -320,15 +321,22 @@ class SqliteMachine(ReopenedMachine):
 
 
 class EtcdMachine(ReopenedMachine):
-    """One after the other: etcd numbers what comes at the same time as it likes."""
+    """One after the other: etcd numbers what comes at the same time as it likes.
+
+    Every example has an etcd of its own, because it counts revisions from the first, and a prefix
+    of its own, so that it cannot take what another wrote for something else than a foreign key.
+    """
+
+    numbers = count()
 
     def __init__(self) -> None:
         self.etcd = Etcd()
         self.etcd.__enter__()
+        self.address = replace(self.etcd.address, prefix=f"/example-{next(self.numbers)}")
         super().__init__()
 
     async def make(self) -> Store:
-        return await EtcdStore.open(self.etcd.address)
+        return await EtcdStore.open(self.address)
 
     async def commit_all(self, planned: list[list[Op]]) -> list[Commit | BaseException]:
         return [
@@ -342,18 +350,8 @@ class EtcdMachine(ReopenedMachine):
 
 
 TestMemory = StoreMachine.TestCase
-TestMemory.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestMemory.settings = settings(max_examples=100, stateful_step_count=40)
 TestSqlite = SqliteMachine.TestCase
-TestSqlite.settings = settings(
-    max_examples=25,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestSqlite.settings = settings(max_examples=25, stateful_step_count=30)
 TestEtcd = pytest.mark.slow(EtcdMachine.TestCase)
-TestEtcd.settings = settings(
-    max_examples=10,
-    stateful_step_count=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+TestEtcd.settings = settings(max_examples=10, stateful_step_count=30)

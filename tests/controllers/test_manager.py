@@ -111,7 +111,7 @@ async def test_stops_before_it_has_started(world: World) -> None:
     counting(manager)
     manager.stop()
 
-    await asyncio.wait_for(manager.run(), timeout=5)
+    await asyncio.wait_for(manager.run(), timeout=60)
 
 
 async def test_nothing_is_added_to_a_running_manager(world: World) -> None:

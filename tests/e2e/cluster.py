@@ -17,7 +17,7 @@ from typing import Any
 Obj = dict[str, Any]
 
 DRIVER = "gpu.sully.dev"
-PATIENCE = 30
+PATIENCE = 120
 """Seconds that anything may take; nothing takes a tenth of it."""
 RESOURCE = "resource.k8s.io/v1"
 

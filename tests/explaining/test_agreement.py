@@ -164,7 +164,7 @@ SCENES = st.integers(1, 2).flatmap(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SCENES, st.integers(0, 2))
 def test_what_is_promised_is_what_happens(scene: Scene, choice: int) -> None:
     found = asyncio.run(happens(scene, choice))

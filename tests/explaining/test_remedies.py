@@ -214,7 +214,7 @@ def emptied(world: World) -> World:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(worlds())
 def test_whoever_does_what_is_said_gets_the_pod_placed(world: World) -> None:
     cause, text, remedies = judged(world)

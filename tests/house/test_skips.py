@@ -32,7 +32,12 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_skips_are_named(case: Case, tmp_path: Path) -> None:
     (tmp_path / "test_suite.py").write_text(case.suite)
-    environment = os.environ | {"CI": case.ci, "PYTHONPATH": str(ROOT / "tests")}
+    environment = os.environ | {
+        "CI": case.ci,
+        "PYTHONPATH": str(ROOT / "tests"),
+        # It is about our plugin; others take seconds to load.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+    }
     command = [sys.executable, "-m", "pytest", "-p", "house_plugin", "-p", "no:cacheprovider"]
 
     done = subprocess.run(

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from conformance import Outcome, causes, generalised, read_floors
+from conformance import Outcome, causes, generalised, name_of_floor, read_floors
 from house.project import ROOT
-from replays import spread
+from replays import SUITES, spread
 
 GENERAL = {
     "an object's place in a list": ("items[3].x: 1, recorded 2", "items[*].x: 1, recorded 2"),
@@ -51,6 +51,16 @@ def test_floors_are_read_without_comments(tmp_path: Path) -> None:
 
 def test_the_committed_floor_can_be_read() -> None:
     assert "api" in read_floors(ROOT / "tests/conformance-floor.txt")
+
+
+@pytest.mark.parametrize(("folder", "want"), [(".", "api"), ("second", "second/api")])
+def test_further_recordings_have_a_floor_of_their_own(
+    folder: str, want: str, tmp_path: Path
+) -> None:
+    (tmp_path / "second").mkdir()
+    (tmp_path / SUITES["api"].program).touch()
+
+    assert name_of_floor((tmp_path / folder).resolve(), "api") == want
 
 
 BELOW = {

@@ -260,7 +260,7 @@ SCENES = st.builds(
 )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(SCENES)
 def test_what_was_planned_is_what_happens(scene: Scene) -> None:
     found = asyncio.run(compare(scene))

@@ -258,7 +258,7 @@ SCENES = st.builds(
 ).map(apart)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(SCENES)
 @example(  # A rule follows what its class says: other pods leave, and those that wait get theirs.
     Scene(

@@ -444,7 +444,7 @@ TWO = (Member(health="False", age=3), Member("us"))
 PATIENT = ((UNREACHABLE, None), ("k", None))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(SCENES)
 @example(  # The first makes room, and comes back because the second went the same way.
     Scene(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from sully.testing.network import Host, Net, Network
 
 PORT = "7777"
-SECONDS = 0.5
+SECONDS = 2.0
 ECHO = f"""
 import socket
 served = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)

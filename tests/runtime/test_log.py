@@ -4,8 +4,9 @@ import io
 import logging
 
 import msgspec
+import pytest
 
-from sully.runtime.log import Tally, configure, get_logger
+from sully.runtime.log import Format, Tally, configure, get_logger
 
 
 def lines(stream: io.StringIO) -> list[dict[str, object]]:
@@ -63,6 +64,23 @@ def test_an_exception_is_shown() -> None:
 
     (line,) = lines(out)
     assert "LookupError: where is it" in str(line["exception"])
+
+
+@pytest.mark.parametrize("form", ["console", "json"])
+def test_an_exception_is_shown_without_the_values_of_variables(form: Format) -> None:
+    def authenticate(token: str) -> None:
+        raise KeyError(len(token))
+
+    out = io.StringIO()
+    configure(form, stream=out)
+    secret = "".join(("to", "ken", "-of-", "alice"))
+    try:
+        authenticate(secret)
+    except KeyError:
+        get_logger("server").exception("request failed")
+
+    assert "KeyError" in out.getvalue()
+    assert secret not in out.getvalue()
 
 
 def test_libraries_come_through_the_same_door() -> None:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from allocating import CLAIMS, Plane
@@ -158,7 +158,6 @@ MOVES = st.lists(
 
 
 @given(MOVES)
-@settings(deadline=None)
 def test_writers_at_the_same_time(moves: list[tuple[str, list[str], int]]) -> None:
     async def move(plane: Plane, claim: str, devices: list[str], turns: int) -> None:
         for _ in range(turns):

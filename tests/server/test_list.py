@@ -255,7 +255,7 @@ async def take(server: Asgi, step: Step) -> None:
         await server.patch(f"{SECRETS}/{name}", {"data": {"k": TWO}})
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, suppress_health_check=list(HealthCheck))
 @given(
     before=STEPS,
     during=STEPS,

@@ -343,7 +343,7 @@ CONFIGS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=50, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.tuples(st.sampled_from(["m", "n"]), CONFIGS), min_size=1, max_size=4))
 async def test_applying_twice_is_applying_once(steps: list[tuple[str, Obj]]) -> None:
     async with local() as server:

@@ -80,7 +80,7 @@ KINDS: dict[str, Obj] = {
     f"/apis/policy/v1/{NAMESPACED}/poddisruptionbudgets": budget("pdb", 1, app="x"),
     f"/apis/coordination.k8s.io/v1/{NAMESPACED}/leases": lease("a"),
 }
-MANY = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=150, suppress_health_check=list(HealthCheck))
 
 LEAVES = (
     st.none()

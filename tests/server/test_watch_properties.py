@@ -87,7 +87,7 @@ SELECTORS = [
 ]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(steps=WRITES, split=st.integers(0, 12), selector=st.sampled_from(SELECTORS))
 async def test_list_and_watch_give_the_final_list(
     steps: list[str], split: int, selector: dict[str, str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -385,3 +386,30 @@ async def test_what_was_written_is_not_said_to_have_failed_because_no_watch_tell
         found = await other.get(A)
 
     assert found is not None
+
+
+@pytest.mark.parametrize("change", ["commit", "compact", "agree"])
+async def test_close_waits_for_what_etcd_has_not_answered(
+    etcd: Etcd, address: Address, change: str
+) -> None:
+    store = await EtcdStore.open(address)
+    for value in (b"1", b"2"):
+        await store.commit([Put(A, value)])
+    calls: dict[str, Callable[[], Coroutine[Any, Any, object]]] = {
+        "commit": lambda: store.commit([Put(A, b"3")]),
+        "compact": lambda: store.compact(store.revision),
+        "agree": lambda: store.agree("name", b"mine"),
+    }
+    etcd.freeze(etcd.members[0])
+    begun = asyncio.ensure_future(calls[change]())
+    await asyncio.sleep(0)
+    closing = asyncio.ensure_future(store.close())
+
+    # A close that does not wait is over by then; one that does cannot be, however long this takes.
+    await asyncio.wait([closing], timeout=0.2)
+    waited = not closing.done()
+    etcd.thaw(etcd.members[0])
+    await closing
+
+    assert waited
+    assert begun.exception() is None

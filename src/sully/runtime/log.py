@@ -111,7 +111,16 @@ def _processors(form: Format, *, colors: bool) -> list[Processor]:
     ]
     if form == "json":
         return [*shared, structlog.processors.format_exc_info, _render_json]
-    return [*shared, _escape, structlog.dev.ConsoleRenderer(colors=colors, timestamp_key="time")]
+    # By default a traceback shows the values of variables where `rich` is installed: that takes a
+    # second of processor time, and writes tokens and keys into the log.
+    plain = structlog.dev.plain_traceback
+    return [
+        *shared,
+        _escape,
+        structlog.dev.ConsoleRenderer(
+            colors=colors, timestamp_key="time", exception_formatter=plain
+        ),
+    ]
 
 
 def _escape(_logger: WrappedLogger, _name: str, event: EventDict) -> EventDict:

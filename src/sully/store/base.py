@@ -276,7 +276,12 @@ class Store(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Finish what was accepted, wake every waiter, release everything."""
+        """Finish what was accepted, wake every waiter, release everything.
+
+        When it returns, nothing is under way: what callers were not told to have happened never
+        will, but for what they were told to be uncertain (`UncertainError`). Whoever calls it
+        again, also after a call that was cancelled, waits for the same end.
+        """
 
     async def __aenter__(self) -> Self:
         """Return the store, to be closed at the end of the block."""

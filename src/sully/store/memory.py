@@ -43,6 +43,7 @@ class ReadSide(Store):
 
     async def agree(self, name: str, value: bytes) -> bytes:  # noqa: ARG002 - stores on a disk take it
         """Return the value: one process agrees with itself."""
+        self._check_open()
         return value
 
     async def catch_up(self) -> None:

@@ -42,9 +42,8 @@ class SqliteStore(ReadSide):
         self._assigned = state.revision
         self._overlay: dict[Key, Event] = {}
         self._epoch = 0
-        self._closing = False
         self._copying = asyncio.Lock()
-        self._closed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._closed: asyncio.Future[None] | None = None
         self._writer = Writer(database, self._settle)
         self._writer.start()
 
@@ -119,17 +118,18 @@ class SqliteStore(ReadSide):
 
     async def close(self) -> None:
         """Finish what was accepted, wake every waiter, release the directory."""
-        if self._closing:
-            await asyncio.shield(self._closed)
-            return
-        self._closing = True
+        if self._closed is None:
+            self._closed = asyncio.ensure_future(self._close())
+        # Others may wait for the end too.
+        await asyncio.shield(self._closed)
+
+    async def _close(self) -> None:
         await self._writer.stop()
         self._state.close()
         self._directory.release()
-        self._closed.set_result(None)
 
     def _check_open(self) -> None:
-        if self._closing:
+        if self._closed is not None:
             raise ClosedError("the store is closed")
 
     def _nothing(self, records: tuple[Record | None, ...] = ()) -> Transaction:

@@ -55,7 +55,7 @@ def _body(key: tuple[str, str], seed: int) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("key", RESOURCES, ids="/".join)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(seeds=st.tuples(st.integers(0, 2**32), st.integers(0, 2**32)))
 def test_writes_do_not_crash(key: tuple[str, str], seeds: tuple[int, int]) -> None:
     group, plural = key

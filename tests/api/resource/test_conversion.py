@@ -120,7 +120,7 @@ def normal(kind: str, obj: dict[str, Any]) -> dict[str, Any]:
     return obj
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(objects())
 def test_any_object_survives_the_way_through_every_version(
     made: tuple[str, str, dict[str, Any]],
@@ -135,7 +135,7 @@ def test_any_object_survives_the_way_through_every_version(
         assert to_hub(kind, other.name, there) == hub
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(objects())
 def test_the_types_hold_everything_the_tables_do(made: tuple[str, str, dict[str, Any]]) -> None:
     kind, version, obj = made

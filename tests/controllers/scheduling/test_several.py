@@ -84,7 +84,7 @@ async def play(seeds: list[int], *, pods: int, devices: int) -> World:
 
 
 @given(st.lists(st.integers(0, 1000), min_size=2, max_size=3, unique=True), st.integers(1, 3))
-@settings(deadline=None, max_examples=15)
+@settings(max_examples=15)
 def test_never_a_device_twice(seeds: list[int], devices: int) -> None:
     async def run() -> None:
         world = await play(seeds, pods=6, devices=devices)

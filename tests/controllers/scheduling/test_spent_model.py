@@ -138,7 +138,7 @@ class Scene:
         self._waiting = kept
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.integers(0, 2), min_size=8, max_size=8),
     st.lists(ACTIONS, min_size=10, max_size=60),

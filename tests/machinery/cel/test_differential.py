@@ -216,7 +216,7 @@ def expressions(draw: st.DrawFn, kind: str, depth: int) -> str:
     return template.format(*(draw(expressions(one, depth - 1)) for one in args))
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=400)
 @given(st.data())
 def test_agrees_with_another_implementation(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(sorted(ROWS)))

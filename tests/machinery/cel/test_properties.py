@@ -53,7 +53,7 @@ def _outcome(program: Program, limit: int | None) -> Any:
         return f"error: {error}"
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(TEXTS)
 def test_any_text_is_refused_or_evaluated(expression: str) -> None:
     for compile_ in (ENV.compile, ENV.compile_unchecked):
@@ -64,7 +64,7 @@ def test_any_text_is_refused_or_evaluated(expression: str) -> None:
             assert _outcome(program, None) == _outcome(program, 10**7)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.text(max_size=40))
 def test_any_characters_are_refused_or_evaluated(expression: str) -> None:
     program = _compiled(ENV.compile, expression)

@@ -20,7 +20,6 @@ from serving import APPLY, JSON, JSON_PATCH, MERGE, STRATEGIC, YAML, Answer, Asg
 EXAMPLES = int(os.environ.get("SULLY_FUZZ_EXAMPLES", "0")) * 20 or 60
 SETTINGS = settings(
     max_examples=EXAMPLES,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 RESOURCE = "/apis/resource.k8s.io/v1"

@@ -88,9 +88,8 @@ def _try(operation: Any, session: requests.Session, url: str, number: int) -> No
 
     @seed(number)
     @settings(
-        max_examples=EXAMPLES or 3,
+        max_examples=EXAMPLES or 2,
         database=None,
-        deadline=None,
         phases=(Phase.generate,),
         suppress_health_check=list(HealthCheck),
     )

@@ -16,8 +16,8 @@ puts it into etcd's words.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import BinaryIO
+from collections.abc import Coroutine, Sequence
+from typing import Any, BinaryIO, TypeVar
 
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
@@ -39,6 +39,8 @@ from sully.store.etcd.transacting import Numbers, refusal, tip_in, write_request
 from sully.store.memory import ReadSide
 from sully.store.transactions import Transaction, plan, validate
 
+T = TypeVar("T")
+
 _log = get_logger("store")
 
 OFFSET = "offset"
@@ -56,8 +58,8 @@ class EtcdStore(ReadSide):
         self._follower = follower
         self._numbers = Numbers(keys, follower.offset)
         self._book = Book(ids.suffix() + ids.suffix())
-        self._closing = False
-        self._writes: set[asyncio.Future[None]] = set()
+        self._closed: asyncio.Future[None] | None = None
+        self._under_way: set[asyncio.Future[Any]] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next_round: asyncio.Task[None] | None = None
         follower.memo, follower.told = self._memo, self._told
@@ -68,7 +70,7 @@ class EtcdStore(ReadSide):
     @property
     def problem(self) -> str:
         """Return why this process may be behind the others; empty while it is not."""
-        if self._following.done() and not self._closing:
+        if self._following.done() and self._closed is None:
             return "nobody follows etcd any more"
         return self._follower.problem
 
@@ -154,6 +156,10 @@ class EtcdStore(ReadSide):
 
     async def agree(self, name: str, value: bytes) -> bytes:
         """Lay down something all processes of a store must share; return what the first laid."""
+        self._check_open()
+        return await asyncio.shield(self._begin(self._agree(name, value)))
+
+    async def _agree(self, name: str, value: bytes) -> bytes:
         key = self._keys.shared + name.encode()
         request = m.TxnRequest(
             compare=[m.Compare(target=m.COMPARE_MOD, key=key, mod_revision=0)],
@@ -189,10 +195,16 @@ class EtcdStore(ReadSide):
     async def _accept(self, ops: Sequence[Op], planned: Transaction) -> Commit:
         pending = self._book.enter(ops, planned)
         # Not ours to cancel: others may already build on it.
-        writing = asyncio.ensure_future(self._write(pending))
-        self._writes.add(writing)
-        writing.add_done_callback(self._writes.discard)
+        self._begin(self._write(pending))
         return await asyncio.shield(pending.done)
+
+    def _begin(self, change: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+        """Start a change of what etcd has; `close` waits for it, whoever else does."""
+        task = asyncio.ensure_future(change)
+        self._under_way.add(task)
+        task.add_done_callback(self._under_way.discard)
+        task.add_done_callback(_heed)
+        return task
 
     async def _write(self, pending: Pending) -> None:
         try:
@@ -306,7 +318,8 @@ class EtcdStore(ReadSide):
         if revision <= before:
             return
         try:
-            await self._client.compact(self._numbers.at_etcd(revision))
+            compaction = self._client.compact(self._numbers.at_etcd(revision))
+            await asyncio.shield(self._begin(compaction))
         except HistoryGoneError:
             return  # another process was quicker
 
@@ -319,12 +332,14 @@ class EtcdStore(ReadSide):
 
     async def close(self) -> None:
         """Finish what was accepted, wake every waiter, release everything."""
-        if self._closing:
-            await asyncio.wait([self._following])
-            return
-        self._closing = True
-        if self._writes:
-            await asyncio.wait(list(self._writes))
+        if self._closed is None:
+            self._closed = asyncio.ensure_future(self._close())
+        # Others may wait for the end too.
+        await asyncio.shield(self._closed)
+
+    async def _close(self) -> None:
+        if self._under_way:
+            await asyncio.wait(list(self._under_way))
         rounds = [each for each in (self._asking, self._next_round) if each is not None]
         for task in (*rounds, self._following):
             task.cancel()
@@ -333,7 +348,7 @@ class EtcdStore(ReadSide):
         await self._client.close()
 
     def _check_open(self) -> None:
-        if self._closing:
+        if self._closed is not None:
             raise ClosedError("the store is closed")
 
 
@@ -344,7 +359,7 @@ def _report(following: asyncio.Task[None]) -> None:
         _log.error("stopped following etcd", exc_info=error)
 
 
-def _heed(task: asyncio.Task[None]) -> None:
+def _heed(task: asyncio.Future[Any]) -> None:
     """Take note of an error that nobody may be left to hear."""
     if not task.cancelled():
         task.exception()
