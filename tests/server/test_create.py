@@ -236,7 +236,7 @@ REFUSED = {
     "manager that cannot be printed": Case(
         secret("a"),
         422,
-        'fieldManager: Invalid value: "a\\nb": should only contain printable characters',
+        'fieldManager: Invalid value: "a\\nb": invalid character U+000A (at position 1)',
         query={"fieldManager": "a\nb"},
     ),
     "unknown field, strictly": Case(

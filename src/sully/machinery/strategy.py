@@ -97,7 +97,7 @@ class Strategy:
         from sully.machinery.names import dns_subdomain_problems  # late: names is rarely needed
 
         # Names count characters where label keys count bytes; the texts are on the wire.
-        return dns_subdomain_problems(name, unit="characters")
+        return dns_subdomain_problems(name)
 
 
 @dataclass(frozen=True, slots=True)

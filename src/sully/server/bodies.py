@@ -84,6 +84,8 @@ def decode_object(
         raise _undecodable(kind, str(error), patch) from None
     if rest is not None:
         found["metadata"]["managedFields"] = kept
+    elif _clears_managed_fields(value):
+        found["metadata"]["managedFields"] = [{}]
     warnings = _judged(request, kind, repeated, unknown, patch)
     found.pop("kind", None)
     found.pop("apiVersion", None)
@@ -126,6 +128,12 @@ def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
     if not isinstance(metadata, dict) or metadata.get("managedFields") != kept:
         return None
     return {**value, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+
+
+def _clears_managed_fields(value: Obj) -> bool:
+    """Say whether an object has an empty list, which clears the record as one empty entry does."""
+    metadata = value.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("managedFields") == []
 
 
 def _undecodable(kind: tuple[str, str], problem: str, patch: Callable[[], str] | None) -> ApiError:

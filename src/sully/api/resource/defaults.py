@@ -22,6 +22,9 @@ def default_taints(taints: Iterator[Obj], now: datetime) -> None:
 
 def default_claim_spec(spec: Obj) -> None:
     """Fill in how many devices each request wants and how tolerations compare."""
+    if not spec["devices"].get("requests"):
+        # Kubernetes stores no empty lists, and writes this field always.
+        spec["devices"]["requests"] = None
     for request in requests_of(spec):
         mode = request.get("allocationMode") or "ExactCount"
         request["allocationMode"] = mode
