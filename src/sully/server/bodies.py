@@ -114,7 +114,11 @@ def _judged(
     patch: Callable[[], str] | None,
 ) -> list[str]:
     """Return what to warn of, or refuse it, as the client wants fields to be checked."""
-    problems = [f"duplicate field {quote(name)}" for name in repeated]
+    # What is inside of an unknown field is not looked at.
+    inside = tuple(f"{name}{end}" for name in unknown for end in (".", "["))
+    problems = [
+        f"duplicate field {quote(name)}" for name in repeated if not name.startswith(inside)
+    ]
     problems += [f"unknown field {quote(name)}" for name in unknown]
     mode = field_validation(request)
     if problems and mode == "Strict":

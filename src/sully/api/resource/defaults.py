@@ -22,15 +22,18 @@ def default_taints(taints: Iterator[Obj], now: datetime) -> None:
 
 def default_claim_spec(spec: Obj) -> None:
     """Fill in how many devices each request wants and how tolerations compare."""
-    if not spec["devices"].get("requests"):
-        # Kubernetes stores no empty lists, and writes this field always.
-        spec["devices"]["requests"] = None
     for request in requests_of(spec):
         mode = request.get("allocationMode") or "ExactCount"
         request["allocationMode"] = mode
         if mode == "ExactCount" and not request.get("count"):
             request["count"] = 1
         default_tolerations(request)
+
+
+def settle_claim_spec(spec: Obj) -> None:
+    """Write no requests as null: Kubernetes stores no empty lists, and shows this one always."""
+    if not spec["devices"].get("requests"):
+        spec["devices"]["requests"] = None
 
 
 def default_tolerations(holder: Obj) -> None:
