@@ -122,6 +122,17 @@ def _name_part_problems(name: str) -> list[str]:
     return problems
 
 
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+def finalizer_problems(name: str) -> list[str]:
+    """Check a finalizer of a built-in kind: a name of Kubernetes' own, or one with a domain."""
+    problems = label_key_problems(name)
+    if not problems and "/" not in name and name not in _STANDARD_FINALIZERS:
+        return ["name is neither a standard finalizer name nor is it fully qualified"]
+    return problems
+
+
 def label_value_problems(value: str) -> list[str]:
     """Check a label value: empty or a short word."""
     problems = []
