@@ -263,7 +263,12 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
         access = controller_access(api, MANAGER)
         elector = Elector(access, LEASE, name, clock=clock, timing=config.timing)
     given = Given(
-        transport=partial(controller_access, api, guard=elector.left if elector else None),
+        transport=partial(
+            controller_access,
+            api,
+            guard=elector.left if elector else None,
+            agent=MANAGER if config.strict_compat else "",
+        ),
         served=of_scheme(api.scheme),
         gates=config.gates,
         ids=ids,
@@ -285,12 +290,19 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
     return Leading(build, clock=clock, elector=elector)
 
 
-def controller_access(api: Api, name: str, guard: Guard | None = None) -> Transport:
-    """Return a controller's own access, so that the API can tell who did what."""
+def controller_access(
+    api: Api, name: str, guard: Guard | None = None, agent: str = ""
+) -> Transport:
+    """Return a controller's own access, so that the API can tell who did what.
+
+    `agent` is the program that all controllers share in Kubernetes, where only the scheduler is
+    another one; field managers are called after it. Ours have names of their own.
+    """
     user = User(f"system:serviceaccount:kube-system:{name}", CONTROLLER_GROUPS)
     if name in (MANAGER, SCHEDULER):
         user = User(f"system:{name}", ("system:authenticated",))
-    return DirectTransport(InProcess(api, user, agent=name), guard=guard)
+    shown = name if name == SCHEDULER else agent or name
+    return DirectTransport(InProcess(api, user, agent=shown), guard=guard)
 
 
 def agent_access(api: Api, cluster: str, guard: Guard | None = None) -> Transport:

@@ -67,6 +67,7 @@ BAD_JSON = {
     "nothing": (b"", "unexpected end of JSON input"),
     "ends early": (b'{"a":', "unexpected end of JSON input"),
     "inside a list": (b"[1, ", "unexpected end of JSON input"),
+    "inside a string": (b'{"a', "unexpected end of JSON input"),
     "a word": (b"hello", "invalid character 'h' looking for beginning of value"),
     "single quotes": (
         b"{'a':1}",

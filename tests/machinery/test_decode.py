@@ -190,6 +190,10 @@ REFUSALS = {
         {"parts": [{"id": "a", "inner": [{"id": 1}]}]},
         "json: cannot unmarshal number into Go struct field Part.parts.inner.id of type string",
     ),
+    "in an object of a map": (
+        {"byName": {"a": {"id": 1}}},
+        "json: cannot unmarshal number into Go struct field Part.byName.id of type string",
+    ),
     "a named text": (
         {"phase": 1},
         "json: cannot unmarshal number into Go struct field Thing.phase of type v1.Phase",

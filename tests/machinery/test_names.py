@@ -6,6 +6,7 @@ import pytest
 
 from sully.machinery.names import (
     c_identifier_problems,
+    caseless_subdomain_problems,
     dns_label_problems,
     dns_subdomain_problems,
     label_key_problems,
@@ -23,6 +24,11 @@ SUBDOMAIN = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.',"
     " and must start and end with an alphanumeric character (e.g. 'example.com', regex used for"
     r" validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
+CASELESS = (
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'Example.com', regex used for validation is"
+    r" '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
 NAME_PART = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and"
@@ -50,7 +56,7 @@ IDENTIFIER = (
 CASES: dict[str, tuple[Check, str, list[str]]] = {
     "label": (dns_label_problems, "a-1", []),
     "longest label": (dns_label_problems, "a" * 63, []),
-    "label too long": (dns_label_problems, "a" * 64, ["must be no more than 63 bytes"]),
+    "label too long": (dns_label_problems, "a" * 64, ["must be no more than 63 characters"]),
     "label with dots": (dns_label_problems, "a.b", ["must not contain dots"]),
     "label in upper case": (dns_label_problems, "A", [LABEL]),
     "label ending in a dash": (dns_label_problems, "a-", [LABEL]),
@@ -59,11 +65,27 @@ CASES: dict[str, tuple[Check, str, list[str]]] = {
     "label that is too long and wrong": (
         dns_label_problems,
         "ä" * 32,
-        ["must be no more than 63 bytes", LABEL],
+        ["must be no more than 63 characters", LABEL],
     ),
     "subdomain": (dns_subdomain_problems, "a.b-c.1", []),
     "longest subdomain": (dns_subdomain_problems, "a" * 253, []),
-    "subdomain too long": (dns_subdomain_problems, "a" * 254, ["must be no more than 253 bytes"]),
+    "subdomain too long": (
+        dns_subdomain_problems,
+        "a" * 254,
+        ["must be no more than 253 characters"],
+    ),
+    "prefix of a key too long": (
+        label_key_problems,
+        "a" * 254 + "/b",
+        ["prefix part must be no more than 253 bytes"],
+    ),
+    "upper case where it is tolerated": (caseless_subdomain_problems, "Example.com", []),
+    "no subdomain even in lower case": (caseless_subdomain_problems, "D_", [CASELESS]),
+    "subdomain of any case too long": (
+        caseless_subdomain_problems,
+        "A" * 254,
+        ["must be no more than 253 bytes"],
+    ),
     "subdomain with two dots": (dns_subdomain_problems, "a..b", [SUBDOMAIN]),
     "subdomain with an underscore": (dns_subdomain_problems, "a_b", [SUBDOMAIN]),
     "key": (label_key_problems, "Some_key.1", []),

@@ -1,6 +1,7 @@
 """The tables of field numbers fit the field tables beside them."""
 
 from collections import Counter
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from house.project import SOURCE, short
 from sully.api import build_scheme
 from sully.api.numbers import numbers_text
-from sully.machinery.protobuf_numbers import Numbers
+from sully.machinery.protobuf_numbers import Numbers, Slot
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, TableError, Tables, Type
 
 FILES = sorted(SOURCE.rglob("*.numbers"))
@@ -95,6 +96,40 @@ def test_a_numbered_message_has_numbers_inside() -> None:
     }
 
     assert hollow == set()
+
+
+OURS = {
+    "DeviceTaint.data",
+    "DeviceTaint.description",
+    "DeviceTaint.evictionsPerSecond",
+    "ResourceSliceSpec.taints",
+}
+"""Fields that no Go client has."""
+
+
+def test_no_field_of_a_numbered_message_is_without_a_number() -> None:
+    scheme = build_scheme()
+    numbers = Numbers(numbers_text)
+    packages = {version.package for each in scheme.resources() for version in each.versions}
+
+    # A client that sends it would lose it without a word.
+    unnumbered = {
+        f"{kind.name}.{name}"
+        for package in packages
+        for kind in scheme.tables.types(package)
+        if (slots := numbers.of(kind))
+        for name in kind.fields.keys() - set(_fields(slots)) - {"apiVersion", "kind"}
+    }
+
+    assert unnumbered == OURS
+
+
+def _fields(slots: dict[int, Slot]) -> Iterator[str]:
+    for slot in slots.values():
+        if isinstance(slot, Field):
+            yield slot.name
+        else:
+            yield from _fields(slot)
 
 
 def _message(kind: Type) -> ObjectType | None:

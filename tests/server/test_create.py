@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from manifests import ONE, RULES, pod, rule, secret
-from serving import APPLY, YAML, Http, Obj, fresh, local
+from serving import APPLY, YAML, Asgi, Http, Obj, fresh, local
 from sully.app import ADMIN
 from sully.runtime.ids import Ids
 from sully.server.inprocess import InProcess
@@ -236,7 +236,7 @@ REFUSED = {
     "manager that cannot be printed": Case(
         secret("a"),
         422,
-        'fieldManager: Invalid value: "a\\nb": should only contain printable characters',
+        'fieldManager: Invalid value: "a\\nb": invalid character U+000A (at position 1)',
         query={"fieldManager": "a\nb"},
     ),
     "unknown field, strictly": Case(
@@ -407,3 +407,25 @@ async def test_a_pod_does_not_wait_for_ever() -> None:
         answer.message
     )
     assert (other.code, nowhere.code) == (403, 404)
+
+
+LENIENT: dict[str, tuple[str, Obj]] = {
+    "leases": ("/apis/coordination.k8s.io/v1/namespaces/default/leases", {"spec": {}}),
+    "budgets": (
+        "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
+        {"spec": {"selector": {}, "minAvailable": 1}},
+    ),
+    "custom resources": (
+        "/apis/cluster.open-cluster-management.io/v1/managedclusters",
+        {"spec": {"hubAcceptsClient": False}},
+    ),
+}
+
+
+@pytest.mark.parametrize(("path", "body"), LENIENT.values(), ids=LENIENT.keys())
+async def test_finalizers_without_a_domain_where_kubernetes_takes_them(
+    calm: Asgi, path: str, body: Obj
+) -> None:
+    made = await calm.post(path, {"metadata": {"name": "a", "finalizers": ["mine"]}, **body})
+
+    assert made.ok(201)["metadata"]["finalizers"] == ["mine"]

@@ -53,8 +53,8 @@ REFUSED = {
     "another uid": Case(
         {"preconditions": {"uid": "other"}},
         409,
-        'Operation cannot be fulfilled on secrets "a": Precondition failed: UID in precondition:'
-        " other, UID in object meta: ",
+        'Operation cannot be fulfilled on Secret "a": the UID in the precondition (other) does not'
+        " match the UID in record (",
     ),
     "another version": Case(
         {"preconditions": {"resourceVersion": "1"}},
@@ -66,7 +66,7 @@ REFUSED = {
         {"propagationPolicy": "Never"},
         422,
         'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Never":'
-        ' supported values: "Background", "Foreground", "Orphan", "nil"',
+        ' supported values: "Foreground", "Background", "Orphan", "nil"',
     ),
     "unknown policy in the URL": Case(
         None, 422, "propagationPolicy: Unsupported value", {"propagationPolicy": "Never"}
@@ -95,7 +95,8 @@ REFUSED = {
     "options that are something else": Case(
         {"kind": "Pod", "apiVersion": "v1"},
         400,
-        "decoded object cannot be converted to DeleteOptions",
+        'no kind "Pod" is registered for version "v1" in scheme'
+        ' "pkg/apis/meta/internalversion/scheme/register.go:27"',
     ),
     "options that are no JSON": Case(b"{", 400, "unexpected end of JSON input"),
 }

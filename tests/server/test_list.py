@@ -89,6 +89,7 @@ BAD_OPTIONS: dict[str, tuple[dict[str, str], int, str]] = {
     "label selector": ({"labelSelector": "a in ("}, 400, "unable to parse requirement"),
     "label key": ({"labelSelector": "a b"}, 400, "found 'b', expected"),
     "field selector": ({"fieldSelector": "a"}, 400, "invalid selector: 'a'; can't understand 'a'"),
+    "token of another kind": ({"continue": "e30"}, 400, "does not recognize this encoded version"),
     "field": ({"fieldSelector": "spec.x=1"}, 400, "field label not supported: spec.x"),
     "timeout": ({"timeoutSeconds": "soon"}, 400, 'ParseInt: parsing "soon": invalid syntax'),
     "limit": ({"limit": "x"}, 400, 'strconv.ParseInt: parsing "x": invalid syntax'),
@@ -124,26 +125,73 @@ async def test_bad_options(server: Asgi, query: dict[str, str], code: int, text:
     assert text in answer.message
 
 
-FORGED: dict[str, Any] = {
-    "no object": [1],
-    "no start": {"rv": 5},
-    "a short start": {"rv": 5, "start": ["a"]},
-    "numbers to start from": {"rv": 5, "start": [1, 2]},
-    "a text for a version": {"rv": "5", "start": ["a", "b"]},
-    "a fraction for a version": {"rv": 1.5, "start": ["a", "b"]},
+@pytest.mark.parametrize(
+    "path", ["/api/v1/nodes", "/apis/resource.k8s.io/v1/resourceslices", "/api/v1/namespaces"]
+)
+async def test_kinds_outside_of_namespaces_with_fields_of_their_own(
+    server: Asgi, path: str
+) -> None:
+    answer = await server.get(path, fieldSelector="metadata.namespace=x")
+
+    assert answer.code == 400
+    assert "field label not supported" in answer.message
+    assert "metadata.namespace" in answer.message
+
+
+V1 = "meta.k8s.io/v1"
+FORGED: dict[str, tuple[Any, str]] = {
+    "no object": ([1], ": json: cannot unmarshal array into Go value of type continueToken"),
+    "no version": ({"rv": 5}, ": server does not recognize this encoded version "),
+    "another version": (
+        {"v": "v9", "rv": 5, "start": "a"},
+        ": server does not recognize this encoded version v9",
+    ),
+    "no revision": (
+        {"v": V1, "start": "a"},
+        f": incorrect encoded start resourceVersion (version {V1})",
+    ),
+    "no start": ({"v": V1, "rv": 5}, f": encoded start key empty (version {V1})"),
+    "out of the collection": ({"v": V1, "rv": 5, "start": "../a"}, ": ../a"),
+    "a list to start from": (
+        {"v": V1, "rv": 5, "start": ["a", "b"]},
+        ": json: cannot unmarshal array into Go struct field continueToken.start of type string",
+    ),
+    "a text for a revision": (
+        {"v": V1, "rv": "5", "start": "a"},
+        ": json: cannot unmarshal string into Go struct field continueToken.rv of type int64",
+    ),
+    "a fraction for a revision": (
+        {"v": V1, "rv": 1.5, "start": "a"},
+        ": json: cannot unmarshal number 1.5 into Go struct field continueToken.rv of type int64",
+    ),
 }
 
 
-@pytest.mark.parametrize("token", FORGED.values(), ids=FORGED.keys())
-async def test_forged_tokens(server: Asgi, token: Any) -> None:
-    text = base64.urlsafe_b64encode(json.dumps(token).encode()).decode()
+@pytest.mark.parametrize(("token", "why"), FORGED.values(), ids=FORGED.keys())
+async def test_forged_tokens(server: Asgi, token: Any, why: str) -> None:
+    text = base64.urlsafe_b64encode(json.dumps(token).encode()).rstrip(b"=").decode()
 
     answer = await server.get(SECRETS, **{"continue": text})
 
-    assert (answer.code, answer.message) == (
-        400,
-        "continue key is not valid: invalid continue token",
-    )
+    assert answer.code == 400
+    assert answer.message == f"invalid continue token: continue key is not valid{why}"
+
+
+NO_TOKENS = {
+    "garbage!": "illegal base64 data at input byte 7",
+    "x": "illegal base64 data at input byte 0",
+    "e30=": "illegal base64 data at input byte 3",
+    "eyI": "unexpected end of JSON input",
+}
+
+
+@pytest.mark.parametrize("token", NO_TOKENS)
+async def test_what_is_no_token(server: Asgi, token: str) -> None:
+    answer = await server.get(SECRETS, **{"continue": token})
+
+    assert answer.code == 400
+    why = f"continue key is not valid: {NO_TOKENS[token]}"
+    assert answer.message == f"invalid continue token: {why}"
 
 
 # What a list shows for a version and a match rule; "" means neither is given.

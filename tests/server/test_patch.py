@@ -222,6 +222,20 @@ def managers(obj: Obj) -> dict[str, list[str]]:
     }
 
 
+@pytest.mark.parametrize("cleared", [[], [{}]], ids=["no entry", "an empty entry"])
+async def test_managed_fields_cleared(http: Http, room: str, cleared: list[Obj]) -> None:
+    path = f"{room}/secrets/a"
+    await http.patch(path, config(data={"k": ONE}), APPLY, fieldManager="m")
+
+    done = (await http.patch(path, {"metadata": {"managedFields": cleared}}, MERGE)).ok()
+    updated = (await http.patch(path, {"data": {"n": TWO}}, MERGE, fieldManager="u")).ok()
+    applied = (await http.patch(path, config(data={"k": ONE}), APPLY, fieldManager="m")).ok()
+
+    assert "managedFields" not in done["metadata"]
+    assert "managedFields" not in updated["metadata"]  # only apply starts a new record
+    assert "m/Apply" in managers(applied)
+
+
 async def test_apply_makes_and_keeps(http: Http, room: str) -> None:
     path = f"{room}/secrets/a"
 

@@ -144,3 +144,11 @@ async def test_events_in_both_groups(http: Http, room: str) -> None:
     assert (found["apiVersion"], found["note"]) == ("events.k8s.io/v1", "m")
     assert found["regarding"]["name"] == "x"
     assert (await http.get(f"{room}/events/e")).code == 404
+
+
+@pytest.mark.parametrize("path", ["/api/v9", "/apis/resource.k8s.io/v9"])
+async def test_a_version_that_a_known_group_does_not_have(http: Http, path: str) -> None:
+    answer = await http.get(path)
+
+    assert answer.code == 404
+    assert answer.message == "the server could not find the requested resource"

@@ -326,10 +326,10 @@ CASES = {
         f"{SECRETS}/a",
         409,
         "Conflict",
-        'Operation cannot be fulfilled on secrets "a": the ResourceVersion in the precondition (1)'
+        'Operation cannot be fulfilled on Secret "a": the ResourceVersion in the precondition (1)'
         " does not match the ResourceVersion in record (<version>). The object might have been"
         " modified",
-        {"name": "a", "kind": "secrets"},
+        {"name": "a", "kind": "Secret"},
         body={"preconditions": {"resourceVersion": "1"}},
     ),
     "an unknown policy": Case(
@@ -338,14 +338,14 @@ CASES = {
         422,
         "Invalid",
         'DeleteOptions.meta.k8s.io "" is invalid: propagationPolicy: Unsupported value: "Never":'
-        ' supported values: "Background", "Foreground", "Orphan", "nil"',
+        ' supported values: "Foreground", "Background", "Orphan", "nil"',
         {
             "group": "meta.k8s.io",
             "kind": "DeleteOptions",
             "causes": [
                 cause(
                     "FieldValueNotSupported",
-                    'Unsupported value: "Never": supported values: "Background", "Foreground",'
+                    'Unsupported value: "Never": supported values: "Foreground", "Background",'
                     ' "Orphan", "nil"',
                     "propagationPolicy",
                 )

@@ -218,7 +218,7 @@ def _no_constant(name: str) -> Any:
 
 def _go_syntax_error(text: str, error: json.JSONDecodeError) -> str:
     position = error.pos
-    if position >= len(text.rstrip()):
+    if position >= len(text.rstrip()) or error.msg.startswith("Unterminated string"):
         return "unexpected end of JSON input"
     char = text[position]
     if error.msg == "Extra data":

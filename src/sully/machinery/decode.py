@@ -50,6 +50,12 @@ def empty_object(kind: ObjectType) -> Obj:
     return decode({}, kind, [])
 
 
+class _Key(str):
+    """A key of a map: part of a path for people, not of one for Go types."""
+
+    __slots__ = ()
+
+
 class _Place:
     """Where a value sits in terms of Go types, for error texts."""
 
@@ -116,7 +122,7 @@ def _value(given: Any, kind: Type, at: Trail, place: _Place, unknown: list[str])
     if not isinstance(given, dict):
         raise _mismatch(given, kind, at, place)
     return {
-        key: _value(_or_zero(item, kind.value), kind.value, (at, key), place, unknown)
+        key: _value(_or_zero(item, kind.value), kind.value, (at, _Key(key)), place, unknown)
         for key, item in given.items()
     }
 
@@ -249,8 +255,8 @@ def _mismatch(given: Any, kind: Type, at: Trail, place: _Place) -> DecodeError:
     while at:
         at, name = at
         names.append(name)
-    # Go names the field, not the entry of the list or map inside it.
-    known: list[str] = [name for name in reversed(names) if isinstance(name, str)]
+    # Go names fields, not the entries of lists and maps on the way.
+    known: list[str] = [name for name in reversed(names) if type(name) is str]
     if place.field is not None and place.field.name in known:
         last = len(known) - 1 - known[::-1].index(place.field.name)
         known = known[: last + 1]

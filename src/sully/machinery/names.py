@@ -30,11 +30,15 @@ def _with_regex(text: str, pattern: str, *examples: str) -> str:
     return f"{text} (e.g. {shown}regex used for validation is '{pattern}')"
 
 
-def dns_label_problems(value: str) -> list[str]:
-    """Check a lower-case RFC 1123 label of at most 63 bytes."""
+def dns_label_problems(value: str, *, unit: str = "characters") -> list[str]:
+    """Check a lower-case RFC 1123 label of at most 63 bytes.
+
+    Kubernetes has two of these checks, which differ in how they call what they count: formats that
+    are declared with the type say "bytes", all others "characters".
+    """
     problems = []
     if len(value.encode()) > 63:
-        problems.append("must be no more than 63 bytes")
+        problems.append(f"must be no more than 63 {unit}")
     if not _DNS_LABEL.fullmatch(value):
         if _DNS_SUBDOMAIN.fullmatch(value):
             problems.append("must not contain dots")
@@ -51,8 +55,8 @@ def dns_label_problems(value: str) -> list[str]:
     return problems
 
 
-def dns_subdomain_problems(value: str, *, unit: str = "bytes") -> list[str]:
-    """Check a lower-case RFC 1123 subdomain of at most 253 bytes."""
+def dns_subdomain_problems(value: str, *, unit: str = "characters") -> list[str]:
+    """Check a lower-case RFC 1123 subdomain of at most 253 bytes; for `unit` see the label."""
     problems = []
     if len(value.encode()) > 253:
         problems.append(f"must be no more than 253 {unit}")
@@ -63,6 +67,23 @@ def dns_subdomain_problems(value: str, *, unit: str = "bytes") -> list[str]:
                 " '-' or '.', and must start and end with an alphanumeric character",
                 DNS_SUBDOMAIN,
                 "example.com",
+            )
+        )
+    return problems
+
+
+def caseless_subdomain_problems(value: str) -> list[str]:
+    """Check an RFC 1123 subdomain that may have upper-case letters, as a declared format."""
+    problems = []
+    if len(value.encode()) > 253:
+        problems.append("must be no more than 253 bytes")
+    if not _DNS_SUBDOMAIN.fullmatch(value.lower()):
+        problems.append(
+            _with_regex(
+                "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and"
+                " must start and end with an alphanumeric character",
+                DNS_SUBDOMAIN,
+                "Example.com",
             )
         )
     return problems
@@ -83,7 +104,8 @@ def label_key_problems(value: str) -> list[str]:
         if not parts[0]:
             problems.append("prefix part must be non-empty")
         else:
-            problems += [f"prefix part {text}" for text in dns_subdomain_problems(parts[0])]
+            found = dns_subdomain_problems(parts[0], unit="bytes")
+            problems += [f"prefix part {text}" for text in found]
     return problems + _name_part_problems(parts[-1])
 
 
@@ -97,6 +119,17 @@ def _name_part_problems(name: str) -> list[str]:
         problems.append(
             _with_regex(f"name part {_QUALIFIED_TEXT}", QUALIFIED, "MyName", "my.name", "123-abc")
         )
+    return problems
+
+
+_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
+
+
+def finalizer_problems(name: str) -> list[str]:
+    """Check a finalizer of a built-in kind: a name of Kubernetes' own, or one with a domain."""
+    problems = label_key_problems(name)
+    if not problems and "/" not in name and name not in _STANDARD_FINALIZERS:
+        return ["name is neither a standard finalizer name nor is it fully qualified"]
     return problems
 
 

@@ -102,8 +102,13 @@ class Strategy:
         """Return what is wrong with an object name; usual: a DNS subdomain."""
         from sully.machinery.names import dns_subdomain_problems  # late: names is rarely needed
 
-        # Names count characters where label keys count bytes; the texts are on the wire.
-        return dns_subdomain_problems(name, unit="characters")
+        return dns_subdomain_problems(name)
+
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Return what is wrong with a finalizer; custom resources and some kinds allow more."""
+        from sully.machinery.names import finalizer_problems  # late: names is rarely needed
+
+        return finalizer_problems(name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """From a request body to an object in the hub version: kind check, field check, conversion."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,6 +18,7 @@ from sully.server.requests import Request, Target
 
 RECORD_SHARE = 2
 """How many times as much as the object itself its managedFields may hold."""
+_STEPS = re.compile(r"[.\[]")
 _LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
@@ -118,6 +120,8 @@ def decode_object(
         raise _undecodable(kind, str(error), patch) from None
     if rest is not None:
         found["metadata"]["managedFields"] = kept
+    elif _clears_managed_fields(value):
+        found["metadata"]["managedFields"] = [{}]
     warnings = _judged(request, kind, repeated, unknown, patch)
     found.pop("kind", None)
     found.pop("apiVersion", None)
@@ -146,12 +150,18 @@ def _judged(
     patch: Callable[[], str] | None,
 ) -> list[str]:
     """Return what to warn of, or refuse it, as the client wants fields to be checked."""
-    problems = [f"duplicate field {quote(name)}" for name in repeated]
+    known = set(unknown)
+    problems = [f"duplicate field {quote(name)}" for name in repeated if not _within(name, known)]
     problems += [f"unknown field {quote(name)}" for name in unknown[: MAX_UNKNOWN - len(problems)]]
     mode = field_validation(request)
     if problems and mode == "Strict":
         raise _undecodable(kind, f"strict decoding error: {', '.join(problems)}", patch)
     return problems if mode == "Warn" else []
+
+
+def _within(path: str, unknown: set[str]) -> bool:
+    """Say whether a field is inside of an unknown one: what is there is not looked at."""
+    return bool(unknown) and any(path[: end.start()] in unknown for end in _STEPS.finditer(path))
 
 
 def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
@@ -160,6 +170,12 @@ def _without(kept: Sequence[Obj], value: Obj) -> Obj | None:
     if not isinstance(metadata, dict) or metadata.get("managedFields") != kept:
         return None
     return {**value, "metadata": {k: v for k, v in metadata.items() if k != "managedFields"}}
+
+
+def _clears_managed_fields(value: Obj) -> bool:
+    """Say whether an object has an empty list, which clears the record as one empty entry does."""
+    metadata = value.get("metadata")
+    return isinstance(metadata, dict) and metadata.get("managedFields") == []
 
 
 def _undecodable(kind: tuple[str, str], problem: str, patch: Callable[[], str] | None) -> ApiError:

@@ -7,8 +7,9 @@ from typing import Any
 from sully.domain.ownership import deletion_finalizers
 from sully.machinery.codec import copy
 from sully.machinery.decode import DecodeError, decode
-from sully.machinery.errors import BadRequest, NotFound, conflict, invalid
+from sully.machinery.errors import BadRequest, Conflict, NotFound, conflict, invalid
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
 from sully.machinery.schema import ObjectType
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time, parse_time
@@ -19,6 +20,7 @@ from sully.store.base import Check, Commit, Delete, Record
 from sully.store.errors import ConflictError
 
 LONGEST_WAIT = 1000 * 365 * 86400
+_META_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
 POLICIES = ("Background", "Foreground", "Orphan")
 
 
@@ -64,19 +66,7 @@ class Deleter:
         ):
             given = wanted.get(option)
             if given is not None and given != actual:
-                where = "object meta" if word == "UID" else "record"
-                shown = (
-                    f"{word} in {where}: {actual}"
-                    if word == "UID"
-                    else f"{word} in record ({actual})"
-                )
-                text = (
-                    f"Precondition failed: UID in precondition: {given}, {shown}"
-                    if word == "UID"
-                    else f"the {word} in the precondition ({given}) does not match the {shown}."
-                    " The object might have been modified"
-                )
-                raise conflict(*target.names, text)
+                raise _precondition_failed(target, word, given, actual)
 
     async def _delete_state(self, request: Request, record: Record, options: Obj) -> Result:
         live = self._writer.objects.live(record)
@@ -199,7 +189,7 @@ def _finalizers(target: Target, live: Obj, options: Obj) -> list[str]:
 
 
 def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
-    """Merge the options of a deletion from its body and its URL; the body wins."""
+    """Return the options of a deletion: those of its body, or without one those of its URL."""
     options: Obj = {}
     if request.option("gracePeriodSeconds"):
         options["gracePeriodSeconds"] = parse_int(request.option("gracePeriodSeconds"))
@@ -207,19 +197,35 @@ def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
         if request.option(name):
             value = request.option(name)
             options[name] = [value] if name == "dryRun" else value
-    return options if body is None else options | _read_options(body, schema)
+    return options if body is None else _read_options(body, schema)
 
 
 def _read_options(body: Any, schema: ObjectType) -> Obj:
-    kind = body.get("kind", "") if isinstance(body, dict) else ""
-    if kind not in ("", "DeleteOptions"):
-        raise BadRequest("decoded object cannot be converted to DeleteOptions")
+    kind = (body.get("kind") if isinstance(body, dict) else "") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        version = quote(str(body.get("apiVersion") or "v1"))
+        text = f"no kind {quote(str(kind))} is registered for version {version} in scheme"
+        raise BadRequest(f'{text} "{_META_SCHEME}"')
     try:
         return decode(body, schema, [])
     except DecodeError as error:
         raise BadRequest(
             f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
         ) from None
+
+
+def _precondition_failed(target: Target, word: str, given: str, actual: str) -> Conflict:
+    resource = target.resource
+    if (resource.group, resource.plural) == ("", "namespaces"):
+        # Their deletion takes another way in Kubernetes, which words it so.
+        text = f"{word} in precondition: {given}, {word} in object meta: {actual}"
+        return conflict(*target.names, f"Precondition failed: {text}")
+    happened = "deleted and then recreated" if word == "UID" else "modified"
+    text = (
+        f"the {word} in the precondition ({given}) does not match the {word} in record ({actual})."
+        f" The object might have been {happened}"
+    )
+    return conflict(resource.kind, resource.group, target.name, text)
 
 
 def check_options(options: Obj) -> None:
@@ -236,7 +242,7 @@ def check_options(options: Obj) -> None:
     if policy is not None and policy not in POLICIES:
         problems.append(
             Path("propagationPolicy").not_supported(
-                policy, ("Background", "Foreground", "Orphan", "nil")
+                policy, ("Foreground", "Background", "Orphan", "nil")
             )
         )
     if any(value != "All" for value in options.get("dryRun") or []):

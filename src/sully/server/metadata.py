@@ -19,7 +19,6 @@ META = Path("metadata")
 MAX_ANNOTATION_BYTES = 256 * 1024
 MAX_GENERATED_BASE = 58  # 63 less the five random characters
 # Finalizers without a domain that the API itself defines.
-_STANDARD_FINALIZERS = ("orphan", "foregroundDeletion", "kubernetes")
 _SYSTEM_FIELDS = (
     "selfLink",
     "deletionTimestamp",
@@ -52,7 +51,7 @@ def validate_metadata(obj: Obj, strategy: Strategy, *, namespaced: bool) -> Iter
             yield META.child("generateName").invalid(generate, problem)
     yield from _validate_name(metadata, strategy)
     yield from _validate_namespace(metadata, namespaced=namespaced)
-    yield from validate_common(metadata)
+    yield from validate_common(metadata, strategy)
 
 
 def _validate_name(metadata: Obj, strategy: Strategy) -> Iterator[FieldError]:
@@ -76,7 +75,9 @@ def _validate_namespace(metadata: Obj, *, namespaced: bool) -> Iterator[FieldErr
         yield META.child("namespace").forbidden("not allowed on this type")
 
 
-def validate_common(metadata: Obj, before: Obj | None = None) -> Iterator[FieldError]:
+def validate_common(
+    metadata: Obj, strategy: Strategy, before: Obj | None = None
+) -> Iterator[FieldError]:
     """Yield what is wrong with labels, annotations, owners and finalizers.
 
     What is as it was before was judged when it came, and most updates change none of these.
@@ -86,6 +87,9 @@ def validate_common(metadata: Obj, before: Obj | None = None) -> Iterator[FieldE
         given = metadata.get(part)
         if given and given != before.get(part):
             yield from validate(given)
+    finalizers = metadata.get("finalizers")
+    if finalizers and finalizers != before.get("finalizers"):
+        yield from _validate_finalizers(finalizers, strategy)
 
 
 def validate_labels(labels: dict[str, str], at: Path) -> Iterator[FieldError]:
@@ -130,16 +134,11 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
             controller = f"{owner['kind']}/{owner['name']}"
 
 
-def _validate_finalizers(finalizers: Sequence[str]) -> Iterator[FieldError]:
+def _validate_finalizers(finalizers: Sequence[str], strategy: Strategy) -> Iterator[FieldError]:
     at = META.child("finalizers")
     for index, finalizer in enumerate(finalizers):
-        problems = label_key_problems(finalizer)
-        for problem in problems:
+        for problem in strategy.validate_finalizer(finalizer):
             yield at.index(index).invalid(finalizer, problem)
-        if not problems and "/" not in finalizer and finalizer not in _STANDARD_FINALIZERS:
-            yield at.index(index).invalid(
-                finalizer, "name is neither a standard finalizer name nor is it fully qualified"
-            )
     if "orphan" in finalizers and "foregroundDeletion" in finalizers:
         yield at.invalid(
             list(finalizers),
@@ -151,7 +150,6 @@ _COMMON: dict[str, Callable[[Any], Iterator[FieldError]]] = {
     "labels": partial(validate_labels, at=META.child("labels")),
     "annotations": partial(validate_annotations, at=META.child("annotations")),
     "ownerReferences": _validate_owners,
-    "finalizers": _validate_finalizers,
 }
 
 
@@ -164,7 +162,7 @@ def carry_over(obj: Obj, old: Obj) -> None:
     new.pop("selfLink", None)
 
 
-def validate_metadata_update(obj: Obj, old: Obj) -> Iterator[FieldError]:
+def validate_metadata_update(obj: Obj, old: Obj, strategy: Strategy) -> Iterator[FieldError]:
     """Yield what an update may not do to metadata."""
     new, before = obj["metadata"], old["metadata"]
     known = set(before.get("finalizers", []))
@@ -180,7 +178,7 @@ def validate_metadata_update(obj: Obj, old: Obj) -> Iterator[FieldError]:
             yield META.child(name).invalid(new.get(name), "field is immutable")
     if new.get("generation", 0) < before.get("generation", 0):
         yield META.child("generation").invalid(new.get("generation", 0), "must not be decremented")
-    yield from validate_common(new, before)
+    yield from validate_common(new, strategy, before)
 
 
 _DIGITS = re.compile(r"\d+")

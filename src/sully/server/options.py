@@ -36,11 +36,14 @@ def _manager(request: Request, *, apply: bool) -> list[FieldError]:
     given = request.option("fieldManager")
     if apply and not given:
         return [_MANAGER.required("is required for apply patch")]
-    if len(given) > 128:
-        return [_MANAGER.too_long(128)]
-    if not given.isprintable():
-        return [_MANAGER.invalid(given, "should only contain printable characters")]
-    return []
+    problems = [_MANAGER.too_long(128)] if len(given.encode()) > 128 else []
+    position = 0
+    for character in given:
+        if not character.isprintable():
+            text = f"invalid character U+{ord(character):04X} (at position {position})"
+            problems.append(_MANAGER.invalid(given, text))
+        position += len(character.encode(errors="replace"))
+    return problems
 
 
 def _validation(request: Request) -> list[FieldError]:

@@ -1,11 +1,8 @@
 """Reading: one object, or a list at one consistent state, in pages."""
 
-import base64
-import binascii
 import re
 from dataclasses import dataclass
 
-from sully.machinery.codec import from_json, to_json
 from sully.machinery.errors import (
     ApiError,
     BadRequest,
@@ -17,6 +14,7 @@ from sully.machinery.errors import (
 )
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gotext import quote
+from sully.server.continue_tokens import read_token, write_token
 from sully.server.objects import Objects
 from sully.server.requests import Request, Target
 from sully.server.selection import Selection, selection
@@ -65,7 +63,7 @@ class Reader:
         try:
             return await self._page(request.target, chosen, start, at, limit)
         except CompactedError:
-            raise self._expired(start) from None
+            raise self._expired(request.target.namespace, start) from None
         except FutureRevisionError:
             raise too_large_version(at or 0, self._store.revision) from None
 
@@ -75,7 +73,7 @@ class Reader:
         if token:
             if version not in ("", "0"):
                 raise BadRequest("specifying resource version is not allowed when using continue")
-            return _read_token(token)
+            return read_token(request.target.namespace, token)
         number = parse_version(version, wrapped=True)
         await catch_up_to(self._store, number)
         if number > self._store.revision:
@@ -85,10 +83,10 @@ class Reader:
         legacy = bool(request.option("limit")) and not request.option("resourceVersionMatch")
         return None, number if number and (exact or legacy) else None
 
-    def _expired(self, start: tuple[str, str] | None) -> ApiError:
+    def _expired(self, namespace: str, start: tuple[str, str] | None) -> ApiError:
         if start is None:
             return Expired("The resourceVersion for the provided list is too old.")
-        token = _write_token(start, -1)
+        token = write_token(namespace, start, -1)
         error = Expired(
             "The provided continue parameter is too old to display a consistent list result. You"
             " can start a new list without the continue parameter, or use the continue token in"
@@ -112,7 +110,7 @@ class Reader:
         name = chosen.fields.exact("metadata.name")
         if chosen.everything:
             page = await self._store.list(*where, at=at, start=start, limit=limit)
-            token = self._next_token(page.records, page.revision, page.remaining)
+            token = self._next_token(target, page.records, page.revision, page.remaining)
             remaining = page.remaining if page.remaining else None
             return Listing(page.records, page.revision, token, remaining)
         page = await self._store.list(*where, at=at, start=start)
@@ -126,12 +124,15 @@ class Reader:
             return Listing(records, page.revision)
         kept = records[:limit]
         # With a selector the reference does not say how many are left.
-        return Listing(kept, page.revision, self._next_token(kept, page.revision, 1))
+        return Listing(kept, page.revision, self._next_token(target, kept, page.revision, 1))
 
-    def _next_token(self, records: list[Record], revision: int, remaining: int) -> str:
+    def _next_token(
+        self, target: Target, records: list[Record], revision: int, remaining: int
+    ) -> str:
         if not remaining or not records:
             return ""
-        return _write_token((records[-1].key.namespace, records[-1].key.name), revision)
+        last = records[-1].key
+        return write_token(target.namespace, (last.namespace, last.name), revision)
 
 
 def check_list_options(request: Request) -> None:
@@ -212,21 +213,3 @@ def parse_int(text: str) -> int:
     if not -(2**63) <= value < 2**63:
         raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
     return value
-
-
-def _write_token(start: tuple[str, str], revision: int) -> str:
-    data = to_json({"v": "meta.k8s.io/v1", "rv": revision, "start": list(start)})
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def _read_token(token: str) -> tuple[tuple[str, str], int | None]:
-    try:
-        padded = token + "=" * (-len(token) % 4)
-        data = from_json(base64.urlsafe_b64decode(padded))
-        namespace, name = data["start"]
-        revision = data["rv"]
-        if type(revision) is not int or not type(namespace) is type(name) is str:
-            raise ValueError("not written by us")
-        return (namespace, name), revision if revision > 0 else None
-    except (binascii.Error, ValueError, KeyError, TypeError):
-        raise BadRequest("continue key is not valid: invalid continue token") from None

@@ -96,21 +96,23 @@ def split_path(path: str) -> tuple[str, str, list[str]] | None:
     parts = path.split("/")[1:]
     if parts and parts[-1] == "":
         parts.pop()
-    if len(parts) >= 3 and parts[0] == "api":
+    if len(parts) >= 2 and parts[0] == "api":
         return "", parts[1], parts[2:]
-    if len(parts) >= 4 and parts[0] == "apis":
+    if len(parts) >= 3 and parts[0] == "apis":
         return parts[1], parts[2], parts[3:]
     return None
 
 
 def parse_path(scheme: Scheme, path: str) -> Target | None:
-    """Find what a path names; None when its group is not served."""
+    """Find what a path names; None when its group is not served, or for a version's own page."""
     split = split_path(path)
     if split is None or not scheme.has_group(split[0]):
         return None
     group, version, rest = split
     if not scheme.serves(group, version):
         raise route_not_found()
+    if not rest:
+        return None
     watch = rest[0] == "watch"
     if watch:
         rest = rest[1:]

@@ -48,8 +48,10 @@ def selection(request: Request) -> Selection:
 
 def _check_label(target: Target, label: str) -> None:
     resource = target.resource
-    known = ("metadata.name", "metadata.namespace", *resource.selectable)
-    if label in known:
+    known = ("metadata.name", *resource.selectable)
+    # Kinds with fields of their own list every field they have; others have both by default.
+    in_namespace = resource.namespaced or resource.unknown_label is None
+    if label in known or (label == "metadata.namespace" and in_namespace):
         return
     if resource.unknown_label is not None:
         raise BadRequest(

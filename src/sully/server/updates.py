@@ -127,7 +127,8 @@ class Updater:
             obj["metadata"].pop("generation", None)
         strategy.prepare_update(obj, old, ctx)
         problems = chain(
-            meta.validate_metadata_update(obj, old), strategy.validate_update(obj, old, ctx)
+            meta.validate_metadata_update(obj, old, strategy),
+            strategy.validate_update(obj, old, ctx),
         )
         self._writer.refuse(target, target.name, problems)
         strategy.review(obj, old, ctx)

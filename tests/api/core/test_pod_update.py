@@ -74,11 +74,25 @@ CASES: dict[str, tuple[Obj, Change, list[str]]] = {
             " tolerationSeconds"
         ],
     ),
-    "node": ({}, _set(nodeName="n1"), [f'{FROZEN}+ spec.nodeName: "n1"\n']),
+    "node": (
+        {},
+        _set(nodeName="n1"),
+        [
+            f"{FROZEN}@@ -43,7 +43,7 @@\n"
+            '  "ServiceAccountName": "default",\n  "DeprecatedServiceAccount": "default",\n'
+            '  "AutomountServiceAccountToken": false,\n- "NodeName": "",\n+ "NodeName": "n1",\n'
+            '  "HostNetwork": false,\n  "HostPID": false,\n  "HostIPC": false,\n'
+        ],
+    ),
     "node selector": (
         {"nodeSelector": {"zone": "a"}},
         _set(nodeSelector={"zone": "b"}),
-        [f'{FROZEN}- spec.nodeSelector.zone: "a"\n+ spec.nodeSelector.zone: "b"\n'],
+        [
+            f"{FROZEN}@@ -40,7 +40,7 @@\n"
+            '  "ActiveDeadlineSeconds": null,\n  "DNSPolicy": "ClusterFirst",\n'
+            '  "NodeSelector": {\n-  "zone": "a"\n+  "zone": "b"\n  },\n'
+            '  "ServiceAccountName": "default",\n  "DeprecatedServiceAccount": "default",\n'
+        ],
     ),
     "gate taken away": ({"schedulingGates": [{"name": "a"}]}, _set(schedulingGates=[]), []),
     "gate added": (
@@ -125,8 +139,11 @@ CASES: dict[str, tuple[Obj, Change, list[str]]] = {
         {},
         _set(terminationGracePeriodSeconds=5),
         [
-            f"{FROZEN}- spec.terminationGracePeriodSeconds: 30\n"
-            "+ spec.terminationGracePeriodSeconds: 5\n"
+            f"{FROZEN}@@ -36,7 +36,7 @@\n"
+            '  ],\n  "EphemeralContainers": null,\n  "RestartPolicy": "Always",\n'
+            '- "TerminationGracePeriodSeconds": 30,\n+ "TerminationGracePeriodSeconds": 5,\n'
+            '  "ActiveDeadlineSeconds": null,\n  "DNSPolicy": "ClusterFirst",\n'
+            '  "NodeSelector": null,\n'
         ],
     ),
 }

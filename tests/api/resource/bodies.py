@@ -14,6 +14,11 @@ SUBDOMAIN_TEXT = (
     " and must start and end with an alphanumeric character (e.g. 'example.com', regex used for"
     r" validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
 )
+CASELESS_TEXT = (
+    "an RFC 1123 subdomain must consist of alphanumeric characters, '-' or '.', and must start and"
+    " end with an alphanumeric character (e.g. 'Example.com', regex used for validation is"
+    r" '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"
+)
 KEY_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end"
     " with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for"

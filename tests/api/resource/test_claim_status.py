@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from api.resource.bodies import SUBDOMAIN_TEXT, claim_body, consumer, exactly, result
+from api.resource.bodies import CASELESS_TEXT, SUBDOMAIN_TEXT, claim_body, consumer, exactly, result
 from api.resource.writing import Writer
 
 SHARE = "11111111-2222-4333-8444-555555555555"
@@ -53,7 +53,14 @@ CASES = {
         {"allocation": allocation(result(pool="A/b", driver=""))},
         (
             f"{AT}.driver: Required value",
-            f'{AT}.pool: Invalid value: "A/b": segment 0: {SUBDOMAIN_TEXT}',
+            f'{AT}.pool: Invalid value: "A": segment 0: {SUBDOMAIN_TEXT}',
+        ),
+    ),
+    "result with a pool that has an empty part": Case(
+        {"allocation": allocation(result(pool="a//b", driver="D_"))},
+        (
+            f'{AT}.driver: Invalid value: "D_": {CASELESS_TEXT}',
+            f'{AT}.pool: Invalid value: "a//b": segment 1: must not be empty',
         ),
     ),
     "result without a pool": Case(
@@ -123,8 +130,8 @@ CASES = {
     "report about another device": Case(
         {"allocation": allocation(), "devices": [report(device="e")]},
         (
-            'devices[0]: Invalid value: "gpu.example.com/p/e": must be an allocated device in the'
-            " claim",
+            'devices[0]: Invalid value: {"Driver":"gpu.example.com","Pool":"p","Device":"e",'
+            '"ShareID":""}: must be an allocated device in the claim',
         ),
     ),
     "report about a share": Case(
@@ -133,8 +140,8 @@ CASES = {
     "report about a share of nothing": Case(
         {"allocation": allocation(), "devices": [report(shareID=SHARE)]},
         (
-            f'devices[0]: Invalid value: "gpu.example.com/p/d/{SHARE}": must be an allocated device'
-            " in the claim",
+            'devices[0]: Invalid value: {"Driver":"gpu.example.com","Pool":"p","Device":"d",'
+            f'"ShareID":"{SHARE}"}}: must be an allocated device in the claim',
         ),
     ),
     "report with bad data": Case(

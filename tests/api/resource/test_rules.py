@@ -187,7 +187,7 @@ CONDITIONS: dict[str, tuple[list[dict[str, Any]], list[str]]] = {
             "[0].message: Too long: may not be more than 32768 bytes",
         ],
     ),
-    "same type twice": ([condition(), condition()], ['[1].type: Duplicate value: "One"']),
+    "same type twice": ([condition(), condition()], ['[1]: Duplicate value: "One"']),
     "nine": (
         [condition(type=f"T{i}") for i in range(9)],
         [": Too many: 9: must have at most 8 items"],

@@ -5,7 +5,7 @@ admission does. `default` refuses what is misshapen, since nothing after it coul
 every other problem waits for the usual place.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from sully.api.cluster.types import GROUP
 from sully.api.core import generations
 from sully.machinery.errors import BadRequest, Forbidden, forbidden, invalid
 from sully.machinery.fields import FieldError
+from sully.machinery.names import label_key_problems
 from sully.machinery.strategy import Strategy, WriteContext
 from sully.machinery.structural import fill, is_misshapen, problems
 
@@ -56,6 +57,10 @@ class CustomStrategy(Strategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check a changed object."""
         return problems(obj, schema(self.version, self.kind))
+
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Allow names without a domain: that of a custom resource is its controller's own."""
+        return label_key_problems(name)
 
 
 @dataclass(frozen=True, slots=True)

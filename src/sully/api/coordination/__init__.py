@@ -5,13 +5,14 @@ Never: elects anyone; clients do, by the rules of the record.
 Start at: LeaseStrategy below.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from sully.api.core.checks import label_key, not_negative
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.tables import load
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import label_key_problems
 from sully.machinery.schema import Tables
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
@@ -41,6 +42,10 @@ class LeaseStrategy(Strategy):
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the new record like a new lease."""
         return self.validate_create(obj, ctx)
+
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Allow names without a domain: Kubernetes checks them for its older kinds only."""
+        return label_key_problems(name)
 
 
 def _named_strategy(strategy: str, at: Path) -> Iterator[FieldError]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sully.machinery.fields import FieldError, Path
-from sully.machinery.gotext import show
 from sully.machinery.names import (
     dns_label_problems,
     dns_subdomain_problems,
@@ -135,18 +134,3 @@ def same(left: Any, right: Any) -> bool:
     if left in ([], {}, None) and right in ([], {}, None):
         return True
     return bool(left == right)
-
-
-def changes(new: Any, old: Any, at: str = "") -> Iterator[str]:
-    """Tell line by line how two values differ, for people: `- path: old`, `+ path: new`."""
-    if isinstance(new, dict) and isinstance(old, dict):
-        for key in sorted(new.keys() | old.keys()):
-            yield from changes(new.get(key), old.get(key), f"{at}.{key}" if at else key)
-    elif isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
-        for position, pair in enumerate(zip(new, old, strict=True)):
-            yield from changes(*pair, f"{at}[{position}]")
-    elif not same(new, old):
-        if old is not None:
-            yield f"- {at}: {show(old)}"
-        if new is not None:
-            yield f"+ {at}: {show(new)}"

@@ -184,7 +184,13 @@ COLUMNS = (
     ),
     Column("First Seen", _first_seen, priority=1, description="Time since it first happened."),
     Column("Count", plain(_count), priority=1, description="How often it happened."),
-    Column("Name", plain(text("metadata", "name")), priority=1, description="Name of the event."),
+    Column(
+        "Name",
+        plain(text("metadata", "name")),
+        format="name",
+        priority=1,
+        description="Name of the event.",
+    ),
 )
 
 _ABOUT = ("kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath")

@@ -34,7 +34,7 @@ def key_problems(key: str) -> list[str]:
     """Check a key of a ConfigMap or Secret: it becomes a file name."""
     problems = []
     if len(key.encode()) > 253:
-        problems.append("must be no more than 253 bytes")
+        problems.append("must be no more than 253 characters")
     if not _KEY.fullmatch(key):
         problems.append(_KEY_TEXT)
     if key in (".", ".."):
@@ -65,8 +65,12 @@ class ConfigMapStrategy(Strategy):
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check keys and the size of all values together."""
         text, binary = obj.get("data") or {}, obj.get("binaryData") or {}
-        yield from _config_keys("data", text, binary, "binaryData")
-        yield from _config_keys("binaryData", binary, text, "data")
+        for key in sorted(text):
+            yield from formatted(key, key_problems, Path("data").key(key))
+            if key in binary:
+                yield Path("data").key(key).invalid(key, "duplicate of key present in binaryData")
+        for key in sorted(binary):
+            yield from formatted(key, key_problems, Path("binaryData").key(key))
         size = sum(len(value.encode()) for value in text.values()) + _decoded_size(binary)
         if size > MAX_BYTES:
             # The object as a whole is meant, and this is how its path is written.
@@ -76,16 +80,6 @@ class ConfigMapStrategy(Strategy):
         """Check the new content, and that immutable content stays."""
         yield from _frozen(obj, old, "data", "binaryData")
         yield from self.validate_create(obj, ctx)
-
-
-def _config_keys(
-    field: str, values: Mapping[str, str], others: Mapping[str, str], name: str
-) -> Iterator[FieldError]:
-    for key in sorted(values):
-        at = Path(field).key(key)
-        yield from formatted(key, key_problems, at)
-        if key in others:
-            yield at.invalid(key, f"duplicate of key present in {name}")
 
 
 class SecretStrategy(Strategy):

@@ -72,11 +72,6 @@ def _operator(toleration: Obj, operator: str, at: Path) -> Errors:
             yield at.invalid(value, ";".join(problems))
     elif operator == "Exists":
         if value:
-            shown = {name: toleration.get(name.lower(), "") for name in _SHOWN}
-            shown["TolerationSeconds"] = toleration.get("tolerationSeconds")
-            yield at.invalid(shown, "value must be empty when `operator` is 'Exists'")
+            yield at.invalid(value, "value must be empty when `operator` is 'Exists'")
     else:
         yield at.not_supported(operator, ("Equal", "Exists"))
-
-
-_SHOWN = ("Key", "Operator", "Value", "Effect")

@@ -1,6 +1,6 @@
 """PodDisruptionBudgets: how many pods of a group may be away at the same time, on purpose."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sully.api.core import generations
@@ -9,6 +9,7 @@ from sully.api.core.columns import AGE, NAME, plain
 from sully.api.core.fractions import at_most_all, count_or_percent
 from sully.api.policy import POLICY
 from sully.machinery.fields import FieldError, Path
+from sully.machinery.names import label_key_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
 
 Obj = dict[str, Any]
@@ -21,6 +22,10 @@ _POLICIES = ("AlwaysAllow", "IfHealthyBudget")
 
 class BudgetStrategy(Strategy):
     """Writes to the budget itself."""
+
+    def validate_finalizer(self, name: str) -> Sequence[str]:
+        """Allow names without a domain: Kubernetes checks them for its older kinds only."""
+        return label_key_problems(name)
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start with nothing allowed: the controller has not counted yet."""

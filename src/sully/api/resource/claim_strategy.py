@@ -1,6 +1,7 @@
 """What happens on a write of claims, their status, and templates."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -15,6 +16,7 @@ from sully.api.resource.defaults import (
     default_claim_spec,
     default_claim_status,
     results_of,
+    settle_claim_spec,
 )
 from sully.api.resource.features import CLAIM_SPEC_FEATURES, CLAIM_STATUS_FEATURES, drop_disabled
 from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC, only_status
@@ -44,12 +46,14 @@ class ClaimStrategy(Strategy):
         """Wipe the status, drop what is switched off."""
         keep_allocated_attributes(obj, None, ctx)
         obj["status"] = {}
+        settle_claim_spec(obj["spec"])
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], None, ctx.gates)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Keep the status."""
         keep_allocated_attributes(obj, old, ctx)
         obj["status"] = old.get("status", {})
+        settle_claim_spec(obj["spec"])
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"], old["spec"], ctx.gates)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
@@ -112,11 +116,13 @@ class TemplateStrategy(Strategy):
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Drop what is switched off."""
+        settle_claim_spec(obj["spec"]["spec"])
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"]["spec"], None, ctx.gates)
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Drop what is switched off and was not stored."""
         before = old["spec"]["spec"]
+        settle_claim_spec(obj["spec"]["spec"])
         drop_disabled(CLAIM_SPEC_FEATURES, obj["spec"]["spec"], before, ctx.gates)
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Errors:
@@ -126,15 +132,37 @@ class TemplateStrategy(Strategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Refuse any change of the spec."""
-        if obj["spec"] != old["spec"]:
-            yield SPEC.invalid(obj["spec"], IMMUTABLE)
         yield from self._checked(obj, ctx, stored=True)
+        if obj["spec"] != old["spec"]:
+            spec = msgspec.convert(obj["spec"]["spec"], ResourceClaimSpec)
+            # Kubernetes shows its own struct here, in which the metadata is embedded.
+            shown = {**obj["spec"].get("metadata", {}), "Spec": _go_struct(spec)}
+            yield SPEC.invalid(shown, IMMUTABLE)
 
     def _checked(self, obj: Obj, ctx: WriteContext, *, stored: bool) -> Errors:
         yield from _template_metadata(obj["spec"].get("metadata", {}), SPEC.child("metadata"))
         spec = msgspec.convert(obj["spec"], ResourceClaimTemplateSpec)
         rules = options(ctx).as_stored(stored)
         yield from in_order(validate_claim_spec(spec.spec, SPEC.child("spec"), rules))
+
+
+def _go_struct(value: Any) -> Any:
+    """Return a value as Go writes its internal types: every field, under the name it has in Go."""
+    match value:
+        case msgspec.Struct():
+            fields = msgspec.structs.fields(value)
+            return {_go_name(one): _go_struct(getattr(value, one.name)) for one in fields}
+        case tuple():
+            return [_go_struct(item) for item in value] or None
+        case dict():
+            return value or None
+        case _:
+            return value
+
+
+def _go_name(field: msgspec.structs.FieldInfo) -> str:
+    name = field.encode_name
+    return "CEL" if name == "cel" else name[0].upper() + name[1:]
 
 
 def _template_metadata(meta: Obj, at: Path) -> Errors:

@@ -30,6 +30,12 @@ def default_claim_spec(spec: Obj) -> None:
         default_tolerations(request)
 
 
+def settle_claim_spec(spec: Obj) -> None:
+    """Write no requests as null: Kubernetes stores no empty lists, and shows this one always."""
+    if not spec["devices"].get("requests"):
+        spec["devices"]["requests"] = None
+
+
 def default_tolerations(holder: Obj) -> None:
     """Compare by equality where no operator is given."""
     for toleration in holder.get("tolerations", ()):

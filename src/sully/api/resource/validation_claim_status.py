@@ -24,6 +24,7 @@ from sully.api.resource.validation_classes import validate_configuration, valida
 from sully.api.resource.validation_conditions import validate_conditions
 from sully.api.resource.validation_devices import validate_binding_conditions
 from sully.api.resource.validation_names import (
+    validate_declared_driver_name,
     validate_dns_label,
     validate_driver_name,
     validate_pool_name,
@@ -109,8 +110,9 @@ def _device(device: AllocatedDeviceStatus, at: Path, known: set[DeviceID]) -> Er
     if device.share_id is not None:
         yield from declared(validate_uuid(device.share_id, at.child("shareID")))
     if device_id(device) not in known:
-        name = "/".join(filter(None, device_id(device)))
-        yield at.invalid(name, "must be an allocated device in the claim")
+        # Kubernetes shows its own struct here, with the names of Go fields.
+        fields = zip(("Driver", "Pool", "Device", "ShareID"), device_id(device), strict=True)
+        yield at.invalid(dict(fields), "must be an allocated device in the claim")
     yield from validate_conditions(device.conditions or (), at.child("conditions"))
     if device.data is not None:
         yield from validate_raw(device.data, at.child("data"), DATA_MAX)
@@ -163,7 +165,7 @@ def _result(
     result: DeviceRequestAllocationResult, at: Path, names: Names, rules: Options
 ) -> Errors:
     yield from validate_request_reference(result.request, at.child("request"), names)
-    yield from declared(validate_driver_name(result.driver, at.child("driver")))
+    yield from declared(validate_declared_driver_name(result.driver, at.child("driver")))
     yield from declared(validate_pool_segments(result.pool, at.child("pool")))
     yield from validate_dns_label(result.device, at.child("device"))
     yield from validate_binding_conditions(

@@ -31,6 +31,7 @@ from sully.api.resource.validation_names import (
     validate_class_name,
     validate_dns_label,
     validate_fully_qualified_name,
+    validate_long_name,
     validate_request_reference,
 )
 from sully.api.resource.validation_taints import validate_tolerations
@@ -118,7 +119,7 @@ def _alternatives(
 ) -> Errors:
     def check(sub: DeviceSubRequest, at: Path) -> Errors:
         yield from validate_dns_label(sub.name, at.child("name"))
-        yield from declared(validate_class_name(sub.device_class_name, at.child("deviceClassName")))
+        yield from declared(validate_long_name(sub.device_class_name, at.child("deviceClassName")))
         yield from _wish(sub, at, rules)
         yield from _derived(sub, f"{request.name}/{sub.name}", at, rules, constraints)
 

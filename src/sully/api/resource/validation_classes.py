@@ -5,7 +5,7 @@ from typing import Any
 from sully.api.resource.checks import Errors, Options, declared, each_declared
 from sully.api.resource.selectors import validate_selectors
 from sully.api.resource.types import DeviceClassSpec, OpaqueDeviceConfiguration
-from sully.api.resource.validation_names import validate_driver_name
+from sully.api.resource.validation_names import validate_declared_driver_name
 from sully.machinery.fields import Path
 from sully.machinery.gotext import compact_json
 from sully.machinery.names import label_key_problems
@@ -56,7 +56,7 @@ def validate_configuration(
     if opaque is None:
         yield at.required()
         return
-    yield from declared(validate_driver_name(opaque.driver, at.child("driver")))
+    yield from declared(validate_declared_driver_name(opaque.driver, at.child("driver")))
     yield from validate_raw(
         opaque.parameters, at.child("parameters"), None if rules.stored else PARAMETERS_MAX
     )

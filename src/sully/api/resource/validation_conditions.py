@@ -26,7 +26,7 @@ def validate_conditions(conditions: Sequence[Condition], at: Path) -> Errors:
     seen: set[str] = set()
     for position, condition in enumerate(conditions):
         if condition.type in seen:
-            yield at.index(position).child("type").duplicate(condition.type)
+            yield at.index(position).duplicate(condition.type)
         seen.add(condition.type)
         yield from validate_condition(condition, at.index(position))
     if len(conditions) > CONDITIONS_MAX:

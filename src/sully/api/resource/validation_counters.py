@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sully.api.resource.checks import Errors, declared, each_declared, unique
 from sully.api.resource.types import Counter, CounterSet, DeviceCounterConsumption
-from sully.api.resource.validation_names import validate_dns_label
+from sully.api.resource.validation_names import validate_short_name
 from sully.machinery.fields import Path
 
 CONSUMPTIONS_MAX = 2
@@ -39,7 +39,7 @@ def _counters(name: str, counters: Mapping[str, Counter], at: Path, name_field: 
     if not name:
         yield from declared([at.child(name_field).required()])
     else:
-        yield from declared(validate_dns_label(name, at.child(name_field)))
+        yield from declared(validate_short_name(name, at.child(name_field)))
     at = at.child("counters")
     if not counters:
         yield from declared([at.required()])
@@ -47,4 +47,4 @@ def _counters(name: str, counters: Mapping[str, Counter], at: Path, name_field: 
         yield at.too_many(len(counters), COUNTERS_MAX)
     else:
         for key in counters:
-            yield from declared(validate_dns_label(key, at))
+            yield from declared(validate_short_name(key, at))

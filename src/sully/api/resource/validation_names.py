@@ -9,6 +9,7 @@ from sully.api.resource.checks import Errors
 from sully.machinery.fields import Path
 from sully.machinery.names import (
     c_identifier_problems,
+    caseless_subdomain_problems,
     dns_label_problems,
     dns_subdomain_problems,
     label_key_problems,
@@ -51,12 +52,27 @@ def validate_subdomain(name: str, at: Path) -> Errors:
         yield at.invalid(name, text)
 
 
+def validate_short_name(name: str, at: Path) -> Errors:
+    """Check the declared format `k8s-short-name`: counter sets and their counters."""
+    for text in dns_label_problems(name, unit="bytes"):
+        yield at.invalid(name, text)
+
+
 def validate_class_name(name: str, at: Path) -> Errors:
     """Check a reference to a device class."""
     if not name:
         yield at.required()
     else:
         yield from validate_subdomain(name, at)
+
+
+def validate_long_name(name: str, at: Path) -> Errors:
+    """Check the declared format `k8s-long-name` of a field that is required."""
+    if not name:
+        yield at.required()
+        return
+    for text in dns_subdomain_problems(name, unit="bytes"):
+        yield at.invalid(name, text)
 
 
 def validate_driver_name(name: str, at: Path) -> Errors:
@@ -67,6 +83,17 @@ def validate_driver_name(name: str, at: Path) -> Errors:
     if len(name.encode()) > DRIVER_MAX:
         yield at.too_long(DRIVER_MAX)
     for text in dns_subdomain_problems(name.lower()):
+        yield at.invalid(name, text)
+
+
+def validate_declared_driver_name(name: str, at: Path) -> Errors:
+    """Check the name of a driver where it is declared as `k8s-long-name-caseless`."""
+    if not name:
+        yield at.required()
+        return
+    if len(name) > DRIVER_MAX:
+        yield at.too_long(DRIVER_MAX)
+    for text in caseless_subdomain_problems(name):
         yield at.invalid(name, text)
 
 
@@ -89,8 +116,11 @@ def validate_pool_segments(name: str, at: Path) -> Errors:
     if len(name.encode()) > POOL_MAX:
         yield at.too_long(POOL_MAX)
     for position, part in enumerate(name.split("/")):
-        for text in dns_subdomain_problems(part):
-            yield at.invalid(name, f"segment {position}: {text}")
+        if not part:
+            yield at.invalid(name, f"segment {position}: must not be empty")
+            continue
+        for text in dns_subdomain_problems(part, unit="bytes"):
+            yield at.invalid(part, f"segment {position}: {text}")
 
 
 def validate_node_name(name: str, at: Path) -> Errors:
@@ -134,11 +164,31 @@ def validate_qualified_name(name: str, at: Path, *, strict_compat: bool) -> Erro
 
 
 def validate_fully_qualified_name(name: str, at: Path, *, strict_compat: bool) -> Errors:
-    """Check the name of an attribute that must say its domain."""
-    yield from validate_qualified_name(name, at, strict_compat=strict_compat)
-    if "/" not in name:
+    """Check `k8s-resource-fully-qualified-name`, a declared format: an attribute with a domain."""
+    domain, slash, identifier = name.partition("/")
+    if not slash:
+        yield from validate_identifier(name, at)
         text = "a fully qualified name must be a domain and a name separated by a slash"
         yield at.invalid(name, text)
+    elif "/" not in identifier:
+        yield from _domain(domain, at)
+        if identifier:
+            yield from validate_identifier(identifier, at)
+        else:
+            yield at.invalid("", "name must not be empty")
+    elif not strict_compat:
+        # Kubernetes 1.37 accepts such names, and nothing can then refer to them.
+        yield at.invalid(name, "must not contain more than one slash")
+
+
+def _domain(domain: str, at: Path) -> Errors:
+    if not domain:
+        yield at.invalid("", "prefix must not be empty")
+        return
+    if len(domain.encode()) > DRIVER_MAX:
+        yield at.too_long(DRIVER_MAX)
+    for text in dns_subdomain_problems(domain, unit="bytes"):
+        yield at.invalid(domain, f"prefix: {text}")
 
 
 def validate_request_reference(name: str, at: Path, known: dict[str, frozenset[str]]) -> Errors:

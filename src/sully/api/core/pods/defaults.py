@@ -101,6 +101,8 @@ def default_pod(spec: Obj) -> None:
                 _use_host_ports(container)
     _default_pod_level(spec)
     spec.setdefault("enableServiceLinks", True)
+    if spec["terminationGracePeriodSeconds"] < 0:
+        spec["terminationGracePeriodSeconds"] = 1
 
 
 def _request_limits(resources: Obj) -> None:

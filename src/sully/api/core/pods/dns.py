@@ -70,6 +70,6 @@ def _searches(searches: list[str], at: Path) -> Errors:
         # A dot at the end says that the name is whole.
         name, here = search.removesuffix("."), at.index(position)
         if len(name) > _MAX_NAME:
-            yield here.invalid(name, f"must be no more than {_MAX_NAME} bytes")
+            yield here.invalid(name, f"must be no more than {_MAX_NAME} characters")
         if not _SEARCH.fullmatch(name):
             yield here.invalid(name, _NO_SEARCH)

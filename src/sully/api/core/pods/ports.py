@@ -18,7 +18,7 @@ def port_name_problems(name: str) -> list[str]:
     """Check the name of a port."""
     problems = []
     if len(name.encode()) > _NAME_MAX:
-        problems.append(f"must be no more than {_NAME_MAX} bytes")
+        problems.append(f"must be no more than {_NAME_MAX} characters")
     if not _CHARACTERS.fullmatch(name):
         problems.append("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)")
     if not _LETTER.search(name):

@@ -4,14 +4,19 @@ A pod is not edited, it is replaced; so a change may only touch images, deadline
 gates, and while gates hold the pod back, it may still be steered to fewer nodes.
 """
 
+from functools import cache
 from typing import Any
 
-from sully.api.core.checks import Errors, as_go, changes, same
+from sully.api.core.checks import Errors, as_go, same
 from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.api.core.pods.scheduling import REQUIRED
 from sully.api.core.pods.validation import SPEC, validate_pod
 from sully.api.core.taints import tolerations
+from sully.api.numbers import numbers_text
 from sully.machinery.fields import Path
+from sully.machinery.gostructs import Order, diff
+from sully.machinery.protobuf_numbers import Numbers
+from sully.machinery.schema import ObjectType, Tables
 
 Obj = dict[str, Any]
 
@@ -86,16 +91,30 @@ def _everything_else(spec: Obj, before: Obj) -> Errors:
         _take(rest, before, name)
     for name in ("containers", "initContainers"):
         pairs = zip(spec.get(name) or (), before.get(name) or (), strict=True)
-        rest[name] = [{**new, "image": old.get("image", "")} for new, old in pairs]
+        rest[name] = [{**new, "image": old.get("image", "")} for new, old in pairs] or None
     grace = "terminationGracePeriodSeconds"
     if before.get(grace, 0) < 0 and rest.get(grace) == 1:
         rest[grace] = before[grace]
     if before.get("schedulingGates"):
         yield from _steering(rest, before)
     if not same(rest, before):
-        shown = "\n".join(changes(rest, before, "spec"))
         fields = ",".join(_ALLOWED)
-        yield SPEC.forbidden(f"pod updates may not change fields other than {fields}\n{shown}\n")
+        shown = diff(before, rest, *_pod_spec())
+        yield SPEC.forbidden(f"pod updates may not change fields other than {fields}\n{shown}")
+
+
+@cache
+def _pod_spec() -> tuple[ObjectType, Order]:
+    """Return the type of a pod's spec and how Go orders its fields; rarely needed."""
+    # Late: the group's own package imports this module.
+    from sully.api.core import CORE
+    from sully.api.core import load_tables as load_core
+    from sully.api.meta import load_tables as load_meta
+
+    tables = Tables()
+    load_meta(tables)
+    load_core(tables)
+    return tables.get(CORE, "PodSpec"), Numbers(numbers_text).order
 
 
 def _take(rest: Obj, before: Obj, name: str) -> None:
