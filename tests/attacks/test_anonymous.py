@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hostile.target import SECONDS, Caller, Target, parse, receive
+from hostile.target import SECONDS, Caller, Target, eventually, parse, receive
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.slow
@@ -93,7 +93,7 @@ def test_fills_the_memory_with_refused_requests(target: Target) -> None:
     for _ in range(400):
         assert target.anonymous.call("GET", PODS, headers=large).code == 401
 
-    assert target.until(lambda: target.memory() - before < 20)
+    eventually(lambda: target.memory() - before < 20)
 
 
 @pytest.mark.usefixtures("files")
@@ -105,7 +105,7 @@ def test_fills_the_memory_with_half_heads(target: Target) -> None:
         assert target.admin.get(PODS).code == 200
         assert target.memory() - before < 150
 
-    assert target.until(lambda: target.memory() - before < 20)
+    eventually(lambda: target.memory() - before < 20)
 
 
 def test_keeps_connections_by_bodies_that_nobody_reads(target: Target) -> None:
@@ -120,7 +120,7 @@ def test_keeps_connections_by_bodies_that_nobody_reads(target: Target) -> None:
                 connection.sendall(b"x")
 
         assert all(ended(connection) for connection in held)
-    assert target.until(lambda: target.descriptors() <= before)
+    eventually(lambda: target.descriptors() <= before)
 
 
 def test_pipelines_without_end(target: Target) -> None:

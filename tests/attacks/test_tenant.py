@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import ssl
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
@@ -15,7 +14,17 @@ from urllib.parse import quote
 
 import pytest
 
-from hostile.target import SECONDS, Answer, Caller, Obj, Target, until
+from hostile.heavy import (
+    CLUSTER,
+    DEVICES,
+    MOST_SELECTORS,
+    RESOURCE,
+    heavy,
+    heavy_predicates,
+    publish,
+    run_pod,
+)
+from hostile.target import Answer, Caller, Obj, Target, eventually
 from robust.inputs.clients import parse, receive
 from sully.testing.cluster import process
 
@@ -163,7 +172,7 @@ def settled_tenant(target: Target, namespace: str) -> Caller:
     """Return the tenant of a new namespace that has all that each namespace gets."""
     mallory = target.tenant(namespace)
     path = f"/api/v1/namespaces/{namespace}/configmaps/kube-root-ca.crt"
-    until(lambda: target.admin.get(path).code == 200, path)
+    eventually(lambda: target.admin.get(path).code == 200, path)
     return mallory
 
 
@@ -172,7 +181,7 @@ def bound(target: Target, namespace: str, hard: dict[str, int]) -> Caller:
     mallory = settled_tenant(target, namespace)
     quota = {"metadata": {"name": "bound"}, "spec": {"hard": hard}}
     target.admin.post(f"/api/v1/namespaces/{namespace}/resourcequotas", quota).ok()
-    until(lambda: used(target, namespace).keys() == hard.keys(), "the quota is counted")
+    eventually(lambda: used(target, namespace).keys() == hard.keys(), "the quota is counted")
     return mallory
 
 
@@ -249,7 +258,7 @@ def test_creates_and_deletes_to_confuse_the_count(target: Target) -> None:
         seen = list(pool.map(churn, range(8)))
 
     assert 2 <= max(seen) <= 4
-    until(lambda: used(target, "churner") == {"configmaps": "1"}, "all is released")
+    eventually(lambda: used(target, "churner") == {"configmaps": "1"}, "all is released")
 
 
 def test_creates_while_a_quota_is_new(target: Target) -> None:
@@ -269,7 +278,9 @@ def test_creates_while_a_quota_is_new(target: Target) -> None:
     made = config_maps(target, "early")
     assert made == codes.count(201) + 1
     assert made == 60 or (made > 60 and 403 in codes)
-    until(lambda: used(target, "early") == {"configmaps": str(made)}, "what is there is counted")
+    eventually(
+        lambda: used(target, "early") == {"configmaps": str(made)}, "what is there is counted"
+    )
 
 
 def test_changes_its_own_quota(target: Target) -> None:
@@ -358,7 +369,7 @@ def test_claims_devices_by_a_template(target: Target) -> None:
             for event in events
         )
 
-    until(refused, "an event says that the second pod gets no claim")
+    eventually(refused, "an event says that the second pod gets no claim")
     assert len(mallory.get(f"{group}/resourceclaims").ok()["items"]) == 1
     assert used(target, "templated") == {GPUS: "3"}
 
@@ -379,7 +390,7 @@ def test_takes_every_connection(tmp_path: Path) -> None:
             held.sendall(robot.head("GET", "/api") + b"\r\n")
             assert parse(held.recv(1 << 16))[0] == 200
 
-        assert target.until(lambda: target.descriptors() <= idle + 10 + 10 + 2)
+        eventually(lambda: target.descriptors() <= idle + 10 + 10 + 2)
         assert mallory.get("/api/v1/namespaces/mallory/pods").code == 200
         assert alice.get("/api/v1/namespaces/alice/pods").code == 200
 
@@ -675,81 +686,10 @@ def test_selects_by_more_than_anybody_can_compare(
 
 # -- expressions within their cost limits, but many of them ----------------------------------------
 
-RESOURCE = "/apis/resource.k8s.io/v1"
-CLUSTER = "/apis/cluster.open-cluster-management.io"
-DEVICES = 96
-SELECTORS = 31
-LIST = f"[{','.join(map(str, range(22)))}]"
-FOUR_DEEP = f"{LIST}.all(a, {LIST}.all(b, {LIST}.all(c, {LIST}.all(d, true))))"
-"""Costs 0.9 million units, where a million is allowed."""
-CLUSTER_LIST = f"[{','.join(map(str, range(16)))}]"
-THREE_DEEP = (
-    f"{CLUSTER_LIST}.all(a, {CLUSTER_LIST}.all(b, {CLUSTER_LIST}.all(c,"
-    ' managedCluster.metadata.name != "x")))'
-)
 USUAL_WORK = 0.15
 """Seconds of the server's processor time between a question and its answer, nine times of ten."""
 MOST_WORK = 1.0
 """The same for all answers: who asks may have to wait for a processor of this machine."""
-
-
-def heavy(count: int) -> list[Obj]:
-    """Return selectors of which no two are alike."""
-    return [{"cel": {"expression": f"{FOUR_DEEP} && {at} >= 0"}} for at in range(count)]
-
-
-def publish(target: Target, node: str, devices: int) -> str:
-    """Add a node whose devices all look different; return their class."""
-    made = {"metadata": {"name": node}, "status": {"allocatable": {"pods": "110"}}}
-    target.admin.post("/api/v1/nodes", made).ok()
-    driver = f"{node}.example.com"
-    slice_ = {
-        "metadata": {"name": f"{node}-devices"},
-        "spec": {
-            "driver": driver,
-            "nodeName": node,
-            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
-            "devices": [
-                {"name": f"gpu-{at}", "attributes": {"index": {"int": at}}} for at in range(devices)
-            ],
-        },
-    }
-    target.node(node).post(f"{RESOURCE}/resourceslices", slice_).ok()
-    selectors = [{"cel": {"expression": f'device.driver == "{driver}"'}}]
-    target.admin.post(
-        f"{RESOURCE}/deviceclasses", {"metadata": {"name": node}, "spec": {"selectors": selectors}}
-    ).ok()
-    return node
-
-
-def run_pod(caller: Caller, namespace: str, name: str, class_: str, selectors: list[Obj]) -> None:
-    """Create a pod with a claim for one device."""
-    exactly = {"deviceClassName": class_, "selectors": selectors}
-    claim = {
-        "metadata": {"name": name},
-        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
-    }
-    pod = {
-        "metadata": {"name": name},
-        "spec": {
-            "containers": [
-                {"name": "main", "image": "x", "resources": {"claims": [{"name": "gpu"}]}}
-            ],
-            "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
-        },
-    }
-    caller.post(f"{RESOURCE}/namespaces/{namespace}/resourceclaims", claim).ok()
-    caller.post(f"/api/v1/namespaces/{namespace}/pods", pod).ok()
-
-
-def eventually(look: Callable[[], str]) -> str:
-    """Wait until there is something to see, and return it."""
-    until = time.monotonic() + 2 * SECONDS
-    while time.monotonic() < until:
-        if found := look():
-            return found
-        time.sleep(0.05)
-    raise AssertionError("nothing happened")
 
 
 def condition(obj: Obj, type_: str, status: str) -> str:
@@ -775,7 +715,7 @@ def test_selectors_that_are_expensive_together(target: Target, namespace: str) -
     class_ = publish(target, "heavy-node", DEVICES)
 
     with target.bystander() as delays:
-        run_pod(mallory, "mallory-cel", "heavy", class_, heavy(SELECTORS))
+        run_pod(mallory, "mallory-cel", "heavy", class_, heavy(MOST_SELECTORS))
         ordinary = [{"cel": {"expression": f'device.attributes["{class_}.example.com"].index > 3'}}]
         run_pod(alice, namespace, "ordinary", class_, ordinary)
         assert eventually(lambda: node_of(alice, namespace, "ordinary")) == "heavy-node"
@@ -818,7 +758,7 @@ def test_a_placement_that_is_expensive(target: Target, namespace: str) -> None:
         return condition(found, "PlacementSatisfied", "True")
 
     with target.bystander() as delays:
-        place("heavy", [f"{THREE_DEEP} && {at} >= 0" for at in range(10)])
+        place("heavy", heavy_predicates(10))
         place("ordinary", ['managedCluster.metadata.name == "member-3"'])
         assert eventually(lambda: satisfied("ordinary"))
         assert not satisfied("heavy"), "others do not wait for it"
@@ -844,7 +784,7 @@ def test_a_rule_that_is_expensive_by_mistake(target: Target, namespace: str) -> 
                 "spec": {
                     "deviceSelector": {
                         "driver": "ruled-node.example.com",
-                        "selectors": heavy(SELECTORS),
+                        "selectors": heavy(MOST_SELECTORS),
                     },
                     "taint": {"key": "example.com/heavy", "effect": "NoExecute"},
                 },

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from hostile.bombs import BOMBS
+from hostile.heavy import heavy_claims, heavy_placement
 from hostile.requests import CONFIG_MAPS
 from hostile.target import Answer, Caller, Target, parse, receive
 
@@ -126,6 +127,8 @@ LOADS: dict[str, Load] = {
     "answers never read": unread_answers,
     "catalogue of bodies": hostile_bodies,
     "what is not HTTP": what_is_not_http,
+    "heavy device selectors": heavy_claims,
+    "heavy placements": heavy_placement,
 }
 
 

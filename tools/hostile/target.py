@@ -172,12 +172,13 @@ def _dechunked(raw: bytes, rest: bytes) -> bytes:
     return b"".join(chunks)
 
 
-def until(done: Callable[[], bool], what: str) -> None:
-    """Wait for something that the server does by itself."""
-    end = time.monotonic() + SECONDS
-    while not done():
-        assert time.monotonic() < end, f"not after {SECONDS} s: {what}"
+def eventually(look: Callable[[], T], what: str = "") -> T:
+    """Wait for something that the server does by itself: return the first thing that is true."""
+    end = time.monotonic() + 2 * SECONDS
+    while not (found := look()):
+        assert time.monotonic() < end, f"not after {2 * SECONDS} s: {what or look}"
         time.sleep(0.02)
+    return found
 
 
 @dataclass(slots=True)
@@ -296,13 +297,6 @@ class Target:
     def descriptors(self) -> int:
         """Return how many files and connections the server has open."""
         return len(os.listdir(f"/proc/{self.up.child.pid}/fd"))
-
-    def until(self, condition: Callable[[], bool]) -> bool:
-        """Wait for a condition, which must come true at last."""
-        ends = time.monotonic() + SECONDS
-        while not condition() and time.monotonic() < ends:
-            threading.Event().wait(0.05)
-        return condition()
 
     def processor_time(self) -> float:
         """Return the processor time of all threads of the server, in seconds."""

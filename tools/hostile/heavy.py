@@ -1,0 +1,106 @@
+"""Objects with expressions that are within their cost limits, but many of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hostile.target import Caller, Obj, Target, eventually
+
+RESOURCE = "/apis/resource.k8s.io/v1"
+CLUSTER = "/apis/cluster.open-cluster-management.io"
+DEVICES = 96
+MOST_SELECTORS = 31
+"""As many as a request may have, with that of its class."""
+LIST = f"[{','.join(map(str, range(22)))}]"
+FOUR_DEEP = f"{LIST}.all(a, {LIST}.all(b, {LIST}.all(c, {LIST}.all(d, true))))"
+"""Costs 0.9 million units, where a million is allowed."""
+CLUSTER_LIST = f"[{','.join(map(str, range(16)))}]"
+THREE_DEEP = (
+    f"{CLUSTER_LIST}.all(a, {CLUSTER_LIST}.all(b, {CLUSTER_LIST}.all(c,"
+    ' managedCluster.metadata.name != "x")))'
+)
+
+
+def heavy(count: int) -> list[Obj]:
+    """Return selectors of which no two are alike."""
+    return [{"cel": {"expression": f"{FOUR_DEEP} && {at} >= 0"}} for at in range(count)]
+
+
+def heavy_predicates(count: int) -> list[str]:
+    """Return expressions over clusters of which no two are alike."""
+    return [f"{THREE_DEEP} && {at} >= 0" for at in range(count)]
+
+
+def publish(target: Target, node: str, devices: int) -> str:
+    """Add a node whose devices all look different; return their class."""
+    made = {"metadata": {"name": node}, "status": {"allocatable": {"pods": "110"}}}
+    target.admin.post("/api/v1/nodes", made).ok()
+    driver = f"{node}.example.com"
+    slice_ = {
+        "metadata": {"name": f"{node}-devices"},
+        "spec": {
+            "driver": driver,
+            "nodeName": node,
+            "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+            "devices": [
+                {"name": f"gpu-{at}", "attributes": {"index": {"int": at}}} for at in range(devices)
+            ],
+        },
+    }
+    target.node(node).post(f"{RESOURCE}/resourceslices", slice_).ok()
+    selectors = [{"cel": {"expression": f'device.driver == "{driver}"'}}]
+    target.admin.post(
+        f"{RESOURCE}/deviceclasses", {"metadata": {"name": node}, "spec": {"selectors": selectors}}
+    ).ok()
+    return node
+
+
+def run_pod(caller: Caller, namespace: str, name: str, class_: str, selectors: list[Obj]) -> None:
+    """Create a pod with a claim for one device."""
+    exactly = {"deviceClassName": class_, "selectors": selectors}
+    claim = {
+        "metadata": {"name": name},
+        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+    }
+    pod = {
+        "metadata": {"name": name},
+        "spec": {
+            "containers": [
+                {"name": "main", "image": "x", "resources": {"claims": [{"name": "gpu"}]}}
+            ],
+            "resourceClaims": [{"name": "gpu", "resourceClaimName": name}],
+        },
+    }
+    caller.post(f"{RESOURCE}/namespaces/{namespace}/resourceclaims", claim).ok()
+    caller.post(f"/api/v1/namespaces/{namespace}/pods", pod).ok()
+
+
+def heavy_claims(target: Target) -> Counter[int]:
+    """Let a tenant run a pod whose selectors cost all that is allowed, on many devices."""
+    mallory = target.tenant("hostile-cel")
+    class_ = publish(target, "hostile-node", DEVICES)
+    run_pod(mallory, "hostile-cel", "heavy", class_, heavy(MOST_SELECTORS))
+    pod = "/api/v1/namespaces/hostile-cel/pods/heavy"
+    eventually(lambda: mallory.get(pod).json.get("status", {}).get("conditions"))
+    codes = Counter(target.admin.get(pod).code for _ in range(20))
+    mallory.delete(pod)
+    return codes
+
+
+def heavy_placement(target: Target) -> Counter[int]:
+    """Let a tenant write a placement whose expressions cost all that is allowed."""
+    mallory = target.tenant("hostile-placements")
+    for at in range(20):
+        made = {"metadata": {"name": f"hostile-{at}"}, "spec": {"hubAcceptsClient": True}}
+        target.admin.post(f"{CLUSTER}/v1/managedclusters", made)
+    target.admin.post(
+        f"{CLUSTER}/v1beta2/namespaces/hostile-placements/managedclustersetbindings",
+        {"metadata": {"name": "global"}, "spec": {"clusterSet": "global"}},
+    )
+    placements = f"{CLUSTER}/v1beta1/namespaces/hostile-placements/placements"
+    selector = {"celSelector": {"celExpressions": heavy_predicates(10)}}
+    predicates = [{"requiredClusterSelector": selector}]
+    mallory.post(placements, {"metadata": {"name": "heavy"}, "spec": {"predicates": predicates}})
+    eventually(lambda: mallory.get(f"{placements}/heavy").json.get("status", {}).get("conditions"))
+    codes = Counter(target.admin.get(placements).code for _ in range(20))
+    return codes
