@@ -130,7 +130,7 @@ REFUSED = {
     ),
     "JSON patch that copies without end": Refusal(
         JSON_PATCH,
-        [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 1000}}]
+        [{"op": "add", "path": "/metadata/annotations", "value": {"a": "x" * 10_000}}]
         + [{"op": "copy", "from": "/metadata", "path": f"/metadata/x{n}"} for n in range(40)],
         422,
         "",
