@@ -848,3 +848,36 @@ def test_selectors_that_take_long_to_compile(target: Target, namespace: str) -> 
     assert not delays.failures
     assert delays.usual_work <= USUAL_WORK, delays
     assert delays.most_work <= MOST_WORK, delays
+
+
+LONG_TEXTS = {
+    "questions": lambda text: {"spec": {"resourceAttributes": {"resource": text, "verb": "get"}}},
+    "groups": lambda text: {"spec": {"resourceAttributes": {"group": text, "verb": "get"}}},
+}
+
+
+@pytest.mark.parametrize("name", LONG_TEXTS)
+def test_is_remembered_by_long_texts(target: Target, name: str) -> None:
+    """Ask about things with long names: what the server remembers must not grow with them."""
+    mallory = target.tenant("long-texts")
+    reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+    mallory.post(reviews, LONG_TEXTS[name]("short")).ok()
+    before = target.memory()
+
+    for at in range(150):
+        mallory.post(reviews, LONG_TEXTS[name](f"{at}-" + "x" * 1_000_000)).ok()
+
+    eventually(lambda: target.memory() - before < 60)
+
+
+def test_is_remembered_by_long_labels(target: Target, namespace: str) -> None:
+    mallory = target.tenant(namespace)
+    maps = f"/api/v1/namespaces/{namespace}/configmaps"
+    before = target.memory()
+
+    for at in range(150):
+        labels = {f"{at}-" + "x" * 1_000_000: "v"}
+        made = mallory.post(maps, {"metadata": {"name": "a", "labels": labels}})
+        assert made.code == 422
+
+    eventually(lambda: target.memory() - before < 60)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sully.machinery.memo import Memo
+from sully.machinery.memo import LONGEST, Memo, remembered
 
 
 def test_what_is_kept_is_found() -> None:
@@ -19,3 +19,16 @@ def test_a_full_one_starts_anew() -> None:
         memo.keep(number, number)
 
     assert memo == {3: 3}
+
+
+def test_short_texts_are_remembered_and_long_ones_are_not() -> None:
+    asked: list[str] = []
+
+    @remembered(10)
+    def length(text: str) -> int:
+        asked.append(text)
+        return len(text)
+
+    long = "x" * (LONGEST + 1)
+    assert [length("a"), length("a"), length(long), length(long)] == [1, 1, len(long), len(long)]
+    assert asked == ["a", long, long]

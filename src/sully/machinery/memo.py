@@ -1,15 +1,36 @@
-"""A memory that cannot grow without end, for what is worked out once and needed often.
+"""Memory that cannot grow without end, for what is worked out once and needed often.
 
 Pure rooms may remember: it never changes an answer, only what it costs. What others make up, names
-and values of objects, must not fill the memory of the process though, so every memo has a limit.
+and values of objects, must not fill the memory of the process though, so every memo has a limit,
+and texts that clients choose are remembered only if they are short.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache, wraps
 from typing import TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
+
+LONGEST = 512
+"""Characters of a text that is remembered: names, quantities and times are shorter."""
+
+
+def remembered(most: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
+    """Remember what a function returned for the latest texts, of those that are short."""
+
+    def decorate(function: Callable[[str], V]) -> Callable[[str], V]:
+        known = lru_cache(maxsize=most)(function)
+
+        @wraps(function)
+        def call(text: str) -> V:
+            return known(text) if len(text) <= LONGEST else function(text)
+
+        return call
+
+    return decorate
 
 
 class Memo(dict[K, V]):

@@ -4,7 +4,8 @@ Each function returns what is wrong with a value: an empty list means nothing.
 """
 
 import re
-from functools import lru_cache
+
+from sully.machinery.memo import remembered
 
 DNS_LABEL = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _DNS_LABEL = re.compile(DNS_LABEL)
@@ -90,7 +91,7 @@ def caseless_subdomain_problems(value: str) -> list[str]:
 
 
 # The same few keys come with every object; nobody changes the list.
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def label_key_problems(value: str) -> list[str]:
     """Check `[prefix/]name`, as label keys, taint keys and condition types are written."""
     parts = value.split("/")

@@ -9,8 +9,9 @@ rounded away from zero when it is read. The CEL library in `machinery.cel` build
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import Final
+
+from sully.machinery.memo import remembered
 
 NANO: Final = 10**9
 MAX_INT64: Final = 2**63 - 1
@@ -158,7 +159,7 @@ class Quantity:
 
 
 # The same few amounts stand in thousands of pods.
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def parse_quantity(text: str) -> Quantity:
     """Read a quantity as the API does; raise QuantityError with the API's words."""
     shape = _SHAPE.fullmatch(text)
@@ -176,7 +177,7 @@ def parse_quantity(text: str) -> Quantity:
     return Quantity(-nanos if sign == "-" else nanos, style, kept)
 
 
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def canonical(text: str) -> str:
     """Return the form in which the API gives a quantity back."""
     return str(parse_quantity(text))

@@ -7,8 +7,10 @@ library next to this module. Attributes are always strict; expressions may ask f
 from __future__ import annotations
 
 import re
-from functools import lru_cache, total_ordering
+from functools import total_ordering
 from typing import Final
+
+from sully.machinery.memo import remembered
 
 _IDENTIFIER: Final = r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*"
 _VERSION: Final = re.compile(
@@ -83,7 +85,7 @@ def parse_semver(text: str, *, normalize: bool = False) -> Semver:
     return _parse(_normalized(text) if normalize else text)
 
 
-@lru_cache(maxsize=4096)
+@remembered(4096)
 def _parse(text: str) -> Semver:
     match = _VERSION.fullmatch(text)
     if match is None:

@@ -5,9 +5,9 @@ The clock itself is the shell's (runtime/clock.py); here are only values and the
 
 import re
 from datetime import UTC, datetime, timedelta, timezone
-from functools import lru_cache
 
 from sully.machinery.gotext import quote
+from sully.machinery.memo import remembered
 
 _LAYOUT = "2006-01-02T15:04:05Z07:00"
 _MICRO_LAYOUT = "2006-01-02T15:04:05.000000Z07:00"
@@ -136,7 +136,7 @@ def _utc(moment: datetime) -> datetime:
 
 
 # The times of an object come back with every write of it.
-@lru_cache(maxsize=8192)
+@remembered(8192)
 def canonical_time(text: str) -> str:
     """Bring a time into the form the server writes."""
     # Most times come back from where they were written: nothing to parse then.

@@ -7,7 +7,6 @@ take the process down before anyone could say that it is too deep.
 import re
 import sys
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import yaml
@@ -21,6 +20,7 @@ from sully.machinery.codec import (
     Trail,
     written,
 )
+from sully.machinery.memo import remembered
 
 # How many values the aliases of one document may stand for: a few lines can mean billions.
 MAX_ALIASED = 20_000
@@ -170,7 +170,7 @@ def _read_scalar(event: Any) -> Any:
     return event.value if event.tag is None and quoted else _scalar(event.value, _tag(event))
 
 
-@lru_cache(maxsize=10_000)
+@remembered(10_000)
 def _read_plain(text: str) -> Any:
     """Return what a text without quotes and tag means; objects say the same things many times."""
     return _scalar(text, _tag(yaml.ScalarEvent(None, None, (True, False), text)))

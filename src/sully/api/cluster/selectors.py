@@ -3,12 +3,12 @@
 The reference accepts all of them and finds out later; here a warning says so at once.
 """
 
-from functools import lru_cache
 from typing import Any
 
 from sully.machinery import labels
 from sully.machinery.cel.clusters import cluster_environment
 from sully.machinery.cel.errors import CompileError
+from sully.machinery.memo import remembered
 
 Obj = dict[str, Any]
 
@@ -25,11 +25,15 @@ def selector_problem(selector: Obj) -> str:
     return ""
 
 
-@lru_cache(maxsize=4096)
 def expression_problem(expression: str) -> str:
     """Return what is wrong with an expression over a cluster, empty if nothing is."""
     if len(expression) > LONGEST:
         return f"longer than {LONGEST} characters, and so not checked"
+    return _compile_problem(expression)
+
+
+@remembered(4096)
+def _compile_problem(expression: str) -> str:
     try:
         cluster_environment().compile(expression)
     except CompileError as error:

@@ -12,6 +12,8 @@ from typing import Any
 
 import msgspec
 
+from sully.machinery.memo import LONGEST
+
 Obj = dict[str, Any]
 
 ALL = "*"
@@ -27,7 +29,9 @@ class Question(msgspec.Struct, frozen=True):
 
 def question(verb: str, group: str, resource: str, subresource: str, name: str) -> Question:
     """Prepare a question; the same one can then be put to many rights."""
-    return Question(verb, name, _places(group, resource, subresource))
+    short = len(group) + len(resource) + len(subresource) <= LONGEST
+    places = _remembered_places if short else _places
+    return Question(verb, name, places(group, resource, subresource))
 
 
 def every(verb: str, group: str, resource: str, name: str | None) -> Question:
@@ -39,14 +43,16 @@ def every(verb: str, group: str, resource: str, name: str | None) -> Question:
     return Question(verb, name, tuple(places))
 
 
-# There are as many as resources, and each request asks for one; but a client can make up more.
-@lru_cache(maxsize=1024)
 def _places(group: str, resource: str, subresource: str) -> tuple[str, ...]:
     whole = f"{resource}/{subresource}" if subresource else resource
     places = [f"{group} {whole}", f"* {whole}", f"{group} *", "* *"]
     if subresource:
         places += [f"{group} */{subresource}", f"* */{subresource}"]
     return tuple(places)
+
+
+# There are as many as resources, and each request asks for one; but a client can make up more.
+_remembered_places = lru_cache(maxsize=1024)(_places)
 
 
 @dataclass(frozen=True, slots=True)

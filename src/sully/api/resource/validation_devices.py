@@ -33,6 +33,7 @@ from sully.api.resource.validation_names import (
 from sully.api.resource.validation_node_selectors import validate_node_selector
 from sully.api.resource.validation_taints import TAINTS_MAX, validate_taint
 from sully.machinery.fields import Path
+from sully.machinery.memo import LONGEST
 from sully.machinery.quantity import parse_quantity
 
 ATTRIBUTES_MAX = 32
@@ -120,14 +121,17 @@ def _is_plain(attribute: DeviceAttribute) -> bool:
 
 
 def _name(name: str, at: Path, rules: Options) -> Errors:
-    if not _is_well_named(name, rules.strict_compat):
+    well_named = _remembered_well_named if len(name) <= LONGEST else _is_well_named
+    if not well_named(name, rules.strict_compat):
         yield from validate_qualified_name(name, at, strict_compat=rules.strict_compat)
 
 
-@lru_cache(maxsize=4096)
 def _is_well_named(name: str, strict_compat: bool) -> bool:
-    """Say whether a name is fine; the devices of a driver share their names."""
     return not any(validate_qualified_name(name, Path(), strict_compat=strict_compat))
+
+
+# The devices of a driver share their names.
+_remembered_well_named = lru_cache(maxsize=4096)(_is_well_named)
 
 
 def validate_capacities(

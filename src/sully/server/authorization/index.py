@@ -13,6 +13,7 @@ from typing import Any
 from sully.api.rbac.names import service_account
 from sully.api.rbac.rules import Rights
 from sully.machinery.gotext import quote
+from sully.machinery.memo import LONGEST
 from sully.server.requests import User
 
 Obj = dict[str, Any]
@@ -102,7 +103,8 @@ class Index:
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
         """Go through what a user has everywhere, then what they have in a namespace."""
         given = self._given
-        names = _names(user.name, user.groups)
+        short = len(user.name) + sum(map(len, user.groups)) <= LONGEST
+        names = (_remembered_names if short else _names)(user.name, user.groups)
         for where in ("", namespace) if namespace else ("",):
             for name in names:
                 yield from given.get((where, name), ())
@@ -113,9 +115,11 @@ class Index:
         return None if role is None else role.rights
 
 
-@lru_cache(maxsize=1024)
 def _names(user: str, groups: tuple[str, ...]) -> tuple[str, ...]:
     return (f"u:{user}", *(f"g:{group}" for group in groups))
+
+
+_remembered_names = lru_cache(maxsize=1024)(_names)
 
 
 def place(obj: Obj) -> Place:
