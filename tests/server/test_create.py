@@ -188,7 +188,7 @@ REFUSED = {
         {"kind": "Secret", "apiVersion": "x/v1"}, 400, 'no kind "Secret" is registered for'
     ),
     "a kind that is no text": Case({"kind": [1]}, 400, "no kind"),
-    "no JSON": Case(b"{", 400, "json parse error: unexpected end of JSON input (7b)"),
+    "no JSON": Case(b"{", 400, "json parse error: unexpected end of JSON input ({)"),
     "a list": Case(b"[1]", 400, "json: cannot unmarshal array into Go value of type struct"),
     "a text": Case(b'"x"', 400, "json: cannot unmarshal string into Go value of type struct"),
     "too deep": Case(b'{"a":' * 5000, 400, "exceeded max depth"),
@@ -200,7 +200,12 @@ REFUSED = {
         media=YAML,
     ),
     "null": Case(b"null", 422, "metadata.name: Required value"),
-    "nothing": Case(b"", 422, "metadata.name: Required value"),
+    "nothing": Case(b"", 400, "unexpected end of JSON input (<empty>)"),
+    "a kind that every group has": Case(
+        {"kind": "Status", "apiVersion": "v1"},
+        400,
+        "converting (v1.Status) to (core.Secret): unknown conversion",
+    ),
     "empty YAML": Case(b"# nothing", 422, "metadata.name: Required value", media=YAML),
     "too large": Case(
         b"x" * (3 * 1024 * 1024 + 1), 413, "Request entity too large: limit is 3145728"

@@ -213,7 +213,7 @@ CASES = {
         400,
         "BadRequest",
         "the object provided is unrecognized (must be of type Secret): couldn't get version/kind;"
-        " json parse error: unexpected end of JSON input (7b)",
+        " json parse error: unexpected end of JSON input ({)",
         body=b"{",
     ),
     "an unknown field, strictly": Case(

@@ -75,12 +75,14 @@ def _documents(text: str, limit: int) -> Iterator["_Document"]:
 
 
 def _complaint(error: Exception) -> str:
-    # Go's parser counts lines from 0 for grammar errors and from 1 for bad characters.
-    first = 1 if isinstance(error, yaml.scanner.ScannerError) else 0
-    marks = (getattr(error, "context_mark", None), getattr(error, "problem_mark", None))
-    at = next((mark.line for mark in marks if mark is not None and mark.line), 0)
+    # Go's parser counts lines from 0 for grammar errors and from 1 for bad characters; the first
+    # line is not named.
+    line = getattr(getattr(error, "problem_mark", None), "line", 0)
+    if line and isinstance(error, yaml.scanner.ScannerError):
+        line += 1
+    line = line or getattr(getattr(error, "context_mark", None), "line", 0)
     problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
-    return f"yaml: line {at + first}: {problem}" if at else f"yaml: {problem}"
+    return f"yaml: line {line}: {problem}" if line else f"yaml: {problem}"
 
 
 class _Document:

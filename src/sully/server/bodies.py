@@ -19,6 +19,16 @@ from sully.server.requests import Request, Target
 RECORD_SHARE = 2
 """How many times as much as the object itself its managedFields may hold."""
 _STEPS = re.compile(r"[.\[]")
+NO_KIND = "couldn't get version/kind; json parse error"
+_SHOWN = 30  # bytes of an unreadable body in an error text
+# Every group and version knows these.
+_COMMON_KINDS = frozenset(
+    (
+        *("APIGroup", "APIGroupList", "APIResourceList", "APIVersions", "Status", "WatchEvent"),
+        *("CreateOptions", "DeleteOptions", "GetOptions", "ListOptions"),
+        *("PatchOptions", "UpdateOptions"),
+    )
+)
 _LEGACY_SCHEME = "pkg/api/legacyscheme/scheme.go:30"
 
 
@@ -89,7 +99,7 @@ def decode_body(
     """Check and convert a whole object that a client sent."""
     value = {} if body.value is None else body.value
     if not isinstance(value, dict):
-        raise _unrecognised(request.target, value, body.raw)
+        raise _no_object(request.target, value, body.raw)
     check_kind(objects, request.target, value)
     return decode_object(objects, request, value, body.repeated, kept=kept)
 
@@ -187,18 +197,32 @@ def _undecodable(kind: tuple[str, str], problem: str, patch: Callable[[], str] |
     )
 
 
-def _unrecognised(target: Target, value: Any, raw: bytes) -> BadRequest:
+def unrecognized(target: Target, problem: str, raw: bytes) -> BadRequest:
+    """Refuse a body of which not even the kind could be read."""
+    return BadRequest(
+        f"the object provided is unrecognized (must be of type {target.resource.kind}):"
+        f" {problem} ({_summary(raw)})"
+    )
+
+
+def _summary(raw: bytes) -> str:
+    """Show the start of a body: as text if it looks like JSON."""
+    if not raw:
+        return "<empty>"
+    start = raw[:_SHOWN]
+    shown = start.decode(errors="replace") if raw.startswith(b"{") else start.hex()
+    return f"{shown} ..." if len(raw) > _SHOWN else shown
+
+
+def _no_object(target: Target, value: Any, raw: bytes) -> BadRequest:
     shape = "array" if isinstance(value, list) else "string" if isinstance(value, str) else "number"
     shape = "bool" if isinstance(value, bool) else shape
     go_type = (
         'struct { APIVersion string "json:\\"apiVersion,omitempty\\"";'
         ' Kind string "json:\\"kind,omitempty\\"" }'
     )
-    return BadRequest(
-        f"the object provided is unrecognized (must be of type {target.resource.kind}):"
-        f" couldn't get version/kind; json parse error: json: cannot unmarshal {shape} into Go"
-        f" value of type {go_type} ({raw[:1024].hex()})"
-    )
+    problem = f"json: cannot unmarshal {shape} into Go value of type {go_type}"
+    return unrecognized(target, f"{NO_KIND}: {problem}", raw)
 
 
 def check_kind(objects: Objects, target: Target, value: Obj) -> None:
@@ -209,7 +233,8 @@ def check_kind(objects: Objects, target: Target, value: Obj) -> None:
         return
     group, _, version = str(api_version).rpartition("/")
     other = objects.scheme.by_kind(group, version, str(kind))
-    if other is None:
+    common = str(kind) in _COMMON_KINDS and objects.scheme.serves(group, version)
+    if other is None and not common:
         raise BadRequest(
             f"no kind {quote(str(kind))} is registered for version {quote(str(api_version))}"
             f' in scheme "{_LEGACY_SCHEME}"'

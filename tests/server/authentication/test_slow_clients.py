@@ -172,10 +172,14 @@ async def test_a_body_that_does_not_come_is_not_waited_for(
     assert b"connection: close" in answer
 
 
+LARGE = 30
+"""Objects of nearly a megabyte: more than the buffers of the system can hold."""
+
+
 async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: ControlPlane) -> None:
     direct = hasty_plane.direct()
     maps = Ref("", "v1", "configmaps", "default")
-    for number in range(10):
+    for number in range(LARGE):
         body = {"metadata": {"name": f"unread-{number}"}, "data": {"k": "x" * 900_000}}
         await direct.call("create", maps, body=body)
     connections = hasty_plane._listener._server.server_state.connections
@@ -189,7 +193,7 @@ async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: Cont
             await hasty_plane.api.clock.sleep(0.01)
         with contextlib.suppress(ConnectionError):
             assert not (await reader.read()).endswith(b"0\r\n\r\n")
-    for number in range(10):
+    for number in range(LARGE):
         await direct.call("delete", replace(maps, name=f"unread-{number}"))
 
 

@@ -247,7 +247,8 @@ class ObjectRoutes:
         raw = await exchange.body()
         body: Any = None
         if raw.strip():
-            body = (await self._bodies.read(content_type(exchange), raw, request.target)).value
+            media = content_type(exchange)
+            body = (await self._bodies.read_options(media, raw, request.target)).value
         if not request.target.name:
             listing = await self._api.delete_collection(request, body)
             await self._send_list(exchange, request, listing, form)

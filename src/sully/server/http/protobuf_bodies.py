@@ -11,15 +11,15 @@ from sully.machinery.errors import BadRequest, UnsupportedMediaType
 from sully.machinery.gotext import quote
 from sully.machinery.protobuf import Envelope, read_envelope, read_message
 from sully.machinery.protobuf_numbers import Numbers
-from sully.machinery.protobuf_wire import ProtobufError, text_of
+from sully.machinery.protobuf_wire import ProtobufError
 from sully.machinery.schema import ObjectType, TableError
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
+from sully.server.bodies import unrecognized
 from sully.server.forms import JSON, YAML
 from sully.server.requests import Target
 
 PROTOBUF = "application/vnd.kubernetes.protobuf"
-_SHOWN = 30  # bytes of an unreadable body in an error text
 
 
 def unknown_format(*accepted: str) -> UnsupportedMediaType:
@@ -42,7 +42,7 @@ class ProtobufBodies:
         try:
             envelope = read_envelope(raw)
         except ProtobufError as error:
-            raise _unrecognised(target, error, raw) from None
+            raise unrecognized(target, str(error), raw) from None
         api_version = envelope.api_version or target.group_version
         named = Envelope(api_version, envelope.kind or target.resource.kind, envelope.raw)
         schema = self._schema(named, target)
@@ -83,18 +83,3 @@ def _undecodable(named: Envelope, target: Target, problem: str) -> BadRequest:
         f"{named.kind} in version {quote(version)} cannot be handled as a"
         f" {target.resource.kind}: {problem}"
     )
-
-
-def _unrecognised(target: Target, error: ProtobufError, raw: bytes) -> BadRequest:
-    return BadRequest(
-        f"the object provided is unrecognized (must be of type {target.resource.kind}):"
-        f" {error} ({_summary(raw)})"
-    )
-
-
-def _summary(raw: bytes) -> str:
-    if not raw:
-        return "<empty>"
-    start = raw[:_SHOWN]
-    shown = text_of(start) if raw.startswith(b"{") else start.hex()
-    return f"{shown} ..." if len(raw) > _SHOWN else shown

@@ -13,13 +13,14 @@ from sully.machinery import codec
 from sully.machinery.errors import BadRequest, RequestEntityTooLarge
 from sully.machinery.scheme import Scheme
 from sully.runtime.clock import Clock
-from sully.server.bodies import Body, check_size
+from sully.server.bodies import NO_KIND, Body, check_size, unrecognized
 from sully.server.forms import JSON, YAML
 from sully.server.http.protobuf_bodies import PROTOBUF, ProtobufBodies, unknown_format
 from sully.server.requests import Target
 
 JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
+_YAML = ("application/yaml", "text/yaml", "application/x-yaml")
 _SMALL = 8 * 1024
 """Bytes of a body that takes no longer to read than to hand to a thread."""
 _TURNS = 4
@@ -37,6 +38,10 @@ class BodyReader:
     async def read(self, media: str, raw: bytes, target: Target) -> Body:
         """Read an object."""
         return await self._read(raw, lambda: self._object(media, raw, target))
+
+    async def read_options(self, media: str, raw: bytes, target: Target) -> Body:
+        """Read the options of a deletion, which are not of the target's kind."""
+        return await self._read(raw, lambda: self._options(media, raw, target))
 
     async def read_patch(self, media: str, raw: bytes, target: Target) -> Body:
         """Read a patch."""
@@ -62,23 +67,41 @@ class BodyReader:
         check_size(target.resource, body)
         return body
 
+    def _options(self, media: str, raw: bytes, target: Target) -> Body:
+        if media == PROTOBUF:
+            return self._object(media, raw, target)
+        try:
+            return _parse(media, raw)
+        except codec.TooManyValuesError as error:
+            raise _too_large(error) from None
+        except _UnreadableError as error:
+            raise BadRequest(str(error)) from None
+
 
 def parse_body(media: str, raw: bytes, target: Target) -> Body:
     """Read an object body in JSON or YAML."""
     try:
-        if media in ("", "application/json"):
-            value, repeated = codec.parse_json(raw) if raw.strip() else ({}, [])
-        elif media in ("application/yaml", "text/yaml", "application/x-yaml"):
+        return _parse(media, raw)
+    except _UnreadableError as error:
+        raise unrecognized(target, str(error), raw) from None
+
+
+class _UnreadableError(Exception):
+    """A body that is no JSON or YAML; the text says why."""
+
+
+def _parse(media: str, raw: bytes) -> Body:
+    try:
+        if media in ("", JSON):
+            value, repeated = codec.parse_json(raw)
+        elif media in _YAML:
             value, repeated = codec.parse_yaml(raw)
         else:
             raise unknown_format(JSON, YAML, PROTOBUF)
     except codec.TooManyValuesError:
         raise
     except codec.BodyError as error:
-        raise BadRequest(
-            f"the object provided is unrecognized (must be of type {target.resource.kind}):"
-            f" couldn't get version/kind; json parse error: {error} ({raw[:1024].hex()})"
-        ) from None
+        raise _UnreadableError(f"{error}" if media in _YAML else f"{NO_KIND}: {error}") from None
     return Body(value, repeated, raw)
 
 
