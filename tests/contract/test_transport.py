@@ -192,7 +192,7 @@ class TestObjects:
 
     async def test_preconditions(self, transport: Transport) -> None:
         made = await transport.create(SECRETS, secret())
-        with pytest.raises(Conflict, match="UID in precondition: other"):
+        with pytest.raises(Conflict, match=r"the UID in the precondition \(other\) does not match"):
             await transport.delete(SECRETS, KEY, DeleteOptions(uid="other"))
         with pytest.raises(Conflict):
             await transport.delete(SECRETS, KEY, DeleteOptions(resource_version="1"))

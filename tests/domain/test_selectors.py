@@ -6,6 +6,7 @@ from devices import DRIVER, cel, device, text
 from sully.api.resource.types import DeviceCapacity
 from sully.domain import selectors
 from sully.domain.selectors import Content, content_of, matches, shared
+from sully.machinery.cel import CostBudget
 
 MODEL = f'device.attributes["{DRIVER}"].model'
 
@@ -37,7 +38,7 @@ def test_a_flood_of_devices_that_are_all_different_is_not_kept() -> None:
     for number in range(selectors._MOST_CONTENTS + 10):
         found = content_of(DRIVER, device("gpu-0", uuid=text(str(number))))
         if number <= selectors._MOST_INPUTS:
-            assert matches(cel("true"), found)
+            assert matches(cel("true"), found, CostBudget())
 
     assert len(selectors._contents) <= selectors._MOST_CONTENTS
     assert len(selectors._inputs) <= selectors._MOST_INPUTS
@@ -47,8 +48,9 @@ def test_a_flood_of_devices_that_are_all_different_is_not_kept() -> None:
 
 def test_a_flood_of_expressions_is_not_kept() -> None:
     content = Content(DRIVER, {"model": text("A100")}, {})
+    budget = CostBudget()
     for number in range(selectors._MOST_VERDICTS + 10):
-        assert not matches(cel(f'{MODEL} == "{number}"'), content)
+        assert not matches(cel(f'{MODEL} == "{number}"'), content, budget)
 
     assert len(content._verdicts) <= selectors._MOST_VERDICTS
-    assert matches(cel(f'{MODEL} == "A100"'), content)
+    assert matches(cel(f'{MODEL} == "A100"'), content, budget)

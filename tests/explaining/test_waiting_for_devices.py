@@ -401,7 +401,7 @@ DEVICES = {
         node(),
         class_(),
         TWO,
-        in_pool("n1", slice_(device("gpu-9"), on="n2", generation=2)),
+        slice_(device("gpu-9"), name="newer", generation=2, count=2),
         says=("1 device is published, but for nodes that do not exist, or in pools that are",),
     ),
     "no device is of the class": waiting(
