@@ -396,12 +396,12 @@ DEVICES = {
         says=("1 device is published, but for nodes that do not exist, or in pools that are",),
         helps="publishes devices of class gpus",
     ),
-    "the pool is being replaced": waiting(
+    "the pool belongs to another node": waiting(
         "NoDevices",
         node(),
         class_(),
-        TWO,
-        slice_(device("gpu-9"), name="newer", generation=2, count=2),
+        in_pool("rack", slice_(device("gpu-0"), device("gpu-1"))),
+        in_pool("rack", slice_(device("gpu-9"), on="n2", name="older")),
         says=("1 device is published, but for nodes that do not exist, or in pools that are",),
     ),
     "no device is of the class": waiting(

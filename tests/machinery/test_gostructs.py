@@ -8,7 +8,7 @@ import pytest
 
 from sully.api import build_scheme
 from sully.api.numbers import numbers_text
-from sully.machinery.gostructs import diff, internal
+from sully.machinery.gostructs import MOST_VALUES, diff, internal
 from sully.machinery.protobuf_numbers import Numbers
 
 CORE = "io.k8s.api.core.v1"
@@ -86,3 +86,11 @@ def test_diff_escapes_as_go_does() -> None:
 
 def test_no_difference() -> None:
     assert diff({"name": "a"}, {"name": "a"}, TABLES.get(CORE, "EnvVar"), ORDER) == ""
+
+
+def test_what_is_too_large_is_not_compared() -> None:
+    large = {"args": ["x"] * MOST_VALUES}
+
+    got = diff(large, {"args": []}, TABLES.get(CORE, "Container"), ORDER)
+
+    assert got == f"(too large to compare: more than {MOST_VALUES} fields and list items)\n"

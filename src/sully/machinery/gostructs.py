@@ -11,9 +11,13 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from sully.machinery.codec import has_more_values
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 
 Order = Callable[[ObjectType], list[str]]
+
+MOST_VALUES: Final = 1500
+"""Of an object that is compared: many times those of usual pods."""
 
 # What Go writes in capitals at the start of a name.
 _INITIALS: Final = re.compile(
@@ -56,7 +60,13 @@ def internal(value: Any, kind: Type, order: Order) -> Any:
 
 
 def diff(before: Any, after: Any, kind: ObjectType, order: Order) -> str:
-    """Return how two objects of a type differ, as a unified diff of their lines."""
+    """Return how two objects of a type differ, as a unified diff of their lines.
+
+    Objects that are too large for that are only said to be: comparing takes longer than anybody
+    else should wait for.
+    """
+    if has_more_values(before, MOST_VALUES) or has_more_values(after, MOST_VALUES):
+        return f"(too large to compare: more than {MOST_VALUES} fields and list items)\n"
     old, new = (_lines(internal(value, kind, order)) for value in (before, after))
     # Without names of files there is no head.
     return "".join(list(difflib.unified_diff(old, new))[2:])
