@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from hostile.loads import LOADS, Codes
+from hostile.loads import LOADS, Codes, prepare
 from hostile.target import Target
 from sully.testing.cluster import process
 
@@ -48,6 +48,7 @@ def run() -> int:
         process("--log-level", "error", data_dir=Path(scratch) / "data") as up,
     ):
         target = Target(up, Path(scratch))
+        prepare(target)
         print(f"  {'load':28} {'memory MiB':>18} {'descriptors':>16} {'delay':>8}  answers")
         print(f"  {'':28} {'before peak after':>18} {'before most after':>16} {'ms':>8}")
         bad = 0

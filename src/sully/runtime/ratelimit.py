@@ -1,4 +1,4 @@
-"""A token bucket: so many a second, after a pause a few more at once."""
+"""A token bucket: a rate per second, and a burst after a pause."""
 
 from __future__ import annotations
 

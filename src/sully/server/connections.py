@@ -95,7 +95,7 @@ class Connection(Protocol):
     idle_since: float | None  # None: a request is being answered
 
     def abort(self) -> None:
-        """Cut it off at once."""
+        """Close it immediately."""
 
     def expire(self) -> None:
         """End it, since its deadline has passed."""

@@ -1,4 +1,4 @@
-"""How much one client, one priority level and all of them together may have under way at once.
+"""How much one client, one priority level and all of them together may have in progress.
 
 Reads are counted apart from writes, and both apart from watches. Bytes of request bodies and of
 answers that clients have not read yet are counted, too: memory is what they take. Each level has

@@ -33,7 +33,7 @@ class Features:
 def features(gates: Gates, *, strict: bool = False) -> Features:
     """Return what the gates switch on; rules are nothing without taints.
 
-    `strict`: as the reference does, nothing of ours.
+    `strict`: as Kubernetes does, without our additions.
     """
     return Features(
         taints=gates["DRADeviceTaints"],

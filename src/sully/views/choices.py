@@ -106,7 +106,7 @@ class Choices:
         return True
 
     def exceeds(self, owner: Owner) -> bool:
-        """Say whether a rule or patch is too expensive to evaluate at once."""
+        """Say whether a rule or patch is too expensive to evaluate immediately."""
         return owner in self._exceeded
 
     def enqueue(

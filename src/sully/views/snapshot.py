@@ -91,7 +91,7 @@ class Snapshot:
         self.taken = taken
         self.gaps = tuple(gaps)
         patches = self.gap(PATCHES)
-        # A server without our kinds counts slices as the reference does.
+        # A server without our kinds counts slices as Kubernetes does.
         ours = patches is None or patches.why != "not served"
         self.features = features or Features(pool_owners=ours)
         self._objects: dict[Resource, Objects] = {_resource(each.kind): each for each in objects}

@@ -48,7 +48,7 @@ class HubSettings:
     """Whether the server has ClusterTaintPolicies."""
     listening: Listening | None = None
     strict: bool = False
-    """As the reference does, nothing of ours."""
+    """As OCM does, without our additions."""
 
 
 WORKERS = 8

@@ -81,7 +81,7 @@ def _settled(
 
 
 def _over_budget(fleet: Fleet, placement: Placement, error: CostBudgetExceededError) -> Outcome:
-    """Keep what a placement has, also with the reference's behaviour: no cluster was ruled out."""
+    """Keep what a placement has, also with OCM's own behavior: no cluster was ruled out."""
     expression = error.expression
     if len(expression) > _LONGEST_EXPRESSION:
         expression = f"{expression[:_LONGEST_EXPRESSION]}..."

@@ -1,4 +1,4 @@
-"""The way in: who asks, as whom, whether they may, whether there is room; and a note of it.
+"""Authentication, impersonation, authorization, flow control and audit of each request.
 
 One `Visit` goes with each request. `Door.admit` checks identity, impersonation and permission;
 `Door.enter` then reads the body and takes a seat among the requests under way: nobody holds a seat

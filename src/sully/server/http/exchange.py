@@ -39,7 +39,7 @@ MAX_BODY = 3 * 1024 * 1024
 _WORTH_COMPRESSING = 128 * 1024
 """Bytes of an answer, as upstream: below this a client gets it as quickly as it is."""
 PIECE = 64 * 1024
-"""Bytes that are sent at once; of a larger answer each piece waits for the client to read."""
+"""Bytes that are sent in one piece; each piece of a larger answer waits for the client to read."""
 _BLOCKED = 2 * PIECE
 """Bytes that a connection whose client does not read holds: a piece, and what was sent before it
 and waits in the buffers of the connection (server/listen.py)."""
@@ -154,7 +154,7 @@ class Exchange:
             )
 
     async def body(self, held: Held = _UNCOUNTED) -> bytes:
-        """Read the whole body, up to the limit and not for ever; it is kept for who asks again.
+        """Read the whole body, limited in size and time; it is kept for whoever asks again.
 
         `held` counts the bytes as they arrive.
         """

@@ -1,4 +1,4 @@
-"""Bodies become values here: small ones at once, large ones beside the event loop.
+"""Parses request bodies: small ones immediately, large ones beside the event loop.
 
 Reading a large body takes up to some tenths of a second, in which everybody else would wait. A
 thread reads it instead; the interpreter lets the loop in between every few milliseconds. One body

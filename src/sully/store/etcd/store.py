@@ -116,7 +116,7 @@ class EtcdStore(ReadSide):
         if self._next_round is None:
             # A question that is under way may have been answered before this call.
             self._next_round = asyncio.ensure_future(self._round(self._asking))
-            self._next_round.add_done_callback(_heed)
+            self._next_round.add_done_callback(_retrieve)
         asked = self._next_round
         try:
             await asyncio.shield(asked)
@@ -203,7 +203,7 @@ class EtcdStore(ReadSide):
         task = asyncio.ensure_future(change)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
-        task.add_done_callback(_heed)
+        task.add_done_callback(_retrieve)
         return task
 
     async def _write(self, pending: Pending) -> None:
@@ -359,7 +359,7 @@ def _report(following: asyncio.Task[None]) -> None:
         _log.error("stopped following etcd", exc_info=error)
 
 
-def _heed(task: asyncio.Future[Any]) -> None:
+def _retrieve(task: asyncio.Future[Any]) -> None:
     """Take note of an error that nobody may be left to hear."""
     if not task.cancelled():
         task.exception()
