@@ -72,6 +72,12 @@ CASES = {
     "reporting from nowhere": Case(
         (NEAR,), ALLOCATED, {"devices": [REPORT]}, lacks="driver", verb="arbitrary-node:update"
     ),
+    "freeing devices that a driver has reported on": Case(
+        (BINDS,), {**ALLOCATED, "devices": [REPORT]}, {"allocation": None, "devices": []}
+    ),
+    "freeing devices with the status alone": Case(
+        (), {**ALLOCATED, "devices": [REPORT]}, {"allocation": None}, lacks="binding"
+    ),
     "changing nothing": Case((), ALLOCATED, {}),
 }
 

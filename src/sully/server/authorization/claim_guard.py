@@ -42,7 +42,10 @@ class ClaimGuard:
         after, before = obj.get("status") or {}, old.get("status") or {}
         if any(after.get(part) != before.get(part) for part in ("allocation", "reservedFor")):
             self._require(user, [_asked(verb, target, "binding", target.name) for verb in _VERBS])
-        near = _runs_where(user, before)
+        if after.get("allocation") is None:
+            # With the allocation goes what drivers reported about it, whoever removes it.
+            return
+        near = _runs_where(user, after)
         for driver in changed_drivers(after.get("devices") or [], before.get("devices") or []):
             reaches = ("associated-node", "arbitrary-node") if near else ("arbitrary-node",)
             verbs = [f"{reach}:{verb}" for reach in reaches for verb in _VERBS]
