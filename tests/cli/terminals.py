@@ -26,7 +26,7 @@ from pathlib import Path
 
 ERASE = "\r\x1b[K"
 """Empties the line: what was on it is gone, also for whoever reads the screen."""
-PATIENCE = 60.0
+PATIENCE = 120.0
 """Seconds that anything may take; nothing takes a tenth of it."""
 
 

@@ -125,7 +125,7 @@ def test_roles_are_gathered(cluster: Cluster) -> None:
     )
     gathered = f'{{.rules[?(@.resources[0]=="{name}")].verbs[0]}}'
 
-    cluster.run("wait", f"--for=jsonpath={gathered}=get", "--timeout=30s", "clusterrole/view")
+    cluster.run("wait", f"--for=jsonpath={gathered}=get", "--timeout=180s", "clusterrole/view")
 
     cluster.run("delete", "clusterrole", name)
 

@@ -39,7 +39,7 @@ def hub(plane: Process, any_kubectl: Path, home: Path) -> Iterator[Cluster]:
 
 def until(hub: Cluster, path: str, value: str, what: str) -> None:
     """Wait until a field has a value."""
-    hub.run("wait", f"--for=jsonpath={{{path}}}={value}", "--timeout=30s", what)
+    hub.run("wait", f"--for=jsonpath={{{path}}}={value}", "--timeout=180s", what)
 
 
 def tainted(hub: Cluster, what: str, key: str, effect: str = "NoSelect") -> None:

@@ -30,7 +30,7 @@ def demo(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proce
 def teams(demo: Process, any_kubectl: Path, home: Path) -> Cluster:
     """Wait until the demo is complete."""
     found = Cluster(any_kubectl, demo.kubeconfig, home)
-    found.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=30s")
+    found.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")
     found.created("devicetaintrules", "hollow-0003-maintenance")
     return found
 
@@ -80,7 +80,7 @@ def test_the_demo_has_a_pod_that_waits_and_says_why(teams: Cluster) -> None:
 
 def test_those_who_tolerate_the_maintenance_stay_for_a_while(teams: Cluster) -> None:
     for app in ("chat", "chat-training"):
-        teams.run("-n", "team-chat", "rollout", "status", f"deployment/{app}", "--timeout=30s")
+        teams.run("-n", "team-chat", "rollout", "status", f"deployment/{app}", "--timeout=180s")
     found = teams.get("pods", "-n", "team-chat", "-l", "app=chat")["items"]
     staying = [each for each in found if "deletionTimestamp" not in each["metadata"]]
 

@@ -58,7 +58,11 @@ CASES = {
     "update": Case(200, "PUT", f"{MAPS}/kept", named("kept", data={"a": "b"})),
     "merge patch": Case(200, "PATCH", f"{MAPS}/kept", {"data": {"c": "d"}}, MERGE),
     "json patch": Case(
-        200, "PATCH", f"{MAPS}/kept", [{"op": "add", "path": "/data/e", "value": "f"}], JSON_PATCH
+        200,
+        "PATCH",
+        f"{MAPS}/kept",
+        [{"op": "add", "path": "/data", "value": {"e": "f"}}],
+        JSON_PATCH,
     ),
     "apply": Case(200, "PATCH", f"{MAPS}/kept?fieldManager=x&force=true", named("kept"), APPLY),
     "delete of many": Case(200, "DELETE", f"{MAPS}?labelSelector=none%3Dhere"),

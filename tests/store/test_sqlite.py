@@ -172,8 +172,8 @@ async def test_a_burst_does_not_grow_the_log_without_bound(tmp_path: Path) -> No
         for n in range(12):
             await store.commit([Put(pod(str(n)), bytes(MAX_VALUE_BYTES))])
 
-        # The twelfth was accepted after the checkpoint that the eleventh forced.
-        assert (tmp_path / DATABASE_FILE).stat().st_size > 10 * MAX_VALUE_BYTES
+        # Eleven may wait in the log at most; a pause before may have emptied it once more.
+        assert (tmp_path / DATABASE_FILE).stat().st_size > MAX_VALUE_BYTES
 
 
 async def test_a_pause_is_used_for_a_checkpoint(tmp_path: Path) -> None:
