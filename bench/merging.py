@@ -17,11 +17,11 @@ import msgspec
 import shapes
 
 from sully.api.resource.types import DeviceTaintRule, ResourceSlice
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Kind, WatchEvent
-from sully.domain.pools import DeviceId, PoolId
+from sully.domain.devices.pools import DeviceId, PoolId
 from sully.testing.clock import FakeClock
-from sully.views.inventory import Inventory
+from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLASSES, RULES, SLICES
 
 Line = tuple[str, float, str, float | None, bool, str]

@@ -32,10 +32,10 @@ import api
 import devices
 from etcds import Etcd  # found by api.py
 from sully.client.direct import DirectTransport
-from sully.client.http import HttpTransport
-from sully.client.kubeconfig import find_access
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.kubeconfig import find_access
 from sully.client.transport import Key, Kind, Transport
-from sully.controlling import CONTROLLERS
+from sully.controller_setup import CONTROLLERS
 from sully.runtime.log import configure as configure_log
 from sully.server.requests import User
 from sully.testing.cluster import in_process

@@ -30,8 +30,8 @@ from sully.api.resource.types import (
     ResourceSliceSpec,
     SliceTaint,
 )
-from sully.domain.pods import Pod
-from sully.domain.pools import DeviceId
+from sully.domain.claims.pods import Pod
+from sully.domain.devices.pools import DeviceId
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
 

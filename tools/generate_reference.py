@@ -14,7 +14,7 @@ from typing import Any
 
 from sully.api import build_scheme
 from sully.cli.main import COMMANDS
-from sully.client.informermetrics import InformerMetrics
+from sully.client.informers.metrics import InformerMetrics
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.placement.metrics import PlacementMetrics
@@ -24,7 +24,7 @@ from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Type
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
 from sully.runtime.metrics import Metrics
-from sully.server.limits import FlowMetrics
+from sully.server.flowcontrol.limits import FlowMetrics
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = Path("docs/reference")

@@ -19,28 +19,28 @@ from pathlib import Path
 from sully.api import build_scheme
 from sully.client.calls import Guard
 from sully.client.direct import DirectTransport
-from sully.client.discovery import of_scheme
-from sully.client.kubeconfig_file import Login, kubeconfig, write_kubeconfig
+from sully.client.discovery.resources import of_scheme
+from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
 from sully.client.leases import Elector, Timing
 from sully.client.transport import Transport
+from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, Given
+from sully.controller_setup import build_manager
 from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.hollow.wiring import HollowSettings
-from sully.controllers.leading import Leading
+from sully.controllers.leaderelection import Leading
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings, behaviour
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
-from sully.controlling import build_manager
-from sully.domain.clusterrights import agent_user
-from sully.domain.hollow.clusters import Members
+from sully.controllers.simulatednodes.wiring import HollowSettings
+from sully.domain.clusters.rights import agent_user
+from sully.domain.simulated.clusters import Members
 from sully.machinery.gates import Gates
 from sully.machinery.runtimeconfig import RuntimeConfig
-from sully.parts import HISTORY_KEPT, LEASE, MANAGER, Given
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
 from sully.runtime.metrics import Metrics
 from sully.server.api import Api, Chance
-from sully.server.audit import AuditLog
+from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
 from sully.server.authentication.accounts import Accounts
 from sully.server.authentication.authenticator import Authenticator
@@ -48,18 +48,18 @@ from sully.server.authentication.groups import MASTERS
 from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
-from sully.server.eventexpiry import LIFETIME, EventExpiry
 from sully.server.fleet import StoredFleet
+from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
+from sully.server.http.access import Door
 from sully.server.http.app import HttpApp
-from sully.server.http.door import Door
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
 from sully.server.inprocess import InProcess
-from sully.server.limits import Allowance, FlowMetrics, Limits
-from sully.server.listen import ConnectionSettings, Listener, bind, own_names, tls_context
-from sully.server.renewal import Renewal, ServerCertificate
+from sully.server.net.listen import ConnectionSettings, Listener, bind, own_names, tls_context
+from sully.server.net.renewal import Renewal, ServerCertificate
+from sully.server.net.tls import Authority, Pair, expires_soon
 from sully.server.requests import User
-from sully.server.tls import Authority, Pair, expires_soon
+from sully.server.storage.event_expiry import LIFETIME, EventExpiry
 from sully.store.base import Store
 from sully.store.compaction import Compactor
 from sully.store.directory import DataDirectory, make_private

@@ -14,19 +14,20 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sully.client.access import Access
 from sully.client.calls import Guard
-from sully.client.capabilities import Moved, Moves, ask, relocated
-from sully.client.discovery import Served, discover
-from sully.client.http import SILENT_SECONDS, HttpTransport
+from sully.client.discovery.capabilities import Moved, Moves, ask, relocated
+from sully.client.discovery.resources import Served, discover
+from sully.client.http.transport import SILENT_SECONDS, HttpTransport
+from sully.client.kubeconfig.access import Access
 from sully.client.leases import Elector, Timing
 from sully.client.pageaccess import PageAccess
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
+from sully.controller_context import HISTORY_KEPT, LEASE, Given
+from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.leading import Leading
+from sully.controllers.leaderelection import Leading
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
-from sully.controlling import CONTROLLERS, build_manager
 from sully.domain.capabilities.duties import (
     DutyError,
     Evictor,
@@ -39,7 +40,6 @@ from sully.domain.capabilities.duties import (
 from sully.domain.capabilities.offers import Offer, offer
 from sully.machinery.errors import ApiError
 from sully.machinery.gates import Gates
-from sully.parts import HISTORY_KEPT, LEASE, Given
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics

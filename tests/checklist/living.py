@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from controllers.world import SCHEME, World, running
-from sully.client.discovery import of_scheme
-from sully.controlling import build_manager
+from sully.client.discovery.resources import of_scheme
+from sully.controller_context import Given
+from sully.controller_setup import build_manager
 from sully.machinery.gates import Gates
-from sully.parts import Given
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 

@@ -18,7 +18,7 @@ import pytest
 from cli.terminals import environment, piped, terminal
 from cli.test_taint import CLUSTERS, DRIVER, FIRST, KEY, LAST, RULES, Server, fill, name_of
 from e2e.beside import plane as controlled
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
 from sully.testing.cluster import Process
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]

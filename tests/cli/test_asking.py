@@ -17,9 +17,9 @@ from client.foreign import Foreign, connected
 from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
-from sully.cli.acting.asking import in_sight, number_to_type
-from sully.cli.acting.bar import AWAY, Bar, State
-from sully.cli.acting.progress import (
+from sully.cli.change.asking import in_sight, number_to_type
+from sully.cli.change.bar import AWAY, Bar, State
+from sully.cli.change.progress import (
     Followed,
     Leavers,
     measured,
@@ -29,21 +29,21 @@ from sully.cli.acting.progress import (
     watch,
     with_stragglers,
 )
-from sully.cli.acting.tainting import own_label
-from sully.cli.acting.writing import lasting
+from sully.cli.change.tainting import own_label
+from sully.cli.change.writing import lasting
 from sully.cli.client.calling import Session
 from sully.client.transport import Key, UnreachableError
+from sully.domain.claims.pods import Pod
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import TOGETHER
 from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
 from sully.domain.planning.rulemaking import made_together
-from sully.domain.pods import Pod
-from sully.domain.pools import DeviceId
-from sully.domain.rules import TOGETHER
 from sully.machinery.errors import ServiceUnavailable
 from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
-from sully.views.snapshot import Objects, Snapshot
+from sully.views.snapshot.snapshot import Objects, Snapshot
 
 
 def plan(pods: int, devices: int, known: int) -> Plan:

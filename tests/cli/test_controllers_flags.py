@@ -8,7 +8,7 @@ import pytest
 
 from sully.cli.main import main
 from sully.client.transport import Key
-from sully.controlling import CONTROLLERS
+from sully.controller_setup import CONTROLLERS
 from sully.remote import chosen_controllers, lease_of
 
 REFUSED = {

@@ -12,8 +12,8 @@ from sully.cli.client.patterns import parse_pattern
 from sully.cli.client.subjects import named, rule_named
 from sully.cli.main import main
 from sully.testing.clock import FakeClock
-from sully.views.snapshot import Snapshot
-from sully.views.snapshotfile import from_documents
+from sully.views.snapshot.file import from_documents
+from sully.views.snapshot.snapshot import Snapshot
 
 
 def _slice(pool: str) -> dict[str, object]:

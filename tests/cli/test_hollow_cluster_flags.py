@@ -4,12 +4,12 @@ import argparse
 
 import pytest
 
-from sully.cli.running.hollowclusterflags import (
+from sully.cli.run.hollowclusterflags import (
     add_hollow_cluster_flags,
     check_hollow_clusters,
     hollow_clusters,
 )
-from sully.domain.hollow.clusters import Members
+from sully.domain.simulated.clusters import Members
 
 
 def _parse(*given: str) -> argparse.Namespace:

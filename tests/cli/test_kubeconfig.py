@@ -16,8 +16,8 @@ from cryptography.x509.oid import NameOID
 
 from e2e.raw import Raw
 from sully.cli.main import main
-from sully.client.kubeconfig_file import Login, kubeconfig, write_kubeconfig
-from sully.server.tls import Authority
+from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
+from sully.server.net.tls import Authority
 from sully.testing.cluster import Process, process
 
 SERVER = "https://127.0.0.1:12345"

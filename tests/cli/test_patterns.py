@@ -19,7 +19,7 @@ from sully.cli.client.words import (
     toleration_text,
     until,
 )
-from sully.domain.taints import Origin
+from sully.domain.devices.taints import Origin
 from sully.testing.clock import NOON
 
 PARSED = {

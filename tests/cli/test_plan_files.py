@@ -17,8 +17,8 @@ import pytest
 import yaml
 
 from sully.cli.client.calling import CommandError
+from sully.cli.inspect.snapshot import write_file
 from sully.cli.main import main
-from sully.cli.seeing.snapshot import write_file
 
 Obj = dict[str, Any]
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 import pytest
 
 from sully.cli.client.tables import ROOMY, Cell, Column, Look, Table, broken, look_of
-from sully.cli.seeing.devicerows import columns as device_columns
-from sully.cli.seeing.devicerows import row as device_row
-from sully.cli.seeing.explaintext import lines as explained
+from sully.cli.inspect.devicerows import columns as device_columns
+from sully.cli.inspect.devicerows import row as device_row
+from sully.cli.inspect.explaintext import lines as explained
+from sully.domain.devices.pools import DeviceId
 from sully.domain.explaining.story import Explanation
-from sully.domain.pools import DeviceId
 from sully.testing.clock import NOON
-from sully.views.sights import Sight
+from sully.views.devices.details import Sight
 
 NAME, COUNT, TEXT = Column("NAME"), Column("COUNT", right=True), Column("TEXT", shrinks=1)
 PIPE = Look()

@@ -17,14 +17,15 @@ import pytest
 
 from cli.terminals import environment, piped, terminal
 from e2e.beside import plane as controlled
-from sully.client.http import HttpTransport
-from sully.client.kubeconfig import find_access
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.kubeconfig import find_access
 from sully.client.options import WatchOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.workloads import REPLICA_SETS
-from sully.domain.hollow.fleet import DRIVER, name_of
-from sully.views import fleetkinds, kinds
-from sully.views.snapshotkinds import TEMPLATES
+from sully.domain.simulated.fleet import DRIVER, name_of
+from sully.views import fleet_kinds as fleetkinds
+from sully.views import kinds
+from sully.views.snapshot.kinds import TEMPLATES
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
 Obj = dict[str, Any]

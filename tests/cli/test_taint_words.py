@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import environment, piped
-from sully.cli.acting.words import Words, read_words
+from sully.cli.change.words import Words, read_words
 from sully.cli.client.calling import CommandError
 from sully.cli.main import main
 from sully.domain.planning.taintgrammar import Unwanted, Wanted

@@ -10,8 +10,8 @@ import pytest
 from cli.terminals import PATIENCE, environment, program
 from e2e.raw import Raw, authority, trusting
 from sully.cli.main import main
-from sully.server.listen import bind
-from sully.server.tls import Pair, names_of
+from sully.server.net.listen import bind
+from sully.server.net.tls import Pair, names_of
 from sully.testing.cluster import process
 
 pytestmark = pytest.mark.e2e

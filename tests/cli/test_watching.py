@@ -13,13 +13,13 @@ from devices import DRIVER, GPU, claim, class_, device, meta, pod, rule, select,
 from sully.cli.client.calling import Session
 from sully.cli.client.following import REST_SECONDS, Caches, News, rest_after
 from sully.cli.client.outages import Outages
+from sully.cli.inspect.devicewatch import views_of
+from sully.cli.inspect.evictions import kinds_for
+from sully.cli.inspect.evictionwatch import news_of
 from sully.cli.main import build_parser
-from sully.cli.seeing.devicewatch import views_of
-from sully.cli.seeing.evictions import kinds_for
-from sully.cli.seeing.evictionwatch import news_of
-from sully.client.collection import Copy
+from sully.client.informers.collection import Copy
 from sully.client.transport import UnreachableError
-from sully.domain.pools import PoolId
+from sully.domain.devices.pools import PoolId
 from sully.machinery.errors import Forbidden
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES

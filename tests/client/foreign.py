@@ -22,8 +22,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from sully.client.access import Access
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.access import Access
 from sully.client.transport import Key
 
 A = {"metadata": {"name": "a", "namespace": "default", "uid": "u", "resourceVersion": "7"}}

@@ -13,9 +13,9 @@ from aiohttp import web
 
 from client.foreign import serving
 from servers import answering, made, recorded, with_kinds
-from sully.client.access import Access
-from sully.client.adapting import AdaptingTransport
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.discovery.adapting import AdaptingTransport
+from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.options import WriteOptions
 from sully.client.transport import Key
 from sully.machinery.errors import BadRequest, NotFound

@@ -11,9 +11,9 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from sully.client.access import Access
-from sully.client.breakdowns import plainly
-from sully.client.http import HttpTransport
+from sully.client.http.connection_errors import plainly
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.access import Access
 from sully.client.transport import Kind, UnreachableError
 
 PODS: Kind[dict[str, Any]] = Kind("", "v1", "pods", "Pod", dict)

@@ -17,13 +17,13 @@ from servers import (
     with_kinds,
     without_schemas,
 )
-from sully.client.capabilities import Moved, ask, relocated
-from sully.client.discovery import Served, discover
-from sully.client.http import HttpTransport
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.discovery.capabilities import Moved, ask, relocated
+from sully.client.discovery.resources import Served, discover
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.options import WriteOptions
 from sully.client.transport import Key
-from sully.controlling import CONTROLLERS
+from sully.controller_setup import CONTROLLERS
 from sully.domain.capabilities.duties import chosen, duties, evictor, moves
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import offer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sully.client.collection import Copy
+from sully.client.informers.collection import Copy
 from sully.client.transport import Key, Kind, WatchEvent
 
 Obj = dict[str, object]

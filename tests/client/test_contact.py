@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from sully.client.contact import Contact
+from sully.client.informers.freshness import Contact
 from sully.client.transport import UnreachableError
 from sully.runtime.clock import Moment
 from sully.testing.clock import FakeClock

@@ -14,9 +14,14 @@ from typing import Any
 import pytest
 import yaml
 
-from sully.client.access import in_cluster
-from sully.client.credentials import AccessError, Credential, Credentials, FileCredentials
-from sully.client.kubeconfig import find_access
+from sully.client.kubeconfig.access import in_cluster
+from sully.client.kubeconfig.credentials import (
+    AccessError,
+    Credential,
+    Credentials,
+    FileCredentials,
+)
+from sully.client.kubeconfig.kubeconfig import find_access
 from sully.machinery.timestamps import format_time
 from sully.testing.clock import NOON, FakeClock
 

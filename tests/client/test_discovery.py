@@ -8,9 +8,9 @@ import pytest
 from aiohttp import web
 
 from client.foreign import connected
-from sully.client.discovery import Served, discover, of_scheme
-from sully.client.http import HttpTransport
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.discovery.resources import Served, discover, of_scheme
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import UnreadableError
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.namespaces.content import namespaced_kinds

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from client.chronicle import ENDINGS, Chronicle
 from client.scripted import THINGS, ScriptedTransport, Thing, modified, thing
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key
 from sully.runtime.backoff import Backoff
 from sully.runtime.workqueue import WorkQueue

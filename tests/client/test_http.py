@@ -12,8 +12,8 @@ from aiohttp import web
 from client.foreign import KEY, A, Foreign, connected, serving, status
 from client.scripted import THINGS, thing
 from sully import __version__
-from sully.client.access import Access
-from sully.client.http import HttpTransport, url_path
+from sully.client.http.transport import HttpTransport, url_path
+from sully.client.kubeconfig.access import Access
 from sully.client.options import (
     DeleteOptions,
     ListOptions,

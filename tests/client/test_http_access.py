@@ -10,9 +10,14 @@ from aiohttp import web
 
 from client.foreign import KEY, A, Authority, Foreign, connected, serving, status
 from client.scripted import THINGS
-from sully.client.access import Access
-from sully.client.credentials import AccessError, Credential, FileCredentials, FixedCredentials
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.credentials import (
+    AccessError,
+    Credential,
+    FileCredentials,
+    FixedCredentials,
+)
 from sully.client.transport import (
     Key,
     Kind,

@@ -12,12 +12,12 @@ HEAVY = ("aiohttp", "yarl", "yaml", "structlog", "cryptography", "uvicorn")
 MODULES = (
     "sully.client",
     "sully.client.transport",
-    "sully.client.kubeconfig",
-    "sully.client.http",
+    "sully.client.kubeconfig.kubeconfig",
+    "sully.client.http.transport",
     "sully.client.direct",
-    "sully.client.informer",
+    "sully.client.informers.informer",
     "sully.client.events",
-    "sully.client.discovery",
+    "sully.client.discovery.resources",
     "sully.client.leases",
 )
 
@@ -42,7 +42,7 @@ def test_types_come_without_the_rules_about_them() -> None:
 SPEAKING = """
 import os
 os.environ["SSL_CERT_FILE"] = "mine"
-from sully.client.quick import import_aiohttp
+from sully.client.http.aiohttp_import import import_aiohttp
 import_aiohttp()
 from aiohttp import connector
 print(os.environ["SSL_CERT_FILE"], os.environ.get("SSL_CERT_DIR"))

@@ -23,7 +23,7 @@ from client.scripted import (
     page,
     thing,
 )
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, WatchEvent
 from sully.machinery.errors import Expired
 from sully.runtime.backoff import Backoff

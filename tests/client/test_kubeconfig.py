@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from sully.client.access import Access
-from sully.client.credentials import NOBODY, AccessError, Credential
-from sully.client.kubeconfig import find_access
-from sully.client.kubeconfig_file import Login, kubeconfig, write_kubeconfig
+from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.credentials import NOBODY, AccessError, Credential
+from sully.client.kubeconfig.kubeconfig import find_access
+from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
 from sully.testing.clock import FakeClock
 
 CA = b"-----BEGIN CERTIFICATE-----\nca\n-----END CERTIFICATE-----\n"

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sully.client.credentials import AccessError
-from sully.client.proxies import proxy_for
+from sully.client.http.proxies import proxy_for
+from sully.client.kubeconfig.credentials import AccessError
 
 PROXY = "http://proxy.example:3128"
 

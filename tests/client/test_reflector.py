@@ -20,7 +20,7 @@ from client.scripted import (
     page,
     thing,
 )
-from sully.client.reflector import Reflector, Selection
+from sully.client.informers.reflector import Reflector, Selection
 from sully.client.transport import SilentError, UnreachableError, UnreadableError, WatchEvent
 from sully.machinery.errors import (
     Expired,

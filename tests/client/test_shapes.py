@@ -11,7 +11,7 @@ from aiohttp import web
 
 from client.foreign import Foreign, connected, status
 from sully.api.resource.claim_types import ResourceClaim
-from sully.client.capabilities import Moved
+from sully.client.discovery.capabilities import Moved
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Kind, UnreadableError
 from sully.machinery.errors import BadRequest, Conflict

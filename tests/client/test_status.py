@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sully.client.status import retry_after, to_error
+from sully.client.http.status import retry_after, to_error
 from sully.machinery import errors
 from sully.machinery.errors import ApiError, Conflict, Gone, InternalError, NotFound
 

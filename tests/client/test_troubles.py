@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from sully.client.informers.outages import Troubles
 from sully.client.transport import UnreachableError
-from sully.client.troubles import Troubles
 from sully.machinery.errors import Forbidden, NotFound, ServiceUnavailable
 from sully.testing.clock import FakeClock
 

@@ -20,9 +20,9 @@ from sully.api.resource.types import (
 from sully.app import Config, ControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS, EventRecorder, reference
-from sully.client.http import HttpTransport
-from sully.client.informer import Informer, own_key
-from sully.client.kubeconfig import find_access
+from sully.client.http.transport import HttpTransport
+from sully.client.informers.informer import Informer, own_key
+from sully.client.kubeconfig.kubeconfig import find_access
 from sully.client.objects import version_of
 from sully.client.options import (
     DeleteOptions,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from controllers.world import CONFIG_MAPS, Obj, World
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.client.events import EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind

@@ -11,7 +11,7 @@ from sully.client.transport import Key
 from sully.controllers.conditions import say
 from sully.domain.placement.conditions import Finding
 from sully.machinery.errors import Conflict
-from sully.views.fleetkinds import SETS
+from sully.views.fleet_kinds import SETS
 
 GOOD, BAD = Finding("A", "True", "Good", "well"), Finding("A", "False", "Bad", "ill")
 OTHER = Finding("B", "True", "Good", "")

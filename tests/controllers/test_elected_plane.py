@@ -7,8 +7,8 @@ from pathlib import Path
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
 from sully.client.leases import LEASES
+from sully.controller_context import LEASE
 from sully.controllers.kinds import SERVICE_ACCOUNTS
-from sully.parts import LEASE
 
 
 def elected(folder: Path) -> Config:

@@ -12,7 +12,7 @@ import pytest
 
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import Key, Kind
 from sully.domain.capabilities.duties import DutyError, Evictor
 from sully.remote import LOOK_AGAIN, Remote, RemoteConfig, remote

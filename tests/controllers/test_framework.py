@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from sully.client.informers.outages import Troubles
 from sully.client.transport import Key, UnreachableError
-from sully.client.troubles import Troubles
 from sully.controllers.framework import AGAIN, DONE, TURN, Result, Runner, Watch
 from sully.machinery.errors import Conflict, Forbidden, InternalError, NotFound
 from sully.runtime.backoff import Backoff

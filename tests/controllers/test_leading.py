@@ -12,12 +12,12 @@ import pytest
 from client.candidates import Contest, Host
 from controllers.world import CONFIG_MAPS, World
 from sully.client.direct import DirectTransport
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.leases import NotLeadingError
 from sully.client.options import PatchType
 from sully.client.transport import Key, Transport, UnreachableError
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.leading import Leading
+from sully.controllers.leaderelection import Leading
 from sully.controllers.manager import STOP_SECONDS, Manager
 from sully.server.inprocess import InProcess
 from sully.server.requests import User

@@ -10,9 +10,9 @@ import pytest
 
 from controllers.world import ACCOUNTS, CONFIG_MAPS, NAMESPACES, World
 from sully.client.direct import DirectTransport
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
+from sully.client.informers.reflector import Selection
 from sully.client.options import ALL, ListOptions
-from sully.client.reflector import Selection
 from sully.client.transport import Key, Kind, Page
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.manager import STOP_SECONDS, Manager

@@ -11,14 +11,14 @@ import pytest
 
 from controllers.scheduling import placing
 from controllers.world import SCHEME, Obj, World, running
-from sully.client.capabilities import Moved, relocated
-from sully.client.discovery import of_scheme
+from sully.client.discovery.capabilities import Moved, relocated
+from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key, Kind
-from sully.controlling import build_manager
+from sully.controller_context import Given
+from sully.controller_setup import build_manager
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType, Strategy
-from sully.parts import Given
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 

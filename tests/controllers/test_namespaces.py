@@ -18,8 +18,8 @@ from controllers.world import (
     orders,
     play,
 )
-from sully.client.discovery import of_scheme
-from sully.client.informer import Informer
+from sully.client.discovery.resources import of_scheme
+from sully.client.informers.informer import Informer
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers import kinds

@@ -17,9 +17,9 @@ from controllers.test_foreign_plane import CLAIMS, PODS, RULES, furnish, placed,
 from cuts import Wire, wire_to
 from sully.app import Config, running
 from sully.client.direct import DirectTransport
-from sully.client.http import HttpTransport
-from sully.client.informer import Informer
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.http.transport import HttpTransport
+from sully.client.informers.informer import Informer
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import Key, Kind
 from sully.remote import Remote, RemoteConfig, remote
 from sully.runtime.clock import SystemClock

@@ -22,7 +22,7 @@ from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wishes import Options
 from sully.runtime.ids import Ids
 from sully.views import kinds
-from sully.views.inventory import Inventory
+from sully.views.devices.inventory import Inventory
 
 PATCHES: Kind[Obj] = kinds.PATCHES.read_as(dict)
 GOOD = [{"cel": {"expression": 'has(device.attributes["acme.com"].good)'}}]

@@ -13,7 +13,7 @@ from sully.controllers.framework import Controller
 from sully.controllers.manager import Manager
 from sully.controllers.patchstatus.controller import NAME, PatchStatusController
 from sully.views import kinds
-from sully.views.inventory import Inventory
+from sully.views.devices.inventory import Inventory
 
 DRIVER = "gpu.example.com"
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)

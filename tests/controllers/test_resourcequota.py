@@ -11,7 +11,7 @@ from controllers.world import CONFIG_MAPS, PODS, Obj, Step, World, orders
 from embedded import SCHEME
 from manifests import pod
 from quotas import CLAIMS, CLASSES, QUOTAS, gpus
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.manager import Manager

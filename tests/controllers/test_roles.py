@@ -14,16 +14,16 @@ import pytest
 from hostile.target import SECONDS, Target
 from server.authorization.world import World
 from sully.client.direct import DirectTransport
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Transport
+from sully.controller_context import MANAGER, Given
+from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
-from sully.controlling import CONTROLLERS, build_manager
 from sully.install.rights import AGENTS
 from sully.machinery.errors import Forbidden
 from sully.machinery.gates import Gates
-from sully.parts import MANAGER, Given
 from sully.runtime.metrics import Metrics
-from sully.server.audit import DECISION
+from sully.server.audit.log import DECISION
 from sully.server.authorization.attributes import on_target
 from sully.server.inprocess import InProcess
 from sully.server.requests import Request, User

@@ -10,7 +10,7 @@ from itertools import chain
 import pytest
 
 from controllers.world import NAMESPACES, SCHEME, Obj, World
-from sully.client.discovery import Served, of_scheme
+from sully.client.discovery.resources import Served, of_scheme
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.demo.filling import DEPLOYMENTS, HOPELESS, STAGES, Filler, objects

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sully.domain.ownership import Owned, OwnedMetadata
-from sully.domain.workloads import (
+from sully.domain.workloads.ownership import Owned, OwnedMetadata
+from sully.domain.workloads.workloads import (
     ContainerStatus,
     Deployment,
     DeploymentSpec,

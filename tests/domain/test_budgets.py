@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from domain.lifecycles import NOON, ago, pod, ref
-from sully.domain.budgets import (
+from sully.domain.workloads.budgets import (
     Need,
     Scale,
     UnknownControllerError,
@@ -20,7 +20,7 @@ from sully.domain.budgets import (
     failed_status,
     need,
 )
-from sully.domain.workloads import Budget, BudgetSpec, BudgetStatus
+from sully.domain.workloads.workloads import Budget, BudgetSpec, BudgetStatus
 from sully.machinery.meta import ObjectMeta, OwnerReference
 
 SIZES = {"ten": 10, "five": 5}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.claim_types import ResourceClaim
-from sully.domain.claims import (
+from sully.domain.claims.lifecycle import (
     FINALIZER,
     POD_CLAIM,
     Release,

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from fleets import cluster, later, taint
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
-from sully.domain.clusterhealth import (
+from sully.domain.clusters.health import (
     ACCEPTED,
     AVAILABLE,
     OUT_OF_SYNC,

@@ -8,8 +8,8 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
     ManagedClusterSetSpec,
 )
-from sully.domain.clusterhub import AUTO_UPDATE, is_astray, set_finding, troubled
-from sully.domain.clusterrights import agent_user, cluster_role, common_role
+from sully.domain.clusters.hub import AUTO_UPDATE, is_astray, set_finding, troubled
+from sully.domain.clusters.rights import agent_user, cluster_role, common_role
 from sully.machinery.meta import ObjectMeta
 
 EXCLUSIVE = ClusterSelector()

@@ -15,7 +15,7 @@ from sully.api.sully.policy_types import (
     PolicyRule,
     PolicyTaint,
 )
-from sully.domain.clusterpolicies import Mark, PolicyVerdict, policy_taints
+from sully.domain.clusters.policies import Mark, PolicyVerdict, policy_taints
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
 

@@ -15,7 +15,10 @@ from hypothesis import strategies as st
 from devices import GPU, equal, exists, rule, select, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
-from sully.domain.eviction import (
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import sourced
+from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.domain.eviction.judge import (
     EVICTING_WITH_BUDGETS,
     Evict,
     Exposure,
@@ -28,9 +31,6 @@ from sully.domain.eviction import (
     leaves_at,
     needs_budget,
 )
-from sully.domain.pools import DeviceId
-from sully.domain.rules import sourced
-from sully.domain.taints import Origin, SourcedTaint
 from sully.testing.clock import NOON
 
 NEVER = None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.eviction import EVICTING_WITH_BUDGETS
-from sully.domain.evictionstatus import (
+from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+from sully.domain.eviction.status import (
     Counts,
     Report,
     Tally,

@@ -22,8 +22,10 @@ from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus
 from sully.api.sully.validation import validate_eviction, validate_taint
 from sully.client.objects import to_body
 from sully.controllers.kinds import EVICTION_RECORDS, TAINT_RECORDS
-from sully.domain.eviction import Reason
-from sully.domain.history import (
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.records import (
     devices_text,
     follow,
     leave,
@@ -32,8 +34,6 @@ from sully.domain.history import (
     record,
     taint_record_name,
 )
-from sully.domain.pools import DeviceId
-from sully.domain.taints import Origin, SourcedTaint
 from sully.machinery.meta import ObjectMeta
 from sully.machinery.names import dns_subdomain_problems
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from domain.lifecycles import owned, ref
-from sully.domain.ownership import (
+from sully.domain.workloads.ownership import (
     KEEP,
     Collect,
     Disown,

@@ -12,9 +12,18 @@ from hypothesis import strategies as st
 
 from devices import rule, select, taint
 from sully.api.resource.types import DeviceTaint
-from sully.domain.pacing import BURST, MINUTE, Bucket, Cap, Limit, Source, bucket_after, limits
-from sully.domain.rules import sourced
-from sully.domain.taints import Origin, SourcedTaint
+from sully.domain.devices.rules import sourced
+from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.domain.eviction.rates import (
+    BURST,
+    MINUTE,
+    Bucket,
+    Cap,
+    Limit,
+    Source,
+    bucket_after,
+    limits,
+)
 from sully.testing.clock import NOON
 
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from devices import DRIVER, NULL, cel, class_, device, patch, select, set_to, slice_, taint, text
 from sully.api.resource.types import Device, DeviceCapacity, DeviceTaintSelector, ResourceSlicePatch
-from sully.domain.devices import Published
-from sully.domain.patches import applies, overlay, precedence
-from sully.domain.selectors import SelectorError, matches
+from sully.domain.devices.device import Published
+from sully.domain.devices.patches import applies, overlay, precedence
+from sully.domain.devices.selectors import SelectorError, matches
 from sully.machinery.cel import CostBudget
 
 MODEL = f"{DRIVER}/model"

@@ -2,10 +2,10 @@
 
 import pytest
 
-from sully.domain.evictionstatus import Report
-from sully.domain.patchstatus import PatchReport, report
-from sully.domain.pools import DeviceId
-from sully.domain.rules import NO, YES, Choice
+from sully.domain.devices.patch_status import PatchReport, report
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import NO, YES, Choice
+from sully.domain.eviction.status import Report
 
 NONE = Report("False", "NoDevice", "No published device is selected.")
 OWN = Choice(selected=False, problem="selector #0: runtime error: no such key: x", own=True)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from devices import slice_
 from sully.api.resource.types import ResourceSlice
-from sully.domain.pools import Standing, current, newest_generation, pool_owner, standing
+from sully.domain.devices.pools import Standing, current, newest_generation, pool_owner, standing
 
 OLD = slice_("old", generation=1)
 A, B = slice_("a", generation=2, count=2), slice_("b", generation=2, count=2)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.evictionstatus import Report
-from sully.domain.preview import SHOWN, Leaver, Preview, preview
+from sully.domain.eviction.preview import SHOWN, Leaver, Preview, preview
+from sully.domain.eviction.status import Report
 
 WEB = Leaver("a", "web-1", "ReplicaSet/web")
 BARE = Leaver("b", "bare", "Pod/bare")

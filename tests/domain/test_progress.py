@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from domain.lifecycles import NOON, deployment, replica_set
-from sully.domain.progress import (
+from sully.domain.workloads.progress import (
     condition,
     counted,
     overdue_at,
@@ -16,7 +16,7 @@ from sully.domain.progress import (
     rollout_status,
     with_condition,
 )
-from sully.domain.workloads import Deployment, DeploymentCondition, DeploymentStatus
+from sully.domain.workloads.workloads import Deployment, DeploymentCondition, DeploymentStatus
 
 LATER = NOON + timedelta(minutes=5)
 

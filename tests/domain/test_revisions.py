@@ -7,7 +7,7 @@ import re
 import pytest
 
 from domain.lifecycles import deployment, replica_set, template
-from sully.domain.revisions import (
+from sully.domain.workloads.revisions import (
     HISTORY,
     REVISION,
     annotations_for,

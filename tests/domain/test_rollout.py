@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from domain.lifecycles import deployment, replica_set
-from sully.domain.rollout import (
+from sully.domain.workloads.percentages import scaled
+from sully.domain.workloads.rollout import (
     Limits,
     Sizes,
     grow,
@@ -19,8 +20,7 @@ from sully.domain.rollout import (
     scaled_since,
     shrink,
 )
-from sully.domain.shares import scaled
-from sully.domain.workloads import Deployment, ReplicaSet
+from sully.domain.workloads.workloads import Deployment, ReplicaSet
 
 LIMITS: dict[str, tuple[Deployment, Limits]] = {
     "counts": (deployment(10, surge=3, unavailable=2), Limits(3, 2)),

@@ -8,8 +8,8 @@ import pytest
 
 from devices import DRIVER, GPU, cel, class_, device, rule, select, slice_, taint, text
 from sully.api.resource.types import DeviceCapacity, DeviceTaintSelector
-from sully.domain.devices import EffectiveDevice, Published
-from sully.domain.rules import (
+from sully.domain.devices.device import EffectiveDevice, Published
+from sully.domain.devices.rules import (
     ALLOCATED_ATTRIBUTES,
     Choice,
     choose,
@@ -20,7 +20,7 @@ from sully.domain.rules import (
     stacked,
     with_taints,
 )
-from sully.domain.selectors import Content
+from sully.domain.devices.selectors import Content
 
 NAMES = {
     "absent": (None, False),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from devices import DRIVER, cel, device, text
 from sully.api.resource.types import DeviceCapacity
-from sully.domain import selectors
-from sully.domain.selectors import Content, content_of, matches, shared
+from sully.domain.devices import selectors
+from sully.domain.devices.selectors import Content, content_of, matches, shared
 from sully.machinery.cel import CostBudget
 
 MODEL = f'device.attributes["{DRIVER}"].model'

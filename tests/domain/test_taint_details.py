@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from devices import equal, exists, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
-from sully.domain.eviction import leaves_at
-from sully.domain.taints import Origin, SourcedTaint, tolerates, untolerated
+from sully.domain.devices.taints import Origin, SourcedTaint, tolerates, untolerated
+from sully.domain.eviction.judge import leaves_at
 from sully.testing.clock import NOON
 
 DETAILS: dict[str, dict[str, Any]] = {

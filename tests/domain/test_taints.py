@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from devices import KEY, equal, exists, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
-from sully.domain.taints import (
+from sully.domain.devices.taints import (
     BLOCKING,
     BLOCKING_WITH_BUDGETS,
     Origin,

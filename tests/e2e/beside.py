@@ -22,7 +22,7 @@ import yaml
 
 from e2e import trail
 from e2e.raw import Raw
-from sully.controlling import CONTROLLERS
+from sully.controller_setup import CONTROLLERS
 from sully.testing.cluster import Process, process
 from sully.testing.remote import Crew, controllers
 

@@ -15,13 +15,13 @@ from e2e.trail import Use
 from e2e.unused import UNUSED
 from sully.api import build_scheme
 from sully.client.direct import DirectTransport
-from sully.client.discovery import of_scheme
-from sully.controlling import CONTROLLERS, build_manager
+from sully.client.discovery.resources import of_scheme
+from sully.controller_context import MANAGER, Given
+from sully.controller_setup import CONTROLLERS, build_manager
 from sully.install.manifests import manifests
 from sully.install.rights import AGENTS
 from sully.install.workload import Settings
 from sully.machinery.gates import Gates
-from sully.parts import MANAGER, Given
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.testing.clock import FakeClock

@@ -20,8 +20,8 @@ import yaml
 from e2e.proxies import Proxy, proxy_to
 from e2e.raw import Raw
 from e2e.watching import until
-from sully.client.access import in_cluster
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.access import in_cluster
 from sully.client.transport import Kind
 from sully.testing.cluster import Process, process
 from sully.testing.remote import controllers

@@ -13,7 +13,7 @@ import yaml
 from e2e.beside import installed, sully
 from e2e.raw import Raw
 from e2e.watching import until
-from sully.controlling import CONTROLLERS
+from sully.controller_setup import CONTROLLERS
 from sully.install.workload import DEFAULT
 from sully.testing.cluster import process
 from sully.testing.remote import Crew

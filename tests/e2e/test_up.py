@@ -15,7 +15,7 @@ import pytest
 
 from cli.terminals import environment, terminal
 from e2e.raw import Raw
-from sully.server.listen import DRAIN_SECONDS
+from sully.server.net.listen import DRAIN_SECONDS
 from sully.testing.cluster import Process, process
 
 pytestmark = pytest.mark.e2e

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from e2e.raw import Raw, authority, trusting
-from sully.server.tls import Authority
+from sully.server.net.tls import Authority
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e

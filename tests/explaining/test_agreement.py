@@ -15,23 +15,23 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key, Kind
-from sully.controllers.hollow.wiring import HollowSettings
-from sully.controlling import build_manager
+from sully.controller_context import Given
+from sully.controller_setup import build_manager
+from sully.controllers.simulatednodes.wiring import HollowSettings
 from sully.domain.explaining.story import Explanation
-from sully.domain.hollow.fleet import DRIVER, Fleet, Pace, name_of
+from sully.domain.simulated.fleet import DRIVER, Fleet, Pace, name_of
 from sully.explaining import pods
 from sully.explaining.kinds import ABOUT_DEVICES
 from sully.explaining.world import World as Seen
 from sully.machinery.gates import Gates
-from sully.parts import Given
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
-from sully.views.loading import load
-from sully.views.snapshotkinds import NODES as NODE_KIND
-from sully.views.snapshotkinds import TEMPLATES
+from sully.views.snapshot.kinds import NODES as NODE_KIND
+from sully.views.snapshot.kinds import TEMPLATES
+from sully.views.snapshot.loading import load
 
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 CLAIM_TEMPLATES: Kind[Obj] = TEMPLATES.read_as(dict)

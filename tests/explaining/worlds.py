@@ -12,8 +12,8 @@ from sully.explaining.answers import QUESTIONS
 from sully.explaining.world import World
 from sully.machinery.timestamps import format_time
 from sully.testing.clock import NOON
-from sully.views.snapshot import Gap, Objects, Snapshot
-from sully.views.snapshotkinds import EVERYTHING
+from sully.views.snapshot.kinds import EVERYTHING
+from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
 

@@ -11,7 +11,7 @@ import pytest
 from kube.rules import broken
 from serving import Asgi
 from sully.api import build_scheme
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.domain.capabilities.offers import OWN_KINDS
 from sully.install.crds import COLUMNS, definitions
 from sully.machinery.fields import Path

@@ -13,7 +13,7 @@ import yaml
 
 from e2e.kubectls import Kubectl, find
 from sully.cli.main import main
-from sully.controlling import CONTROLLERS
+from sully.controller_setup import CONTROLLERS
 from sully.install.folders import files
 from sully.install.manifests import manifests
 from sully.install.rights import AGENTS, rules_of

@@ -13,11 +13,11 @@ import pytest
 from e2e.rights import Right, follows, granted, unused
 from e2e.trail import Use
 from e2e.unused import UNUSED
-from sully.controlling import CONTROLLERS
+from sully.controller_context import MANAGER
+from sully.controller_setup import CONTROLLERS
 from sully.domain.capabilities.offers import OURS, PATCHES
 from sully.install.rights import AGENTS, GATED, RIGHTS, rules_of
 from sully.machinery.gates import Gates
-from sully.parts import MANAGER
 from sully.server.authorization.policy.programs import GATED as GATED_THERE
 from sully.server.authorization.policy.programs import ROLES
 

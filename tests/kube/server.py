@@ -24,20 +24,20 @@ from kube.services import add_services
 from sully.api import build_scheme
 from sully.app import ADMIN, controller_access
 from sully.client.calls import Calls
-from sully.client.capabilities import EVICTOR_ROLE as EVICTOR
-from sully.client.capabilities import Moved, relocated
 from sully.client.direct import DirectTransport
-from sully.client.discovery import of_scheme
-from sully.client.kubeconfig_file import Login, kubeconfig, write_kubeconfig
+from sully.client.discovery.capabilities import EVICTOR_ROLE as EVICTOR
+from sully.client.discovery.capabilities import Moved, relocated
+from sully.client.discovery.resources import of_scheme
+from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
+from sully.controller_context import Given
+from sully.controller_setup import build_manager
 from sully.controllers.manager import Manager
-from sully.controlling import build_manager
 from sully.domain.capabilities.duties import OF_KUBERNETES
 from sully.domain.capabilities.offers import DEVICES, HUB
 from sully.machinery.codec import to_json
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
-from sully.parts import Given
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
@@ -50,15 +50,15 @@ from sully.server.authentication.issuing import Issuer
 from sully.server.authentication.keys import SigningKey
 from sully.server.authorization.policy.writing import RBAC
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
+from sully.server.flowcontrol.limits import Limits
+from sully.server.http.access import Door
 from sully.server.http.app import HttpApp
-from sully.server.http.door import Door
 from sully.server.http.metrics import RequestCounter
 from sully.server.inprocess import InProcess
-from sully.server.limits import Limits
-from sully.server.listen import Listener, bind, tls_context
-from sully.server.renewal import ServerCertificate
+from sully.server.net.listen import Listener, bind, tls_context
+from sully.server.net.renewal import ServerCertificate
+from sully.server.net.tls import Authority
 from sully.server.requests import Ref
-from sully.server.tls import Authority
 from sully.store.memory import MemoryStore
 
 RULE = "DeviceTaintRule"

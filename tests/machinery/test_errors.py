@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from sully.client.status import to_error
+from sully.client.http.status import to_error
 from sully.machinery import errors
 from sully.machinery.errors import ApiError, Expired, Invalid, NotFound
 from sully.machinery.fields import Path

@@ -16,7 +16,7 @@ from sully.planning.telling import tell
 from sully.planning.world import NEEDED
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES
-from sully.views.snapshot import Gap, Objects, Snapshot
+from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
 DRIVER, KEY, CLASS = "gpu.example.com", "example.com/broken", "gpu"

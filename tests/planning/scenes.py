@@ -11,23 +11,23 @@ from typing import Any
 
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.api.resource.annotations import EXPIRES_AT, PAUSED
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
+from sully.controller_context import Given
+from sully.controller_setup import build_manager
 from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.hollow.wiring import HollowSettings
+from sully.controllers.simulatednodes.wiring import HollowSettings
 from sully.controllers.workloads import BUDGETS, REPLICA_SETS
-from sully.controlling import build_manager
-from sully.domain.hollow.fleet import Fleet, Pace, name_of
+from sully.domain.simulated.fleet import Fleet, Pace, name_of
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_micro_time
-from sully.parts import Given
 from sully.planning.changes import Change, Put, Remove
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
-from sully.views.snapshotkinds import NODES, TEMPLATES
+from sully.views.snapshot.kinds import NODES, TEMPLATES
 
 DRIVER, KEY, OTHER = "gpu.example.com", "example.com/broken", "example.com/hot"
 BUDGETED = "NoExecuteWithPodDisruptionBudget"

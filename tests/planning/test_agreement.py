@@ -14,17 +14,17 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Kind
-from sully.controllers.hollow.wiring import HollowSettings
+from sully.controller_context import Given
+from sully.controller_setup import build_manager
+from sully.controllers.simulatednodes.wiring import HollowSettings
 from sully.controllers.workloads import REPLICA_SETS
-from sully.controlling import build_manager
-from sully.domain.hollow.fleet import DRIVER, Fleet, Pace, name_of
 from sully.domain.planning.report import Fate, Plan
+from sully.domain.simulated.fleet import DRIVER, Fleet, Pace, name_of
 from sully.machinery.gates import Gates
-from sully.parts import Given
 from sully.planning.changes import Put
 from sully.planning.rehearsal import Rehearsal
 from sully.planning.settings import Settings
@@ -33,8 +33,8 @@ from sully.planning.world import NEEDED
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
-from sully.views.loading import load
-from sully.views.snapshotkinds import TEMPLATES
+from sully.views.snapshot.kinds import TEMPLATES
+from sully.views.snapshot.loading import load
 
 SETS: Kind[Obj] = REPLICA_SETS.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)

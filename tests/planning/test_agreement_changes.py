@@ -29,13 +29,13 @@ from planning.scenes import (
     fill,
 )
 from sully.controllers.kinds import EVICTION_RECORDS
-from sully.domain.pacing import MINUTE
+from sully.domain.eviction.rates import MINUTE
 from sully.domain.planning.report import Fate, Plan
 from sully.planning.rehearsal import Rehearsal
 from sully.planning.settings import Settings
 from sully.planning.telling import tell
 from sully.planning.world import NEEDED
-from sully.views.loading import load
+from sully.views.snapshot.loading import load
 
 LONGEST = 100.0
 """Seconds that anyone watches; what takes longer is left to tests of its own."""

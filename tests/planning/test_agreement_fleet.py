@@ -23,25 +23,25 @@ from controllers.placement.placing import (
 )
 from controllers.world import NAMESPACES, SCHEME, Obj, World, running
 from sully.api.cluster.types import HEALTH_KEYS, PLACEMENT_LABEL, SET_LABEL, UNREACHABLE
-from sully.client.discovery import of_scheme
+from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
+from sully.controller_context import Given
+from sully.controller_setup import build_manager
 from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.placement.settings import PlacementSettings
-from sully.controlling import build_manager
-from sully.domain.clusterhealth import AVAILABLE
+from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import ClusterMove
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_time
-from sully.parts import Given
 from sully.planning.changes import Change, Put, Remove
 from sully.planning.fleet import forecast, plan_fleet
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.views import fleetkinds
-from sully.views.loading import load
-from sully.views.snapshotkinds import FLEET
+from sully.views import fleet_kinds as fleetkinds
+from sully.views.snapshot.kinds import FLEET
+from sully.views.snapshot.loading import load
 
 TEAM, SET, OTHER = "team", "prod", "lab"
 POLICY: Kind[Obj] = POLICIES.read_as(dict)

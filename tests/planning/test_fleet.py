@@ -33,13 +33,13 @@ from sully.api.sully.policy_types import (
 )
 from sully.client.transport import Key
 from sully.controllers.placement.settings import PlacementSettings
-from sully.domain.clusterhealth import AVAILABLE
+from sully.domain.clusters.health import AVAILABLE
 from sully.domain.planning.report import Plan
 from sully.machinery.meta import ObjectMeta
 from sully.planning.changes import Change, Put, Remove
 from sully.planning.fleet import plan_fleet
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, POLICIES, SETS
-from sully.views.snapshot import Gap, Objects, Snapshot
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, POLICIES, SETS
+from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 LOST = taint(UNREACHABLE, "", added=-60)
 SICK = "Sick"

@@ -34,8 +34,8 @@ from sully.planning.settings import Settings
 from sully.planning.telling import tell
 from sully.testing.clock import NOON
 from sully.views.kinds import PATCHES, RULES, SLICES
-from sully.views.snapshot import Gap
-from sully.views.snapshotkinds import TAINT_RECORDS
+from sully.views.snapshot.kinds import TAINT_RECORDS
+from sully.views.snapshot.snapshot import Gap
 
 WEB = "ReplicaSet/web"
 REFUSED = "0/2 nodes are available: 2 cannot allocate all claims."

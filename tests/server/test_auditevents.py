@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sully.api import build_scheme
-from sully.server.auditevents import TRUNCATED, Entry, bounded, bounded_user, cut, line
+from sully.server.audit.events import TRUNCATED, Entry, bounded, bounded_user, cut, line
 from sully.server.requests import Target, User
 
 NOW = datetime(2030, 1, 1, 12, 0, 0, tzinfo=UTC)

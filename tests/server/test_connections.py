@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from sully.server.authentication.groups import MASTERS
-from sully.server.connections import (
+from sully.server.net.connections import (
     ConnectionLimits,
     Connections,
     Rank,

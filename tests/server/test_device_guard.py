@@ -13,7 +13,7 @@ from allocating import CLAIMS, Plane
 from sully.client.transport import Key
 from sully.domain.allocation.exclusion import IN_USE
 from sully.machinery.errors import Conflict, Invalid, ServiceUnavailable
-from sully.server.device_guard import PULL_SECONDS, TURNS
+from sully.server.admission.devices import PULL_SECONDS, TURNS
 from sully.store.base import Page
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore

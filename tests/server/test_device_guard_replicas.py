@@ -14,7 +14,7 @@ from allocating import Plane
 from etcds import Etcd
 from sully.domain.allocation.exclusion import IN_USE
 from sully.machinery.errors import Conflict
-from sully.server.device_guard import TURNS
+from sully.server.admission.devices import TURNS
 from sully.store.etcd.store import EtcdStore
 
 pytestmark = pytest.mark.slow

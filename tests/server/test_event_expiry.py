@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sully.machinery.timestamps import format_time
-from sully.server.eventexpiry import EventExpiry
+from sully.server.storage.event_expiry import EventExpiry
 from sully.store.base import Delete, Key, Put, Store
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore

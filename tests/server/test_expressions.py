@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sully.server.expressions import expressions_in
+from sully.server.admission.expressions import expressions_in
 
 DEEP: Any = {"expression": "deep"}
 for _ in range(5000):

@@ -9,7 +9,7 @@ import pytest_asyncio
 from manifests import RULES, secret
 from serving import Http, client_tls, connected
 from sully.app import ControlPlane
-from sully.server.tls import Authority
+from sully.server.net.tls import Authority
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 

@@ -15,7 +15,7 @@ from sully.server.authorization.index import BINDINGS
 from sully.server.http.exchange import Exchange
 from sully.server.http.open_watches import LOOK_SECONDS, REVIEW_SECONDS, OpenWatches
 from sully.server.requests import User
-from sully.server.watching import timeout
+from sully.server.storage.watching import timeout
 from sully.store.base import Delete, Key, Put
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock

@@ -7,7 +7,7 @@ import pytest
 from sully.server.authentication.accounts import account_groups
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import Attributes
-from sully.server.priority import LEVELS, flow_of
+from sully.server.flowcontrol.priority import LEVELS, flow_of
 from sully.server.requests import User
 
 

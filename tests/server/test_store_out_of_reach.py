@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from manifests import TWO, secret
 from serving import MERGE, Asgi, local
-from sully.server import watching
+from sully.server.storage import watching
 from sully.store.base import Commit, Key, Op, Page, Record
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.memory import MemoryStore

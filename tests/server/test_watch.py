@@ -10,7 +10,7 @@ import pytest
 from manifests import ONE, TWO, secret
 from serving import Http, Lines, Obj, connected, local, said
 from sully.app import ControlPlane
-from sully.server import watching
+from sully.server.storage import watching
 from sully.store.base import Event
 from sully.testing.cluster import in_process
 

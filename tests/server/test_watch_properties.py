@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from manifests import secret
 from serving import Asgi, Obj, local
-from sully.server import watching
+from sully.server.storage import watching
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SECRETS = "/api/v1/namespaces/default/secrets"

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from etcds import Etcd, Files, Member
-from sully.server.tls import Authority
+from sully.server.net.tls import Authority
 from sully.store.base import Key, Put
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.etcd.address import Address

@@ -9,15 +9,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Kind, WatchEvent
-from sully.domain.eviction import Terms
+from sully.domain.eviction.judge import Terms
 from sully.testing.clock import FakeClock
-from sully.views.changes import Change, Features
-from sully.views.exposures import Exposures
-from sully.views.inventory import Inventory
+from sully.views.devices.changes import Change, Features
+from sully.views.devices.exposures import Exposures
+from sully.views.devices.inventory import Inventory
+from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-from sully.views.usage import Usage
 
 
 class Feed:

@@ -11,7 +11,7 @@ from sully.client.transport import Key
 from sully.controllers.evaluation import SelectorEvaluation
 from sully.controllers.framework import AGAIN, DONE, Result
 from sully.controllers.scheduling.devices import Shelf
-from sully.domain.pools import DeviceId, PoolId
+from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.evaluation import Evaluator
 from views.feeds import Scene
 

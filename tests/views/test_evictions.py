@@ -23,14 +23,14 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.client.transport import Key
-from sully.domain.pods import Pod
-from sully.domain.pools import DeviceId
+from sully.domain.claims.pods import Pod
+from sully.domain.devices.pools import DeviceId
 from sully.machinery.meta import Condition, ObjectMeta
 from sully.testing.clock import NOON
 from sully.views.evictions import Progress, in_line, left_in, only_in, others_due, progress_of
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot import Objects, Snapshot
-from sully.views.snapshotkinds import TAINT_RECORDS
+from sully.views.snapshot.kinds import TAINT_RECORDS
+from sully.views.snapshot.snapshot import Objects, Snapshot
 
 LATER = NOON + timedelta(seconds=100)
 

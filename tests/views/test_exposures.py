@@ -25,12 +25,12 @@ from devices import (
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.transport import Key
-from sully.domain.eviction import Evict, Hold
-from sully.domain.evictionstatus import Counts
-from sully.domain.preview import Leaver
-from sully.domain.rules import record
-from sully.domain.selectors import Content
-from sully.views.changes import Change, RuleChange
+from sully.domain.devices.rules import record
+from sully.domain.devices.selectors import Content
+from sully.domain.eviction.judge import Evict, Hold
+from sully.domain.eviction.preview import Leaver
+from sully.domain.eviction.status import Counts
+from sully.views.devices.changes import Change, RuleChange
 from views.feeds import Scene
 
 GPU1, GPU2 = GPU._replace(device="gpu-1"), GPU._replace(device="gpu-2")

@@ -22,10 +22,10 @@ from devices import (
 )
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.api.resource.types import DeviceTaintSelector
-from sully.domain.pools import DeviceId, PoolId, Standing, standing
-from sully.domain.rules import record
-from sully.domain.selectors import Content
-from sully.views.changes import Features
+from sully.domain.devices.pools import DeviceId, PoolId, Standing, standing
+from sully.domain.devices.rules import record
+from sully.domain.devices.selectors import Content
+from sully.views.devices.changes import Features
 from views.feeds import Scene, Step, orders, put
 
 MODEL = f'device.attributes["{DRIVER}"].model'

@@ -28,7 +28,7 @@ from sully.domain.placement.changes import DropCluster
 from sully.domain.placement.schedule import schedule
 from sully.testing.clock import FakeClock
 from sully.views.fleet import Caches, FleetView
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
 from views.feeds import Feed
 
 KEY = Key("apps", "p")

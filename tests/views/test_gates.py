@@ -8,7 +8,7 @@ import pytest
 
 from devices import DRIVER, GPU, cel, device, patch, rule, select, set_to, slice_, taint, text
 from sully.machinery.gates import Gates
-from sully.views.changes import features
+from sully.views.devices.changes import features
 from views.feeds import Scene
 
 HOT = taint(key="hot")

@@ -19,8 +19,8 @@ from devices import (
     text,
 )
 from sully.api.resource.types import DeviceTaint
-from sully.domain.pools import DeviceId, PoolId
-from sully.views.changes import Features
+from sully.domain.devices.pools import DeviceId, PoolId
+from sully.views.devices.changes import Features
 from views.feeds import Scene, Step, orders, put
 
 ONE = slice_("one", device("gpu-0"), device("gpu-1"))

@@ -30,11 +30,11 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.domain.devices import EffectiveDevice, Published, slice_origin
-from sully.domain.patches import applies, overlay
-from sully.domain.pools import DeviceId, PoolId, current, pool_of
-from sully.domain.rules import choose, sourced, stacked, with_taints
-from sully.domain.taints import SourcedTaint
+from sully.domain.devices.device import EffectiveDevice, Published, slice_origin
+from sully.domain.devices.patches import applies, overlay
+from sully.domain.devices.pools import DeviceId, PoolId, current, pool_of
+from sully.domain.devices.rules import choose, sourced, stacked, with_taints
+from sully.domain.devices.taints import SourcedTaint
 from views.feeds import Scene
 
 POOL, SECOND = PoolId(DRIVER, "pool-1"), PoolId(DRIVER, "pool-2")

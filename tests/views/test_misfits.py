@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from sully.views.misfits import misfit
+from sully.views.snapshot.misfits import misfit
 
 V1, HUB = "v1", "resource.k8s.io/v1"
 CLUSTERS = "cluster.open-cluster-management.io"

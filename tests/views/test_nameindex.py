@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from devices import DRIVER, GPU
-from sully.domain.pools import PoolId
-from sully.views.nameindex import ANY, NameIndex, Names
+from sully.domain.devices.pools import PoolId
+from sully.views.devices.name_index import ANY, NameIndex, Names
 
 POOL = PoolId(DRIVER, "pool-1")
 NAMES = {

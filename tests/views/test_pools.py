@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from devices import device, slice_, taint, text
 from sully.api.resource.types import ResourceSlice
-from sully.domain.pools import PoolId, current
-from sully.views.pools import Pool
+from sully.domain.devices.pools import PoolId, current
+from sully.views.devices.pools import Pool
 
 ID = PoolId("gpu.example.com", "pool-1")
 OLD = slice_("old", device("gpu-0"), device("gpu-1"))

@@ -34,11 +34,11 @@ from sully.api.resource.types import (
     NodeSelector,
 )
 from sully.client.transport import Key
-from sully.domain.pools import DeviceId
+from sully.domain.devices.pools import DeviceId
 from sully.testing.clock import NOON
+from sully.views.devices.details import Holder, Mark, Sight, Sights, natural
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-from sully.views.sights import Holder, Mark, Sight, Sights, natural
-from sully.views.snapshot import Objects, Snapshot
+from sully.views.snapshot.snapshot import Objects, Snapshot
 
 LATER = NOON + timedelta(minutes=10)
 END = NOON + timedelta(hours=1)

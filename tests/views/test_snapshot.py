@@ -9,12 +9,12 @@ import pytest
 
 from devices import GPU, claim, class_, device, pod, rule, select, slice_
 from sully.client.transport import Key, Kind, UnreadableError
-from sully.domain.pods import Pod
+from sully.domain.claims.pods import Pod
 from sully.domain.scheduling.objects import Pod as SchedulablePod
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, CLASSES, PODS, RULES, SLICES
-from sully.views.snapshot import Gap, Objects, Snapshot, StoppedClock
-from sully.views.snapshotkinds import SCHEDULABLE_PODS
+from sully.views.snapshot.kinds import SCHEDULABLE_PODS
+from sully.views.snapshot.snapshot import Gap, Objects, Snapshot, StoppedClock
 
 WHOLE = rule("all", select())
 

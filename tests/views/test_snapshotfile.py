@@ -14,15 +14,15 @@ from sully.client.transport import Key
 from sully.machinery.codec import to_yaml
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot import Gap, Objects, Snapshot
-from sully.views.snapshotfile import (
+from sully.views.snapshot.file import (
     SnapshotError,
     documents_in,
     from_documents,
     read_snapshot,
     write_snapshot,
 )
-from sully.views.snapshotkinds import EVERYTHING
+from sully.views.snapshot.kinds import EVERYTHING
+from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
 Obj = dict[str, Any]
 

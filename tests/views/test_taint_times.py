@@ -18,7 +18,7 @@ from sully.api.resource.types import (
 )
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
-from sully.views.tainttimes import TaintTimes
+from sully.views.devices.taint_times import TaintTimes
 
 
 def when(seconds: int) -> datetime:

@@ -24,7 +24,7 @@ from sully.api.sully.types import (
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
 from sully.views.kinds import CLASSES, SLICES
-from sully.views.snapshot import Objects, Snapshot
+from sully.views.snapshot.snapshot import Objects, Snapshot
 from sully.views.timeline import Happening, by_content, concerning, happenings, parts
 
 ON_POOL = select(pool="p")

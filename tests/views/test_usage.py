@@ -9,10 +9,10 @@ import pytest
 
 from devices import DRIVER, GPU, claim, pod
 from sully.client.transport import Key
-from sully.domain.pods import Pod
-from sully.domain.pools import PoolId
-from sully.views.nameindex import ANY, Names
-from sully.views.usage import Usage
+from sully.domain.claims.pods import Pod
+from sully.domain.devices.pools import PoolId
+from sully.views.devices.name_index import ANY, Names
+from sully.views.devices.usage import Usage
 from views.feeds import Scene, Step, orders
 
 GPU1 = GPU._replace(device="gpu-1")

@@ -12,10 +12,10 @@ from sully.api.cluster.placement_types import (
     PlacementDecision,
     PlacementDecisionStatus,
 )
-from sully.client.collection import Copy
+from sully.client.informers.collection import Copy
 from sully.client.transport import WatchEvent
 from sully.machinery.meta import ObjectMeta
-from sully.views.fleetkinds import DECISIONS
+from sully.views.fleet_kinds import DECISIONS
 from sully.views.written import Written
 
 

@@ -14,8 +14,8 @@ from typing import Any
 import aiohttp
 import yarl
 
-from sully.client.access import tls_context
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.kubeconfig.access import tls_context
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 
 READY_SECONDS = 60.0
 CLOSED = (aiohttp.ClientError, ConnectionError, asyncio.IncompleteReadError, TimeoutError)

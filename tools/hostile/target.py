@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from sully.server.tls import Authority
+from sully.server.net.tls import Authority
 from sully.testing.cluster import Process
 
 Obj = dict[str, Any]

@@ -20,8 +20,8 @@ from typing import Any
 from kills import fleet
 from kills.fleet import Obj
 from kills.ledger import Ledger
-from sully.client.http import HttpTransport
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.options import DeleteOptions, WatchOptions
 from sully.client.transport import Key, Kind
 from sully.machinery.errors import Conflict, NotFound

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from kills.fleet import Obj
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
 from sully.client.transport import Kind, UnreachableError, UnreadableError
 from sully.machinery.errors import (
     AlreadyExists,

@@ -14,7 +14,7 @@ from functools import partial
 from kills.fleet import Obj
 from replicas.clients import Clients
 from replicas.work import CONFIG_MAPS, ROOM
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
 from sully.client.transport import Key
 from sully.machinery.errors import Conflict
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from etcds import Etcd, Member
-from sully.client.access import Access
-from sully.client.kubeconfig import load_kubeconfig
+from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.testing.network import Host, Network
 
 SIZE = 3

@@ -28,7 +28,7 @@ from replicas.figures import Figures, Happened
 from replicas.machines import Machine, Machines
 from replicas.scene import Scene, StuckError, serving
 from replicas.troubles import Trouble, plan
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
 from sully.client.transport import Kind, Page
 from sully.machinery.codec import to_json
 

@@ -19,7 +19,7 @@ from replicas.counting import Counter
 from replicas.following import Story
 from replicas.ledger import Ledger
 from replicas.machines import Machine, Machines
-from sully.client.http import HttpTransport
+from sully.client.http.transport import HttpTransport
 from sully.client.transport import Key, UnreachableError, UnreadableError
 from sully.machinery.errors import ApiError
 

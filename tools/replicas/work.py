@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from kills.fleet import Obj
 from sully.client.transport import Kind
-from sully.domain.hollow import fleet
+from sully.domain.simulated import fleet
 
 ROOM = "work"
 DRIVER = fleet.DRIVER

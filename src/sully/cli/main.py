@@ -14,35 +14,35 @@ from sully.cli.process import finished, open_streams
 
 # name → (module, one line for the overview)
 COMMANDS = {
-    "backup": ("sully.cli.keeping.backup", "save everything into one file, also while it runs"),
+    "backup": ("sully.cli.data.backup", "save everything into one file, also while it runs"),
     "capabilities": (
-        "sully.cli.running.capabilities",
+        "sully.cli.run.capabilities",
         "show what a server offers, and what runs there",
     ),
     "completion": ("sully.cli.completion", "print what lets a shell complete commands and flags"),
-    "controllers": ("sully.cli.running.controllers", "run controllers beside an API server"),
-    "devices": ("sully.cli.seeing.devices", "show devices, their taints and their users"),
+    "controllers": ("sully.cli.run.controllers", "run controllers beside an API server"),
+    "devices": ("sully.cli.inspect.devices", "show devices, their taints and their users"),
     "evictions": (
-        "sully.cli.seeing.evictions",
+        "sully.cli.inspect.evictions",
         "follow, pause and resume evictions by taint rules",
     ),
-    "explain": ("sully.cli.seeing.explain", "say why something is as it is, and what would help"),
-    "history": ("sully.cli.seeing.history", "tell what was tainted, by whom, and what left"),
+    "explain": ("sully.cli.inspect.explain", "say why something is as it is, and what would help"),
+    "history": ("sully.cli.inspect.history", "tell what was tainted, by whom, and what left"),
     "install": (
-        "sully.cli.running.install",
+        "sully.cli.run.install",
         "bring kinds, rights and controllers to a Kubernetes cluster",
     ),
-    "kubeconfig": ("sully.cli.running.kubeconfig", "let a user in: issue a client certificate"),
-    "migrate": ("sully.cli.keeping.migrate", "copy everything from one kind of store into another"),
-    "plan": ("sully.cli.acting.plan", "show what a change would do, before it happens"),
-    "restore": ("sully.cli.keeping.restore", "bring a data directory back from a backup"),
-    "snapshot": ("sully.cli.seeing.snapshot", "save what other commands need into a file"),
+    "kubeconfig": ("sully.cli.run.kubeconfig", "let a user in: issue a client certificate"),
+    "migrate": ("sully.cli.data.migrate", "copy everything from one kind of store into another"),
+    "plan": ("sully.cli.change.plan", "show what a change would do, before it happens"),
+    "restore": ("sully.cli.data.restore", "bring a data directory back from a backup"),
+    "snapshot": ("sully.cli.inspect.snapshot", "save what other commands need into a file"),
     "taint": (
-        "sully.cli.acting.taint",
+        "sully.cli.change.taint",
         "mark devices or clusters, after showing what that would do",
     ),
-    "untaint": ("sully.cli.acting.untaint", "take taints off devices or clusters"),
-    "up": ("sully.cli.running.up", "run a control plane in this process"),
+    "untaint": ("sully.cli.change.untaint", "take taints off devices or clusters"),
+    "up": ("sully.cli.run.up", "run a control plane in this process"),
     "version": ("sully.cli.version", "show the version of this program"),
 }
 _PARTS = {

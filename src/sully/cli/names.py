@@ -14,8 +14,8 @@ from urllib.parse import quote, urlsplit
 if TYPE_CHECKING:
     from http.client import HTTPConnection
 
-    from sully.client.access import Access
-    from sully.client.credentials import Credential
+    from sully.client.kubeconfig.access import Access
+    from sully.client.kubeconfig.credentials import Credential
 
 WAIT_SECONDS = 0.4
 MOST = 500
@@ -69,14 +69,14 @@ def names(what: str, typed: str, flags: Mapping[str, str]) -> list[str]:
 
 
 def _contexts(flags: Mapping[str, str]) -> Iterable[str]:
-    from sully.client.kubeconfig import load_kubeconfig, usual_files
+    from sully.client.kubeconfig.kubeconfig import load_kubeconfig, usual_files
 
     named = flags.get("--kubeconfig")
     return load_kubeconfig([Path(named)] if named else usual_files(os.environ)).contexts
 
 
 def _asked(what: str, typed: str, flags: Mapping[str, str]) -> Iterable[str]:
-    from sully.client.kubeconfig import find_access
+    from sully.client.kubeconfig.kubeconfig import find_access
 
     access = find_access(flags.get("--kubeconfig", ""), flags.get("--context", ""))
     namespace = flags.get("--namespace") or flags.get("-n") or access.namespace or "default"
@@ -125,7 +125,7 @@ def _items(access: "Access", what: str, namespace: str, more: str = "") -> list[
 def _connected(access: "Access") -> "HTTPConnection":
     from http.client import HTTPConnection, HTTPSConnection
 
-    from sully.client.access import tls_context
+    from sully.client.kubeconfig.access import tls_context
 
     address = urlsplit(access.server)
     host, port = address.hostname or "", address.port
@@ -149,7 +149,7 @@ def _credential(access: "Access") -> "Credential":
     """Return a credential that is at hand: one that a program hands out would take too long."""
     import asyncio
 
-    from sully.client.credentials import FileCredentials, FixedCredentials
+    from sully.client.kubeconfig.credentials import FileCredentials, FixedCredentials
 
     if not isinstance(access.credentials, (FixedCredentials, FileCredentials)):
         raise LookupError("no credential is at hand")

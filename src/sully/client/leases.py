@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sully.client.reflector import Reflector, Selection
+from sully.client.informers.outages import Troubles
+from sully.client.informers.reflector import Reflector, Selection
 from sully.client.transport import (
     Key,
     Kind,
@@ -23,7 +24,6 @@ from sully.client.transport import (
     UnreadableError,
     WatchEvent,
 )
-from sully.client.troubles import Troubles
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.machinery.timestamps import format_micro_time
 from sully.runtime.backoff import Backoff

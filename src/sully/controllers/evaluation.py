@@ -16,8 +16,8 @@ from sully.machinery.cel import COST_BUDGET, SLICE, CostBudget, UnfinishedError
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
-from sully.views.choices import Owner
-from sully.views.inventory import Inventory
+from sully.views.devices.choices import Owner
+from sully.views.devices.inventory import Inventory
 
 BACKOFF: Final = Backoff(base=5.0, cap=300.0, jitter=0.0)
 """Between attempts that exceed their budget: each of them is expensive."""

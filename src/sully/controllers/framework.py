@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
+from sully.client.informers.outages import Troubles, is_outage
 from sully.client.transport import Key, UnreachableError, UnreadableError
-from sully.client.troubles import Troubles, is_outage
 from sully.machinery.errors import ApiError, Conflict, Forbidden, NotFound
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock

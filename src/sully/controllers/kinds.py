@@ -11,7 +11,7 @@ import msgspec
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.api.sully.types import GROUP, VERSION, EvictionRecord, TaintRecord
-from sully.client.reflector import Selection
+from sully.client.informers.reflector import Selection
 from sully.client.transport import Kind
 from sully.machinery.meta import Wire
 

@@ -10,11 +10,11 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, cast
 
-from sully.client.informer import Informer
-from sully.client.informermetrics import InformerMetrics
-from sully.client.reflector import Selection
+from sully.client.informers.informer import Informer
+from sully.client.informers.metrics import InformerMetrics
+from sully.client.informers.outages import Troubles
+from sully.client.informers.reflector import Selection
 from sully.client.transport import Kind, Transport
-from sully.client.troubles import Troubles
 from sully.controllers.framework import Controller, Runner
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock

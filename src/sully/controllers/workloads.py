@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
 from sully.client.events import Reference
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.domain.workloads import Budget, Deployment, Pod, ReplicaSet, selector_of
+from sully.domain.workloads.workloads import Budget, Deployment, Pod, ReplicaSet, selector_of
 from sully.machinery.errors import ApiError
 from sully.machinery.meta import ObjectMeta
 

@@ -1,5 +1,6 @@
 """Owns the demo: a fleet of GPUs in use by several teams, with some troubles.
 
-Never does what a user with kubectl could not do; the machines are those of `controllers/hollow`.
+Never does what a user with kubectl could not do; the nodes are simulated
+(`controllers/simulatednodes`).
 Start at filling.py, then the manifests beside it.
 """

@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from sully.client.discovery import Served
+from sully.client.discovery.resources import Served
 from sully.client.objects import key_of
 from sully.client.options import WatchOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport

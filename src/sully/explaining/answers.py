@@ -11,9 +11,9 @@ from sully.domain.explaining.story import Explanation
 from sully.explaining import claims, devices, fleet, partial, pods, rules
 from sully.explaining.kinds import ABOUT_DEVICES, SEEN_PODS
 from sully.explaining.world import World
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
 from sully.views.kinds import CLAIMS, PATCHES, RULES, SLICES
-from sully.views.snapshotkinds import FLEET
+from sully.views.snapshot.kinds import FLEET
 
 Answer = Callable[[World, Key], Explanation | None]
 

@@ -31,8 +31,8 @@ from sully.domain.scheduling.resources import requests_of
 from sully.explaining.kinds import SEEN_PODS
 from sully.machinery.cel import CostBudgetExceededError
 from sully.views.kinds import CLAIMS, CLASSES
-from sully.views.snapshot import ALL_EFFECTS, Snapshot, StoppedClock
-from sully.views.snapshotkinds import NODES
+from sully.views.snapshot.kinds import NODES
+from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot, StoppedClock
 
 OPTIONS = Options(eviction=ALL_EFFECTS)
 _PASSING = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)

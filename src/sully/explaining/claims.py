@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from sully.api.resource.claim_types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.claims import is_pod
+from sully.domain.claims.lifecycle import is_pod
+from sully.domain.claims.pods import Pod
 from sully.domain.explaining.claims import ClaimFacts, explain_claim
 from sully.domain.explaining.story import Explanation
-from sully.domain.pods import Pod
 from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.pods import pod
 from sully.explaining.world import World

@@ -7,15 +7,15 @@ from typing import TypeVar
 
 from sully.api.sully.types import EvictionRecord
 from sully.domain.allocation.vacancy import Obstacle, Vacancies
-from sully.domain.devices import Published
+from sully.domain.devices.device import Published
+from sully.domain.devices.pools import DeviceId
 from sully.domain.explaining.devices import DeviceFacts, explain_device
 from sully.domain.explaining.evicted import explain_left
 from sully.domain.explaining.story import Explanation
 from sully.domain.explaining.wording import listed
-from sully.domain.pools import DeviceId
 from sully.explaining.world import World
-from sully.views.nameindex import Names
-from sully.views.sights import ALL_NODES, SOME_NODES, node_of
+from sully.views.devices.details import ALL_NODES, SOME_NODES, node_of
+from sully.views.devices.name_index import Names
 
 T = TypeVar("T", DeviceId, str)
 MOST_NAMED = 4

@@ -23,7 +23,7 @@ from sully.domain.explaining.story import Explanation
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import is_disabled
 from sully.explaining.hub import Hub
-from sully.views.fleetkinds import PLACEMENTS
+from sully.views.fleet_kinds import PLACEMENTS
 
 
 def placement(hub: Hub, key: Key, about: str = "") -> Explanation | None:

@@ -8,8 +8,8 @@ from sully.api.cluster.types import ManagedCluster
 from sully.domain.explaining.clustermarks import ClusterMarks
 from sully.domain.placement.behaviour import Behaviour
 from sully.views.fleet import FleetView
-from sully.views.fleetkinds import CLUSTERS, POLICIES
-from sully.views.snapshot import Snapshot
+from sully.views.fleet_kinds import CLUSTERS, POLICIES
+from sully.views.snapshot.snapshot import Snapshot
 
 
 class Hub:

@@ -6,9 +6,9 @@ from typing import Any
 
 from sully.client.transport import Kind
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.workloads import Budget
+from sully.domain.workloads.workloads import Budget
 from sully.views.kinds import CLASSES, SLICES
-from sully.views.snapshotkinds import HISTORY, NODES, SCHEDULABLE_PODS, SCHEDULING
+from sully.views.snapshot.kinds import HISTORY, NODES, SCHEDULABLE_PODS, SCHEDULING
 
 SEEN_PODS: Kind[PlannedPod] = Kind("", "v1", "pods", "Pod", PlannedPod)
 """Pods with their labels, which say what budgets are about them."""

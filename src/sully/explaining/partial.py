@@ -18,8 +18,8 @@ from sully.domain.explaining.story import Explanation
 from sully.explaining.devices import only, remembered
 from sully.explaining.rules import kept_off
 from sully.explaining.world import World
-from sully.views.fleetkinds import DECISIONS, PLACEMENTS
-from sully.views.nameindex import Names
+from sully.views.devices.name_index import Names
+from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
 
 Partly = Callable[[World, Key, str], Explanation | None]
 """Answers from a world, about an object, with what there is in a namespace."""

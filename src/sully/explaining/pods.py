@@ -8,18 +8,18 @@ from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.scheduling.wishes import claim_keys
-from sully.domain.eviction import KEEP
+from sully.domain.eviction.judge import KEEP
 from sully.domain.explaining.evicted import explain_evicted
 from sully.domain.explaining.podfacts import BudgetFact, PodFacts
 from sully.domain.explaining.pods import explain_pod
 from sully.domain.explaining.story import Explanation
 from sully.domain.explaining.waiting import explain_waiting
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.workloads import selector_of
+from sully.domain.workloads.workloads import selector_of
 from sully.explaining.kinds import BUDGETS, SEEN_PODS
 from sully.explaining.waiting import waiting
 from sully.explaining.world import World
-from sully.views.snapshotkinds import NODES
+from sully.views.snapshot.kinds import NODES
 
 
 def pod(world: World, key: Key) -> Explanation | None:

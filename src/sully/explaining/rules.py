@@ -9,14 +9,14 @@ from typing import Final
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector, ResourceSlicePatch
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.devices import EffectiveDevice
-from sully.domain.eviction import Evict, Wait
-from sully.domain.evictionstatus import tally
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.rules import needs_content
+from sully.domain.devices.taints import NONE
+from sully.domain.eviction.judge import Evict, Wait
+from sully.domain.eviction.status import tally
 from sully.domain.explaining.patches import PatchFacts, explain_patch
 from sully.domain.explaining.rules import Leaver, RuleFacts, explain_lifted, explain_rule
 from sully.domain.explaining.story import Explanation
-from sully.domain.rules import needs_content
-from sully.domain.taints import NONE
 from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.waiting import account_now, told_account
 from sully.explaining.world import World, choices_text

@@ -30,7 +30,7 @@ from sully.domain.scheduling.resources import requests_of
 from sully.explaining.attempts import Attempts, Stage
 from sully.explaining.kinds import SEEN_PODS
 from sully.views.kinds import CLAIMS, PATCHES
-from sully.views.snapshotkinds import NODES
+from sully.views.snapshot.kinds import NODES
 
 _MOST_NODES: Final = 8
 """Nodes on which things are tried one by one."""

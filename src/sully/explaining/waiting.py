@@ -13,13 +13,13 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.scheduling.readiness import deadline, unready
 from sully.controllers.scheduling.wishes import resolve, unallocated
-from sully.domain.claims import MOST_CONSUMERS
+from sully.domain.claims.lifecycle import MOST_CONSUMERS
+from sully.domain.claims.pods import PodClaim
+from sully.domain.claims.reservations import reserved_for
 from sully.domain.explaining.shortages import askings
 from sully.domain.explaining.waitingfacts import ClaimProblem, Held, WaitingFacts
 from sully.domain.explaining.wording import listed, moment
-from sully.domain.holding import reserved_for
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.pods import PodClaim
 from sully.domain.scheduling.account import CONDITION, Account, decode
 from sully.domain.scheduling.filters import not_evaluated
 from sully.domain.scheduling.objects import Pod
@@ -27,7 +27,7 @@ from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.tries import Tries
 from sully.explaining.world import World
 from sully.views.kinds import CLAIMS
-from sully.views.snapshotkinds import TEMPLATES
+from sully.views.snapshot.kinds import TEMPLATES
 
 
 def waiting(

@@ -11,17 +11,17 @@ from sully.api.resource.claim_types import DeviceRequestAllocationResult, Resour
 from sully.api.sully.types import EvictionRecord, TaintRecord
 from sully.client.objects import key_of
 from sully.client.transport import Kind
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import Choice, recorded, sourced
+from sully.domain.devices.taints import SourcedTaint
 from sully.domain.explaining.holdings import Holding
 from sully.domain.explaining.sources import Sources
-from sully.domain.pools import DeviceId
-from sully.domain.rules import Choice, recorded, sourced
-from sully.domain.taints import SourcedTaint
 from sully.explaining.attempts import Attempts
 from sully.explaining.hub import Hub
-from sully.views.exposures import Exposures
+from sully.views.devices.exposures import Exposures
 from sully.views.kinds import PATCHES, RULES, SLICES
-from sully.views.snapshot import Snapshot
-from sully.views.snapshotkinds import EVICTION_RECORDS, NODES, SCHEDULING, TAINT_RECORDS
+from sully.views.snapshot.kinds import EVICTION_RECORDS, NODES, SCHEDULING, TAINT_RECORDS
+from sully.views.snapshot.snapshot import Snapshot
 
 
 class World:

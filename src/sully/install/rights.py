@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import chain
 from typing import Any
 
-from sully.client.capabilities import EVICTOR_ROLE
+from sully.client.discovery.capabilities import EVICTOR_ROLE
 from sully.domain.capabilities.offers import OURS, PATCHES
 from sully.machinery.gates import Gates
 from sully.server.authorization.policy.clusters import CLUSTER

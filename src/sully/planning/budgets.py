@@ -15,9 +15,9 @@ from sully.api.policy.protection import UNPROTECTED, lets_unready_go
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.eviction.kept import Gate
-from sully.domain.budgets import ALLOWED
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.workloads import Budget, selector_of
+from sully.domain.workloads.budgets import ALLOWED
+from sully.domain.workloads.workloads import Budget, selector_of
 from sully.machinery.labels import Selector
 
 

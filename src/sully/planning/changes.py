@@ -14,13 +14,13 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.client.collection import Copy
+from sully.client.informers.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.domain.revisions import LAST_APPLIED
+from sully.domain.workloads.revisions import LAST_APPLIED
 from sully.planning.timeline import Action
 from sully.planning.world import World
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
 from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
 
 ABOUT_DEVICES: tuple[Kind[Any], ...] = (RULES, PATCHES, SLICES, CLASSES)

@@ -14,8 +14,8 @@ from datetime import datetime, timedelta
 from sully.client.transport import Key
 from sully.controllers.eviction.kept import Lines
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
-from sully.domain.eviction import KEEP, Evict, Hold, Reason, Verdict, Wait, needs_budget
-from sully.domain.pacing import Limit, Source, limits
+from sully.domain.eviction.judge import KEEP, Evict, Hold, Reason, Verdict, Wait, needs_budget
+from sully.domain.eviction.rates import Limit, Source, limits
 from sully.domain.planning.objects import PlannedPod
 from sully.planning.budgets import Budgets
 from sully.planning.world import World

@@ -16,7 +16,7 @@ from sully.api.cluster.types import ManagedCluster, ManagedClusterSet
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.controllers.placement.settings import PlacementSettings
-from sully.domain.clusterhub import BUILT_IN_SETS, is_astray
+from sully.domain.clusters.hub import BUILT_IN_SETS, is_astray
 from sully.domain.placement.changes import (
     Change,
     DropBinding,
@@ -32,8 +32,8 @@ from sully.domain.placement.whatif import Forecast
 from sully.domain.planning.report import ClusterMove, PlacementTold, Plan
 from sully.planning.changes import Put, Remove, told
 from sully.planning.hub import Hub
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
-from sully.views.snapshot import Snapshot
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, PLACEMENTS, POLICIES, SETS
+from sully.views.snapshot.snapshot import Snapshot
 
 HORIZON = timedelta(days=7)
 """What happens later is not looked at: some score always runs out."""

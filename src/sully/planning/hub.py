@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from sully.api.cluster.marks import OWNED, read_marks, write_marks
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.api.sully.policy_types import ClusterTaintPolicy
-from sully.domain.clusterhealth import AVAILABLE, condition, wanted_taints
-from sully.domain.clusterpolicies import policy_taints
+from sully.domain.clusters.health import AVAILABLE, condition, wanted_taints
+from sully.domain.clusters.policies import policy_taints
 from sully.domain.placement.changes import PutObject
 from sully.machinery.meta import Condition
 

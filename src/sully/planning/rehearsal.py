@@ -17,8 +17,9 @@ from sully.client.transport import Key
 from sully.domain.allocation.capacity import left_of
 from sully.domain.allocation.ledger import PoolUse
 from sully.domain.allocation.vacancy import Vacancies, used_up
-from sully.domain.devices import EffectiveDevice
-from sully.domain.eviction import Evict, Reason, Wait
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import DeviceId
+from sully.domain.eviction.judge import Evict, Reason, Wait
 from sully.domain.planning.differences import Merged, differences
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacing import (
@@ -30,16 +31,15 @@ from sully.domain.planning.replacing import (
 )
 from sully.domain.planning.report import DeviceTold
 from sully.domain.planning.supply import Counted, Counter, Supply
-from sully.domain.pools import DeviceId
 from sully.planning.changes import Change, apply, copies, let_expire, told
 from sully.planning.departing import Departing, Left, Standing
 from sully.planning.seating import Refusal, Seating
 from sully.planning.settings import Settings
 from sully.planning.world import World
-from sully.views.changes import Change as Touch
-from sully.views.changes import RuleChange
-from sully.views.nameindex import Names
-from sully.views.snapshot import Snapshot
+from sully.views.devices.changes import Change as Touch
+from sully.views.devices.changes import RuleChange
+from sully.views.devices.name_index import Names
+from sully.views.snapshot.snapshot import Snapshot
 
 _MOST_MOMENTS = 200_000
 """An end for stories that have none."""

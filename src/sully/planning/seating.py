@@ -27,16 +27,16 @@ from sully.controllers.scheduling.readiness import Readiness, readiness
 from sully.controllers.scheduling.wishes import claim_keys, resolve, unallocated
 from sully.domain.allocation.requests import for_good
 from sully.domain.allocation.results import with_share_ids
-from sully.domain.claims import EXTENDED
-from sully.domain.holding import reserved_for
+from sully.domain.claims.lifecycle import EXTENDED
+from sully.domain.claims.reservations import reserved_for
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import untolerated
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacing import MARK, Replacement
-from sully.domain.pools import DeviceId
 from sully.domain.scheduling.account import Account
 from sully.domain.scheduling.decisions import Concern
 from sully.domain.scheduling.extended import Backings, Extension, generated_name
 from sully.domain.scheduling.objects import ExtendedClaimStatus
-from sully.domain.taints import untolerated
 from sully.planning.lines import Lines
 from sully.planning.world import World
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from sully.controllers.scheduling.wishes import Options
-from sully.domain.eviction import Terms
-from sully.views.snapshot import ALL_EFFECTS
+from sully.domain.eviction.judge import Terms
+from sully.views.snapshot.snapshot import ALL_EFFECTS
 
 _SCHEDULING = Options(eviction=ALL_EFFECTS)
 """With budgets: a server on which that gate is off takes no such taint."""

@@ -7,7 +7,8 @@ from typing import Any
 
 from sully.client.transport import Kind
 from sully.domain.allocation.verdicts import written
-from sully.domain.eviction import Reason
+from sully.domain.devices.pools import DeviceId
+from sully.domain.eviction.judge import Reason
 from sully.domain.planning.differences import marked
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacing import MARK, is_replaced
@@ -23,13 +24,12 @@ from sully.domain.planning.report import (
     TaintTold,
 )
 from sully.domain.planning.supply import Supply
-from sully.domain.pools import DeviceId
 from sully.domain.scheduling.account import shortened
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.planning.rehearsal import Rehearsal, Story
 from sully.views.kinds import CLAIMS, CLASSES, PODS
-from sully.views.snapshot import Gap, Snapshot
-from sully.views.snapshotkinds import NODES
+from sully.views.snapshot.kinds import NODES
+from sully.views.snapshot.snapshot import Gap, Snapshot
 
 NOBODY = "nobody manages it, so nobody makes another"
 

@@ -17,21 +17,21 @@ from sully.api.resource.claim_types import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from sully.client.collection import Copy
+from sully.client.informers.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, WatchEvent
 from sully.controllers.scheduling.wishes import claim_keys
-from sully.domain.claims import FINALIZER, owning_pod, release
+from sully.domain.claims.lifecycle import FINALIZER, owning_pod, release
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.workloads import Budget
+from sully.domain.workloads.workloads import Budget
 from sully.planning.settings import Settings
 from sully.planning.timeline import Timeline
-from sully.views.exposures import Exposures
-from sully.views.inventory import Inventory
+from sully.views.devices.exposures import Exposures
+from sully.views.devices.inventory import Inventory
+from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot import Snapshot
-from sully.views.snapshotkinds import NODES, TAINT_RECORDS, TEMPLATES
-from sully.views.usage import Usage
+from sully.views.snapshot.kinds import NODES, TAINT_RECORDS, TEMPLATES
+from sully.views.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
 

@@ -15,7 +15,11 @@ from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.audit import AuditLog
+from sully.server.admission.devices import DeviceGuard
+from sully.server.admission.expressions import compile_ahead
+from sully.server.admission.guards import ImmortalNamespaces
+from sully.server.admission.rule_history import RuleHistory
+from sully.server.audit.log import AuditLog
 from sully.server.authorization.authorizer import RbacAuthorizer
 from sully.server.authorization.claim_guard import ClaimGuard
 from sully.server.authorization.cluster_guard import ClusterGuard
@@ -23,23 +27,19 @@ from sully.server.authorization.enforce import CreationGuard
 from sully.server.authorization.escalation import EscalationGuard
 from sully.server.authorization.node_guard import NodeGuard
 from sully.server.authorization.reviews import Reviews
-from sully.server.bodies import Body
-from sully.server.connect import Connector
-from sully.server.creates import Creator
-from sully.server.deletes import Deleter, delete_options
-from sully.server.device_guard import DeviceGuard
-from sully.server.expressions import compile_ahead
-from sully.server.guards import ImmortalNamespaces
-from sully.server.objects import Objects
-from sully.server.options import check_write_options
-from sully.server.patches import Patcher
-from sully.server.reads import Listing, Reader
+from sully.server.registry.bodies import Body
+from sully.server.registry.creates import Creator
+from sully.server.registry.deletes import Deleter, delete_options
+from sully.server.registry.options import check_write_options
+from sully.server.registry.patches import Patcher
+from sully.server.registry.reviews import Virtuals
+from sully.server.registry.subresources import Connector
+from sully.server.registry.updates import Updater
+from sully.server.registry.writes import Result, Writer, answering
 from sully.server.requests import Request
-from sully.server.rule_history import RuleHistory
-from sully.server.updates import Updater
-from sully.server.virtual import Virtuals
-from sully.server.watching import Change, Random, Watcher
-from sully.server.writes import Result, Writer, answering
+from sully.server.storage.objects import Objects
+from sully.server.storage.reads import Listing, Reader
+from sully.server.storage.watching import Change, Random, Watcher
 from sully.store.base import Record, Store
 
 

@@ -24,7 +24,7 @@ from sully.api.cluster.types import (
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.fleet import Fleet
 from sully.server.authorization.feed import Feed, Sink
-from sully.server.objects import Objects
+from sully.server.storage.objects import Objects
 from sully.store.base import Store
 
 Obj = dict[str, Any]

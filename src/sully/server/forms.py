@@ -7,8 +7,8 @@ from typing import Any
 from sully.machinery.errors import BadRequest, NotAcceptable
 from sully.machinery.fields import Path
 from sully.machinery.strategy import Column, Obj
-from sully.server.objects import typed
 from sully.server.requests import Request, Target
+from sully.server.storage.objects import typed
 
 JSON, YAML = "application/json", "application/yaml"
 _ANY = ("*/*", "application/*")

@@ -14,17 +14,17 @@ import msgspec
 from sully.machinery.errors import Forbidden, method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
 from sully.server.api import Api
-from sully.server.audit import Note
+from sully.server.audit.log import Note
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
-from sully.server.bodies import Body
 from sully.server.forms import list_kind
 from sully.server.http.objects import list_metadata
-from sully.server.objects import typed
-from sully.server.reads import Listing
+from sully.server.registry.bodies import Body
+from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, has_subresource
-from sully.server.watching import Change, bookmark
-from sully.server.writes import Result
+from sully.server.storage.objects import typed
+from sully.server.storage.reads import Listing
+from sully.server.storage.watching import Change, bookmark
 from sully.store.base import Record
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})

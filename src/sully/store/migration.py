@@ -2,7 +2,7 @@
 
 Revisions are the new store's own, but none of them is one that the old store gave: an object that
 someone read before and writes back afterwards must find a conflict, not an accident. So the new
-store starts where the old one stopped. `cli/keeping/migrate.py` opens the two.
+store starts where the old one stopped. `cli/data/migrate.py` opens the two.
 """
 
 from __future__ import annotations

@@ -16,15 +16,15 @@ from typing import Literal
 from sully.api.resource.annotations import CREATED_BY, DESCRIPTION
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import EvictionRecord, TaintRecord
-from sully.client.collection import Copy
+from sully.client.informers.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.eviction import leaves_at
-from sully.domain.evictionstatus import Tally, tally
-from sully.domain.pacing import BURST, Bucket, Source, source_of
-from sully.domain.rules import sourced
-from sully.views.exposures import Exposures
-from sully.views.nameindex import Names
+from sully.domain.devices.rules import sourced
+from sully.domain.eviction.judge import leaves_at
+from sully.domain.eviction.rates import BURST, Bucket, Source, source_of
+from sully.domain.eviction.status import Tally, tally
+from sully.views.devices.exposures import Exposures
+from sully.views.devices.name_index import Names
 
 _Pace = tuple[Source, int | None]
 State = Literal["evicting", "waiting", "leaving", "paused", "done", "unknown"]

@@ -18,7 +18,7 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
     ManagedClusterSetBinding,
 )
-from sully.client.collection import Copy
+from sully.client.informers.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.placement.behaviour import REFERENCE, Behaviour

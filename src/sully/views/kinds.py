@@ -11,7 +11,7 @@ from sully.api.resource.types import (
     ResourceSlicePatch,
 )
 from sully.client.transport import Kind
-from sully.domain.pods import Pod
+from sully.domain.claims.pods import Pod
 
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
 CLAIMS: Kind[ResourceClaim] = Kind(GROUP, "v1", "resourceclaims", "ResourceClaim", ResourceClaim)

@@ -15,10 +15,10 @@ from typing import Literal, Protocol
 
 from sully.api.resource.types import DeviceTaint, DeviceTaintSelector
 from sully.api.sully.types import EvictionCause, EvictionRecord, TaintRecord
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import DeviceId
-from sully.domain.rules import choose, names_match, needs_content
-from sully.views.inventory import Inventory
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import choose, names_match, needs_content
+from sully.views.devices.inventory import Inventory
 
 What = Literal["tainted", "changed", "evicted", "lifted"]
 _ORDER: tuple[What, ...] = ("tainted", "changed", "evicted", "lifted")

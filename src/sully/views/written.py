@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeVar
 
-from sully.client.cache import IndexFunction
-from sully.client.collection import Copy
+from sully.client.informers.cache import IndexFunction
+from sully.client.informers.collection import Copy
 from sully.client.objects import key_of, uid_of, version_of
 
 T = TypeVar("T")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import WatchEvent
 from sully.controllers.claims import departed
 from sully.controllers.claims.departed import Departed
-from sully.domain.pods import Pod, PodMetadata
+from sully.domain.claims.pods import Pod, PodMetadata
 from sully.testing.clock import FakeClock
 from sully.views.kinds import PODS
 

@@ -30,7 +30,7 @@ from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions, WatchOptions, WriteOptions
 from sully.client.transport import Key, UnreachableError
 from sully.controllers.claims.names import names_for
-from sully.domain.claims import EXTENDED, POD_CLAIM, Wanted
+from sully.domain.claims.lifecycle import EXTENDED, POD_CLAIM, Wanted
 
 
 def names_of(pod: Obj, claim: str = "g") -> list[str]:

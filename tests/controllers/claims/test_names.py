@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from sully.controllers.claims.names import TRIES, names_for
-from sully.domain.claims import Wanted
+from sully.domain.claims.lifecycle import Wanted
 
 
 def names(uid: str = "u", claim: str = "g") -> list[str]:

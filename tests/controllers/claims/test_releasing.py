@@ -27,7 +27,7 @@ from controllers.noted import broken
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.domain.claims import EXTENDED
+from sully.domain.claims.lifecycle import EXTENDED
 
 SLOWLY = DeleteOptions(grace_period_seconds=30)
 FAST = ["patch resourceclaims/status", "patch resourceclaims"]

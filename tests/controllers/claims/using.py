@@ -17,7 +17,7 @@ from sully.controllers.claims.maker import ClaimMaker
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.releasing import ReleaseController
 from sully.controllers.manager import Manager
-from sully.domain.claims import FINALIZER
+from sully.domain.claims.lifecycle import FINALIZER
 from sully.machinery.errors import NotFound
 from sully.runtime.metrics import Metrics
 from sully.views import kinds

@@ -17,7 +17,7 @@ from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
 from sully.machinery.errors import NotFound
 from sully.machinery.timestamps import format_micro_time, format_time
-from sully.views import fleetkinds
+from sully.views import fleet_kinds as fleetkinds
 
 CLUSTERS: Kind[Obj] = fleetkinds.CLUSTERS.read_as(dict)
 SETS: Kind[Obj] = fleetkinds.SETS.read_as(dict)

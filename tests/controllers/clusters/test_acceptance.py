@@ -8,8 +8,8 @@ from controllers.clusters.hubbing import ACCEPTED, CLUSTERS, NAMESPACES, HubWorl
 from controllers.world import Obj
 from sully.client.transport import Key
 from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS, ROLES
-from sully.domain.clusterhub import FINALIZER
-from sully.domain.clusterrights import COMMON_ROLE
+from sully.domain.clusters.hub import FINALIZER
+from sully.domain.clusters.rights import COMMON_ROLE
 from sully.machinery.errors import NotFound
 
 ROLE = "open-cluster-management:managedcluster:c1"

@@ -12,14 +12,14 @@ from sully.app import Config, ControlPlane, running
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key
 from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS
-from sully.domain.clusterrights import agent_user
-from sully.domain.hollow.clusters import SILENT, Members, name_of
+from sully.domain.clusters.rights import agent_user
+from sully.domain.simulated.clusters import SILENT, Members, name_of
 from sully.machinery.errors import Forbidden
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.authorization.enforce import refusal
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
-from sully.views.fleetkinds import CLUSTERS
+from sully.views.fleet_kinds import CLUSTERS
 
 WHOLE = CLUSTERS.read_as(dict)
 NAME = name_of(0)

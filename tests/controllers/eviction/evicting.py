@@ -22,8 +22,8 @@ from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.timestamps import format_time
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
-from sully.views.changes import Features
-from sully.views.inventory import Inventory
+from sully.views.devices.changes import Features
+from sully.views.devices.inventory import Inventory
 
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)

@@ -22,7 +22,7 @@ from controllers.eviction.evicting import (
 )
 from controllers.world import PODS, Obj, World
 from sully.client.transport import Key, Kind
-from sully.domain.evictionstatus import EVICTED
+from sully.domain.eviction.status import EVICTED
 from sully.machinery.gates import Gates
 
 BUDGETS: Kind[Obj] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", dict)

@@ -25,7 +25,7 @@ from controllers.eviction.evicting import (
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key
-from sully.domain.evictionstatus import CONDITION, EVICTED, OURS, PAUSED, PREVIEW
+from sully.domain.eviction.status import CONDITION, EVICTED, OURS, PAUSED, PREVIEW
 
 NOW = DeleteOptions(grace_period_seconds=0)
 

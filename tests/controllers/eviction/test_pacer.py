@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from sully.client.transport import Key
 from sully.controllers.eviction.pacer import NOT_YET, Pacer
-from sully.domain.pacing import Limit, Source
+from sully.domain.eviction.rates import Limit, Source
 from sully.testing.clock import NOON
 
 GO = timedelta(0)

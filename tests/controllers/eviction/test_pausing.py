@@ -22,7 +22,7 @@ from controllers.eviction.evicting import (
     unrule,
 )
 from controllers.world import World, play
-from sully.domain.evictionstatus import PAUSED
+from sully.domain.eviction.status import PAUSED
 
 NEEDS_ONE = "1 pod needs to be evicted in 1 namespace."
 VALUES = {"true": True, "firmware not ready": True, "false": False, "False": False, "": False}

@@ -37,7 +37,7 @@ from sully.client.transport import Key
 from sully.controllers.eviction.controller import EvictionController
 from sully.controllers.framework import Result
 from sully.controllers.manager import Manager
-from sully.views.changes import Features
+from sully.views.devices.changes import Features
 
 POD = Key("a", "p")
 NOW = DeleteOptions(grace_period_seconds=0)

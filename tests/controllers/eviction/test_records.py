@@ -28,7 +28,7 @@ from controllers.noted import broken
 from controllers.world import NAMESPACES, PODS, Obj, World
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, UnreachableError
-from sully.domain.evictionstatus import EVICTED
+from sully.domain.eviction.status import EVICTED
 from sully.machinery.errors import Invalid, Timeout
 
 POD = Key("a", "p")

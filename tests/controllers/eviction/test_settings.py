@@ -9,7 +9,7 @@ from sully.controllers.eviction.settings import (
     EvictionSettings,
     eviction_options,
 )
-from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
+from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
 from sully.machinery.gates import Gates
 
 GIVEN = EvictionSettings(default_per_second=5, max_per_minute=100)

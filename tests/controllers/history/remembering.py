@@ -18,10 +18,10 @@ from sully.controllers.history.retention import (
 from sully.controllers.history.tally import Tally
 from sully.controllers.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
 from sully.controllers.manager import Manager
-from sully.domain.eviction import Reason
-from sully.domain.history import record
-from sully.domain.pools import DeviceId
-from sully.domain.rules import sourced
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import sourced
+from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.records import record
 from sully.machinery.timestamps import format_time
 from sully.views import kinds
 

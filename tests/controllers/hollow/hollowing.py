@@ -10,10 +10,10 @@ from controllers.noted import Noted, broken
 from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj, World, running
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
-from sully.controllers.hollow.kinds import AGENT, LEASES
-from sully.controllers.hollow.wiring import HollowSettings, add_hollow
 from sully.controllers.manager import Manager
-from sully.domain.hollow.fleet import Fleet, Pace
+from sully.controllers.simulatednodes.kinds import AGENT, LEASES
+from sully.controllers.simulatednodes.wiring import HollowSettings, add_hollow
+from sully.domain.simulated.fleet import Fleet, Pace
 from sully.machinery.errors import NotFound
 from sully.views import kinds
 

@@ -20,7 +20,7 @@ from controllers.hollow.hollowing import (
 from controllers.world import PODS, Obj, World, orders
 from sully.client.options import DeleteOptions, PatchType
 from sully.client.transport import Key
-from sully.domain.hollow.fleet import Pace
+from sully.domain.simulated.fleet import Pace
 
 AT_ONCE = Pace(start=0, stop=0)
 

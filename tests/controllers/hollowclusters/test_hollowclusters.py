@@ -15,11 +15,11 @@ from controllers.clusters.hubbing import (
 from controllers.world import running
 from sully.client.events import EventRecorder
 from sully.client.transport import Key
-from sully.controllers.hollowclusters.kinds import AGENT
-from sully.controllers.hollowclusters.wiring import add_hollow_clusters
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.manager import Manager
-from sully.domain.hollow.clusters import SILENT, UNHEALTHY, Members, facts, name_of
+from sully.controllers.simulatedclusters.kinds import AGENT
+from sully.controllers.simulatedclusters.wiring import add_hollow_clusters
+from sully.domain.simulated.clusters import SILENT, UNHEALTHY, Members, facts, name_of
 
 C0, C1 = name_of(0), name_of(1)
 

@@ -18,7 +18,7 @@ from sully.controllers.placement.settings import PlacementSettings, behaviour
 from sully.controllers.placement.wiring import make_placement
 from sully.machinery.cel import COST_BUDGET
 from sully.runtime.metrics import Metrics
-from sully.views import fleetkinds as kinds
+from sully.views import fleet_kinds as kinds
 
 CLUSTERS: Kind[Obj] = kinds.CLUSTERS.read_as(dict)
 SETS: Kind[Obj] = kinds.SETS.read_as(dict)

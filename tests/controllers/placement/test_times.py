@@ -19,7 +19,7 @@ from controllers.placement.placing import (
 from controllers.world import Step, World, orders, play
 from sully.api.cluster.types import UNREACHABLE
 from sully.controllers.placement.settings import PlacementSettings
-from sully.domain.pacing import BURST
+from sully.domain.eviction.rates import BURST
 
 HELD = "sully.dev/LeavesHeld"
 

@@ -20,7 +20,7 @@ from sully.controllers.scheduling.wishes import Options
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.views import kinds
-from sully.views.inventory import Inventory
+from sully.views.devices.inventory import Inventory
 
 NODES: Kind[Obj] = own.NODES.read_as(dict)
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)

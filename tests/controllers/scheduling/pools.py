@@ -6,7 +6,7 @@ from typing import Any
 
 from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.nodes import Node
-from sully.domain.pools import PoolId
+from sully.domain.devices.pools import PoolId
 
 BOTH, ONLY_X, NO_NODE = (PoolId("d", name) for name in ("all", "x", "z"))
 

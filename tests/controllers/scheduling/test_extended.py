@@ -23,7 +23,7 @@ from controllers.scheduling.placing import (
 )
 from controllers.world import PODS, Obj, World
 from sully.client.transport import Key
-from sully.domain.claims import EXTENDED, FINALIZER
+from sully.domain.claims.lifecycle import EXTENDED, FINALIZER
 
 GPU = "example.com/gpu"
 IMPLICIT = "deviceclass.resource.kubernetes.io/gpu"

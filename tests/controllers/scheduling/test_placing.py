@@ -28,7 +28,7 @@ from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.client.events import EVENTS
 from sully.client.transport import Key
 from sully.controllers.scheduling.wishes import Options
-from sully.domain.claims import FINALIZER
+from sully.domain.claims.lifecycle import FINALIZER
 from sully.machinery.gates import Gates
 
 

@@ -27,7 +27,7 @@ from sully.domain.scheduling.objects import (
 )
 from sully.domain.scheduling.resources import requests_of
 from sully.views.kinds import CLAIMS, CLASSES, SLICES
-from sully.views.snapshot import Objects, Snapshot, StoppedClock
+from sully.views.snapshot.snapshot import Objects, Snapshot, StoppedClock
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
 NODES = MANY + 8

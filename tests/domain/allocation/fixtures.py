@@ -29,10 +29,10 @@ from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.offers import NodeOffer, offer_node, offer_pool
 from sully.domain.allocation.requests import Demand, Heed, prepare
 from sully.domain.allocation.verdicts import Allocated, Failed, Refused, Unresolved, Verdict
-from sully.domain.devices import EffectiveDevice, Published
-from sully.domain.patches import overlay
-from sully.domain.pools import PoolId, pool_of
-from sully.domain.rules import names_match, sourced
+from sully.domain.devices.device import EffectiveDevice, Published
+from sully.domain.devices.patches import overlay
+from sully.domain.devices.pools import PoolId, pool_of
+from sully.domain.devices.rules import names_match, sourced
 
 NODE = Node("node-1", {"zone": "a"})
 GPU = class_("gpu", f'device.driver == "{DRIVER}"')

@@ -26,7 +26,7 @@ from sully.api.resource.types import (
     DeviceCounterConsumption,
 )
 from sully.domain.allocation.verdicts import Reason, Refused, RequestAccount
-from sully.domain.taints import Origin
+from sully.domain.devices.taints import Origin
 
 H100 = 'device.attributes["gpu.example.com"].model == "h100"'
 BROKEN = taint("NoExecute", value="ecc")

@@ -14,7 +14,7 @@ from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.verdicts import Failed, Verdict
-from sully.domain.selectors import compile_all, content_of, mismatch
+from sully.domain.devices.selectors import compile_all, content_of, mismatch
 from sully.machinery.cel import CostBudget, UnfinishedError
 
 _NUMBERS = count()

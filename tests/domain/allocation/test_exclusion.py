@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sully.domain.allocation.exclusion import excludes, holdings
-from sully.domain.pools import DeviceId
+from sully.domain.devices.pools import DeviceId
 
 GPU = DeviceId("d.example.com", "p", "gpu-0")
 

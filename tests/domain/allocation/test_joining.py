@@ -10,9 +10,9 @@ from domain.allocation.fixtures import pool_slice
 from domain.allocation.test_keeping import allocated
 from sully.api.resource.claim_types import DeviceToleration
 from sully.domain.allocation.rechecks import evicting_taints
-from sully.domain.eviction import EVICTING_WITH_BUDGETS, Terms
-from sully.domain.pools import DeviceId
-from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, Origin, SourcedTaint
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, Origin, SourcedTaint
+from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
 
 JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
     "nothing tolerated": ([], True),

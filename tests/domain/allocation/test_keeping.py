@@ -26,9 +26,9 @@ from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger, PoolUse
 from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.verdicts import Allocated
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import PoolId, pool_of
-from sully.domain.taints import Origin, SourcedTaint
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId, pool_of
+from sully.domain.devices.taints import Origin, SourcedTaint
 
 
 def allocated(slices: list[ResourceSlice], **request: Any) -> AllocationResult:

@@ -22,7 +22,7 @@ from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.requests import Demand, for_good, prepare
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
-from sully.domain.eviction import leaves_at
+from sully.domain.eviction.judge import leaves_at
 from sully.testing.clock import NOON
 
 

@@ -26,7 +26,7 @@ from sully.domain.allocation.capacity import consumption, need_of
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
-from sully.domain.selectors import Content
+from sully.domain.devices.selectors import Content
 from sully.machinery.quantity import parse_quantity
 
 NOTHING = CANNOT_ALLOCATE

@@ -29,7 +29,7 @@ from sully.domain.allocation.capacity import left_of, taken_of
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.vacancy import Vacancies, used_up
 from sully.domain.allocation.verdicts import Allocated
-from sully.domain.selectors import Content
+from sully.domain.devices.selectors import Content
 
 
 def part(name: str, memory: str, card: str = "card", groups: tuple[str, ...] = ()) -> Device:

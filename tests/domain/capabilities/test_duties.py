@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from sully.controlling import CONTROLLERS
+from sully.controller_setup import CONTROLLERS
 from sully.domain.capabilities.duties import (
     BESIDE_KUBERNETES,
     OF_KUBERNETES,

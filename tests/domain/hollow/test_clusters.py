@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.domain.hollow.clusters import (
+from sully.domain.simulated.clusters import (
     MOST_CLUSTERS,
     RENEWALS,
     Members,

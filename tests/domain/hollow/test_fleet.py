@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.domain.hollow.fleet import (
+from sully.domain.simulated.fleet import (
     MODELS,
     MOST_DEVICES,
     MOST_NODES,
@@ -19,7 +19,7 @@ from sully.domain.hollow.fleet import (
     number_of,
     pod_network,
 )
-from sully.domain.hollow.machines import digest_of, node_digest, node_of, slices_of
+from sully.domain.simulated.machines import digest_of, node_digest, node_of, slices_of
 from sully.testing.clock import NOON
 
 NUMBERS = st.integers(0, MOST_NODES - 1)

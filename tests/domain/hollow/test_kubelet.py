@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.domain.hollow import statuses
-from sully.domain.hollow.fleet import Pace
-from sully.domain.hollow.kubelet import (
+from sully.domain.simulated import statuses
+from sully.domain.simulated.fleet import Pace
+from sully.domain.simulated.kubelet import (
     REST,
     Create,
     End,
@@ -24,7 +24,7 @@ from sully.domain.hollow.kubelet import (
     Step,
     next_step,
 )
-from sully.domain.hollow.pods import Exit, Pod, parse_exit
+from sully.domain.simulated.pods import Exit, Pod, parse_exit
 from sully.machinery.timestamps import format_time
 from sully.testing.clock import NOON
 

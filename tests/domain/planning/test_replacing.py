@@ -10,7 +10,7 @@ from sully.api.resource.claim_types import (
     DeviceRequest,
     ResourceClaimSpec,
 )
-from sully.domain.holding import made_for
+from sully.domain.claims.reservations import made_for
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacing import (
     in_batches,

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from sully.api.resource.annotations import DESCRIPTION
+from sully.domain.devices.rules import TOGETHER
 from sully.domain.planning.rulemaking import (
     Marking,
     lost,
@@ -17,7 +18,6 @@ from sully.domain.planning.rulemaking import (
     without_rate,
 )
 from sully.domain.planning.taintgrammar import Wanted
-from sully.domain.rules import TOGETHER
 from sully.testing.clock import NOON
 
 TAINT = Wanted("example.com/Too_Hot", "fan", "NoExecute")

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sully.api.resource.types import DeviceClass, DeviceClassSpec
-from sully.domain.claims import EXTENDED
+from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.extended import (
     Backings,
     Mapped,

@@ -19,9 +19,9 @@ import pytest
 from serving import Http, connected
 from sully.app import Config, ControlPlane, running
 from sully.machinery.errors import Forbidden
-from sully.server import audit
-from sully.server.audit import UNAUTHENTICATED_BURST, UNAUTHENTICATED_RATE, AuditLog
-from sully.server.auditevents import Entry
+from sully.server.audit import log as audit
+from sully.server.audit.events import Entry
+from sully.server.audit.log import UNAUTHENTICATED_BURST, UNAUTHENTICATED_RATE, AuditLog
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.requests import Ref, User
 from sully.testing.clock import FakeClock

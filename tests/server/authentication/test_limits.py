@@ -11,15 +11,15 @@ import pytest
 from serving import Asgi, local
 from sully.machinery.errors import TooManyRequests
 from sully.server.authorization.attributes import Attributes, Verdict
-from sully.server.http.door import Door
-from sully.server.limits import BODY, READ, WATCH, WRITE, Allowance, Limits, Slot
-from sully.server.priority import (
+from sully.server.flowcontrol.limits import BODY, READ, WATCH, WRITE, Allowance, Limits, Slot
+from sully.server.flowcontrol.priority import (
     EXEMPT,
     GLOBAL_DEFAULT,
     NODE_HIGH,
     WORKLOAD_LOW,
     Flow,
 )
+from sully.server.http.access import Door
 from sully.server.requests import User
 
 

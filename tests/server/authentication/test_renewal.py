@@ -13,9 +13,9 @@ import pytest
 from cryptography import x509
 
 from sully.app import Config, running
-from sully.server.listen import own_names
-from sully.server.renewal import EVERY, ServerCertificate
-from sully.server.tls import Authority, Pair, names_of
+from sully.server.net.listen import own_names
+from sully.server.net.renewal import EVERY, ServerCertificate
+from sully.server.net.tls import Authority, Pair, names_of
 from sully.testing.clock import FakeClock
 
 DAY = timedelta(days=1).total_seconds()

@@ -15,9 +15,9 @@ import pytest_asyncio
 
 from serving import LONG, client_tls
 from sully.app import Config, ControlPlane, running
-from sully.server.connection import MAX_HEAD, ConnectionTimeouts
 from sully.server.http import exchange as exchange_module
-from sully.server.listen import SWEEP_SECONDS, ConnectionSettings
+from sully.server.net.connection import MAX_HEAD, ConnectionTimeouts
+from sully.server.net.listen import SWEEP_SECONDS, ConnectionSettings
 from sully.server.requests import Ref
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")

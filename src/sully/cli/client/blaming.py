@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def blame(session: Session, error: Exception) -> str:
     """Say what is wrong in the files that were given; empty if they are as they should be."""
     from sully.client.transport import UnreadableError
-    from sully.views.misfits import misfit
+    from sully.views.snapshot.misfits import misfit
 
     names = list(_files(session))
     # Letters that are none may also stand in the command itself.
@@ -35,14 +35,14 @@ def blame(session: Session, error: Exception) -> str:
 def _files(session: Session) -> Iterator[str]:
     yield from getattr(session.options, "snapshot", ())
     if getattr(session.options, "filename", ()):
-        from sully.cli.acting.manifests import files_named
+        from sully.cli.change.manifests import files_named
 
         yield from files_named(session)
 
 
 def _objects(session: Session, name: str) -> "Iterator[dict[str, Any]]":
-    from sully.views.filetext import TextError, read_documents
-    from sully.views.snapshotfile import SnapshotError, objects_in
+    from sully.views.snapshot.documents import TextError, read_documents
+    from sully.views.snapshot.file import SnapshotError, objects_in
 
     try:
         yield from objects_in(each for each, _ in read_documents(read_bytes(session, name)))

@@ -19,7 +19,7 @@ from sully.cli.client.flags import impersonation
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, hush
 
 if TYPE_CHECKING:
-    from sully.client.http import HttpTransport
+    from sully.client.http.transport import HttpTransport
     from sully.runtime.clock import Clock
 
 
@@ -71,7 +71,7 @@ def call(
     import uvloop
 
     from sully.cli.client.failures import inaccessible, refused
-    from sully.client.credentials import AccessError
+    from sully.client.kubeconfig.credentials import AccessError
     from sully.client.transport import UnreadableError
     from sully.machinery.errors import ApiError
 
@@ -111,7 +111,7 @@ def call(
 async def _work(
     options: argparse.Namespace, command: str, work: Callable[[Session], Awaitable[int]]
 ) -> int:
-    from sully.client.credentials import AccessError
+    from sully.client.kubeconfig.credentials import AccessError
     from sully.machinery.errors import ApiError
 
     async with _session(options, command) as session:
@@ -132,9 +132,9 @@ async def _work(
 @asynccontextmanager
 async def _session(options: argparse.Namespace, command: str) -> AsyncIterator[Session]:
     from sully.cli.client.failures import unreachable
-    from sully.client.adapting import AdaptingTransport
-    from sully.client.kubeconfig import find_access
-    from sully.client.quick import import_aiohttp
+    from sully.client.discovery.adapting import AdaptingTransport
+    from sully.client.http.aiohttp_import import import_aiohttp
+    from sully.client.kubeconfig.kubeconfig import find_access
     from sully.client.transport import UnreachableError
     from sully.runtime.clock import SystemClock
 

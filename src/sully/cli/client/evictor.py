@@ -5,7 +5,7 @@ from sully.cli.client.calling import Session
 
 async def sully_evicts_at(session: Session) -> bool:
     """Say whether it is Sully's controller that evicts; who may not find out is told yes."""
-    from sully.client.capabilities import sully_evicts
+    from sully.client.discovery.capabilities import sully_evicts
     from sully.machinery.errors import Forbidden, NotFound
 
     try:
@@ -33,6 +33,6 @@ async def sully_ends_rules_at(session: Session) -> bool:
 
 async def _look_at_records(session: Session) -> None:
     from sully.client.options import ListOptions
-    from sully.views.snapshotkinds import TAINT_RECORDS
+    from sully.views.snapshot.kinds import TAINT_RECORDS
 
     await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))

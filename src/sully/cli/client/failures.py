@@ -6,7 +6,7 @@ from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sully.client.access import Access
+    from sully.client.kubeconfig.access import Access
 
 _STARTED = ("data/kubeconfig", "data/demo/kubeconfig")
 """What `make up` and `make demo` write, as seen from where they are typed."""
@@ -28,7 +28,7 @@ def refused(error: Any) -> str:
 
 def inaccessible(error: Exception) -> str:
     """Say why no server can be asked, and which one may be meant."""
-    from sully.client.kubeconfig import NotConfiguredError
+    from sully.client.kubeconfig.kubeconfig import NotConfiguredError
 
     found = [each for each in map(Path, _STARTED) if each.exists()]
     if not isinstance(error, NotConfiguredError) or not found:
@@ -39,7 +39,7 @@ def inaccessible(error: Exception) -> str:
 
 async def unreachable(error: Exception, access: "Access", now: datetime) -> str:
     """Say why no answer came, as far as can be told from here."""
-    from sully.client.breakdowns import UNTRUSTED
+    from sully.client.http.connection_errors import UNTRUSTED
 
     text = str(error)
     ended = _end((await access.credentials.current()).certificate)

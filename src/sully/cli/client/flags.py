@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sully.client.kubeconfig import Impersonation
+    from sully.client.kubeconfig.kubeconfig import Impersonation
 
 TABLES = ("table", "wide")
 OUTPUTS = (*TABLES, "json", "yaml")
@@ -73,7 +73,7 @@ def add_connection_flags(parser: argparse.ArgumentParser) -> None:
 
 def impersonation(options: argparse.Namespace) -> "Impersonation":
     """Return whom the flags say to act as."""
-    from sully.client.kubeconfig import Impersonation
+    from sully.client.kubeconfig.kubeconfig import Impersonation
 
     return Impersonation(options.as_user, tuple(options.as_groups))
 

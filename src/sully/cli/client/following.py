@@ -13,12 +13,12 @@ from sully.cli.client.calling import Session
 from sully.cli.client.taking import no_answer, warn_of_hidden
 
 if TYPE_CHECKING:
-    from sully.client.collection import Copy
-    from sully.client.reflector import Selection
+    from sully.client.informers.collection import Copy
+    from sully.client.informers.outages import Troubles
+    from sully.client.informers.reflector import Selection
     from sully.client.transport import Kind
-    from sully.client.troubles import Troubles
-    from sully.views.exposures import Exposures
-    from sully.views.snapshot import Gap
+    from sully.views.devices.exposures import Exposures
+    from sully.views.snapshot.snapshot import Gap
 
 T = TypeVar("T")
 REST_SECONDS = 0.1
@@ -70,9 +70,9 @@ async def following(
 ) -> AsyncIterator[Caches]:
     """Follow kinds until the block ends; it begins when all were seen once."""
     from sully.cli.client.outages import Outages
-    from sully.client.collection import Copy
-    from sully.client.informer import Informer
-    from sully.client.reflector import Selection
+    from sully.client.informers.collection import Copy
+    from sully.client.informers.informer import Informer
+    from sully.client.informers.reflector import Selection
     from sully.runtime.log import configure
 
     configure("console", level="error")  # outages are told in words
@@ -109,11 +109,11 @@ async def following(
 
 def exposures_of(session: Session, caches: Caches) -> "Exposures":
     """Return who is on which tainted device, as it is at every moment."""
-    from sully.views.exposures import Exposures
-    from sully.views.inventory import Inventory
+    from sully.views.devices.exposures import Exposures
+    from sully.views.devices.inventory import Inventory
+    from sully.views.devices.usage import Usage
     from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-    from sully.views.snapshot import ALL_EFFECTS
-    from sully.views.usage import Usage
+    from sully.views.snapshot.snapshot import ALL_EFFECTS
 
     inventory = Inventory(
         slices=caches.of(SLICES),
@@ -127,10 +127,10 @@ def exposures_of(session: Session, caches: Caches) -> "Exposures":
 
 async def _where(session: Session, kind: "Kind[Any]") -> "Selection | Gap":
     """Return what of a kind can be followed: all, that of the namespace asked for, or nothing."""
+    from sully.client.informers.reflector import Selection
     from sully.client.options import ListOptions
-    from sully.client.reflector import Selection
     from sully.machinery.errors import Forbidden, NotFound
-    from sully.views.snapshot import Gap
+    from sully.views.snapshot.snapshot import Gap
 
     namespaces = ("", session.namespace) if kind.namespaced and session.namespace else ("",)
     gap = Gap(kind, "not served")

@@ -9,7 +9,7 @@ from sully.cli.client.patterns import ANY, Pattern, fits
 from sully.cli.parsing import meant
 
 if TYPE_CHECKING:
-    from sully.views.snapshot import Snapshot
+    from sully.views.snapshot.snapshot import Snapshot
 
 MOST = 2000
 """Names that are compared; with more of them nobody waits for a guess."""

@@ -8,8 +8,8 @@ from collections.abc import Hashable
 
 from sully.cli.client.calling import Session
 from sully.cli.client.words import span
+from sully.client.informers.outages import Troubles, is_outage
 from sully.client.transport import UnreachableError
-from sully.client.troubles import Troubles, is_outage
 
 
 class Outages(Troubles):

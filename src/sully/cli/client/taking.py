@@ -14,7 +14,7 @@ from sully.cli.client.texts import printable
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
-    from sully.views.snapshot import Gap, Snapshot
+    from sully.views.snapshot.snapshot import Gap, Snapshot
 
 
 async def take(
@@ -31,7 +31,7 @@ async def take(
     that is everything. A file may lack them, for kubectl writes nothing of a kind without objects,
     unless they are `in_files`.
     """
-    from sully.views.loading import load
+    from sully.views.snapshot.loading import load
 
     if getattr(session.options, "snapshot", ()):
         with patience(lambda: f"{session.command}: reading {', '.join(session.options.snapshot)}"):
@@ -93,7 +93,7 @@ def warn_of_hidden(session: Session, gaps: Iterable["Gap"]) -> None:
 
 def read_files(session: Session) -> "Snapshot":
     """Return the snapshot in the files that were named; `-` is the standard input."""
-    from sully.views.snapshotfile import SnapshotError, documents_in, from_documents
+    from sully.views.snapshot.file import SnapshotError, documents_in, from_documents
 
     documents: list[Any] = []
     names = session.options.snapshot

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sully.api.resource.claim_types import DeviceToleration
     from sully.api.resource.types import DeviceTaint
-    from sully.domain.taints import Origin
+    from sully.domain.devices.taints import Origin
 
 SHORT = {"DeviceTaintRule": "rule", "ResourceSlicePatch": "patch", "ResourceSlice": "slice"}
 STYLES = {"NoExecute": "red", "NoExecuteWithPodDisruptionBudget": "red", "NoSchedule": "yellow"}

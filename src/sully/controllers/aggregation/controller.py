@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.rbac.aggregation import gathered
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport

@@ -25,9 +25,9 @@ from sully.controllers.claims.lookups import (
 from sully.controllers.claims.maker import ClaimMaker, NotMadeError
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.workloads import Recorder, is_terminating
-from sully.domain.claims import claim_statuses, may_reserve
-from sully.domain.holding import made_for
-from sully.domain.pods import Pod
+from sully.domain.claims.lifecycle import claim_statuses, may_reserve
+from sully.domain.claims.pods import Pod
+from sully.domain.claims.reservations import made_for
 from sully.runtime.backoff import Backoff
 from sully.views.kinds import CLAIMS, PODS
 

@@ -9,12 +9,12 @@ import msgspec
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import GROUP
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.kinds import Metadata
-from sully.domain.claims import Consumers, is_pod, needs_claims, owning_pod
-from sully.domain.pods import Pod
+from sully.domain.claims.lifecycle import Consumers, is_pod, needs_claims, owning_pod
+from sully.domain.claims.pods import Pod
 from sully.machinery.meta import Wire
 
 WRITTEN = WriteOptions(field_manager="kube-controller-manager")

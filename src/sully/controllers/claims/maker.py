@@ -11,9 +11,9 @@ from sully.client.transport import Key, Transport
 from sully.controllers.claims.lookups import TEMPLATES, WRITTEN, Lookups, Template
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.claims.names import names_for
-from sully.domain.claims import Wanted, claim_of, is_made_for, made_claim
-from sully.domain.holding import made_for
-from sully.domain.pods import Pod, PodClaim
+from sully.domain.claims.lifecycle import Wanted, claim_of, is_made_for, made_claim
+from sully.domain.claims.pods import Pod, PodClaim
+from sully.domain.claims.reservations import made_for
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.views.kinds import CLAIMS
 

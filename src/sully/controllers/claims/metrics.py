@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaim
-from sully.client.informer import Informer
-from sully.domain.claims import EXTENDED, POD_CLAIM
+from sully.client.informers.informer import Informer
+from sully.domain.claims.lifecycle import EXTENDED, POD_CLAIM
 from sully.runtime.metrics import Metrics
 
 _LABELS = ("allocated", "admin_access", "source")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from hashlib import sha256
 
-from sully.domain.claims import Wanted, name_prefix
+from sully.domain.claims.lifecycle import Wanted, name_prefix
 from sully.runtime.ids import ALPHABET
 
 TRIES = 8

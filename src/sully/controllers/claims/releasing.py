@@ -18,7 +18,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.claims.departed import Departed
 from sully.controllers.claims.lookups import WRITTEN, Lookups, may_run, reservations
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.claims import (
+from sully.domain.claims.lifecycle import (
     FINALIZER,
     Consumers,
     Release,
@@ -28,7 +28,7 @@ from sully.domain.claims import (
     owning_pod,
     release,
 )
-from sully.domain.pods import Pod
+from sully.domain.claims.pods import Pod
 from sully.machinery.errors import NotFound
 from sully.views.kinds import CLAIMS, PODS
 

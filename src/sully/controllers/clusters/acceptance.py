@@ -11,18 +11,18 @@ from typing import Any
 
 from sully.api.cluster.types import ManagedCluster
 from sully.client.events import EventRecorder, Reference
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import ACCEPTING
 from sully.controllers.clusters.rights import Rights
 from sully.controllers.conditions import same, say
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
-from sully.domain.clusterhub import ADMITTED, DENIED, FINALIZER, is_accepted, troubled
+from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, is_accepted, troubled
 from sully.domain.placement.conditions import Finding
 from sully.machinery.errors import NotFound
 from sully.runtime.clock import Clock
-from sully.views.fleetkinds import CLUSTERS
+from sully.views.fleet_kinds import CLUSTERS
 
 
 class AcceptanceController:

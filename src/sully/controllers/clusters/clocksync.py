@@ -10,16 +10,16 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from sully.api.cluster.types import ManagedCluster
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import LEASING
 from sully.controllers.clusters.leases import cluster_of
 from sully.controllers.conditions import say
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE, ClusterLease
-from sully.domain.clusterhealth import CLOCK_SYNCED, clock_finding, condition
+from sully.domain.clusters.health import CLOCK_SYNCED, clock_finding, condition
 from sully.runtime.clock import Clock
-from sully.views.fleetkinds import CLUSTERS
+from sully.views.fleet_kinds import CLUSTERS
 
 
 class Renewals:

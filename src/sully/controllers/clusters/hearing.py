@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.kinds import ClusterLease

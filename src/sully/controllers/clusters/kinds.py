@@ -8,11 +8,11 @@ from __future__ import annotations
 from typing import Any
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
-from sully.client.reflector import Selection
+from sully.client.informers.reflector import Selection
 from sully.client.transport import Kind
 from sully.controllers.kinds import NAMESPACES
-from sully.domain.clusterrights import RBAC
-from sully.views import fleetkinds
+from sully.domain.clusters.rights import RBAC
+from sully.views import fleet_kinds as fleetkinds
 
 ACCEPTING = "managed-cluster-controller"
 LEASING = "managed-cluster-lease-controller"

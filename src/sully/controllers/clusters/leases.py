@@ -12,7 +12,7 @@ from typing import Any
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL, ManagedCluster
 from sully.client.events import EventRecorder, Reference
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.hearing import Hearing
@@ -20,7 +20,7 @@ from sully.controllers.clusters.kinds import LEASING
 from sully.controllers.conditions import say
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease
-from sully.domain.clusterhealth import (
+from sully.domain.clusters.health import (
     SILENT,
     CreateLease,
     Fresh,
@@ -33,7 +33,7 @@ from sully.domain.clusterhealth import (
 from sully.machinery.errors import AlreadyExists
 from sully.machinery.timestamps import format_micro_time
 from sully.runtime.clock import Clock
-from sully.views.fleetkinds import CLUSTERS
+from sully.views.fleet_kinds import CLUSTERS
 
 _WHOLE: Kind[dict[str, Any]] = CLUSTER_LEASES.read_as(dict)
 _OWN = WriteOptions(field_manager=LEASING)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from sully.api.cluster.types import ManagedCluster, ManagedClusterSet
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.domain.placement.membership import Membership, membership
 

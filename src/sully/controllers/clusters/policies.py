@@ -13,16 +13,16 @@ from typing import Any
 from sully.api.cluster.marks import OWNED, read_marks, write_marks
 from sully.api.cluster.types import ManagedCluster
 from sully.api.sully.policy_types import ClusterTaintPolicy
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import POLICING
 from sully.controllers.clusters.writing import written_taints
 from sully.controllers.conditions import same
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.clusterpolicies import PolicyVerdict, policy_taints
+from sully.domain.clusters.policies import PolicyVerdict, policy_taints
 from sully.runtime.clock import Clock
-from sully.views.fleetkinds import CLUSTERS
+from sully.views.fleet_kinds import CLUSTERS
 
 
 class Rewritten:

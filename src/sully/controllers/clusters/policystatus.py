@@ -12,12 +12,12 @@ from typing import Any
 
 from sully.api.cluster.types import ManagedCluster
 from sully.api.sully.policy_types import ClusterTaintPolicy
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import POLICIES, POLICING
 from sully.controllers.conditions import say
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.policymarks import policy_finding
+from sully.domain.clusters.policy_status import policy_finding
 from sully.runtime.clock import Clock
 
 INTERVAL = timedelta(seconds=1)

@@ -12,7 +12,7 @@ from typing import Any
 
 from sully.api.cluster.namespaces import foreign_namespace, is_namespace_of
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport, UnreachableError
@@ -26,7 +26,7 @@ from sully.controllers.clusters.kinds import (
 )
 from sully.controllers.framework import Watch
 from sully.controllers.manager import Manager
-from sully.domain import clusterrights as wanted
+from sully.domain.clusters import rights as wanted
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound
 from sully.runtime.log import get_logger
 

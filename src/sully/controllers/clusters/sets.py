@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.cluster.types import ManagedClusterSet, ManagedClusterSetBinding
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Transport
@@ -17,10 +17,10 @@ from sully.controllers.clusters.kinds import COUNTING
 from sully.controllers.clusters.members import Members
 from sully.controllers.conditions import say
 from sully.controllers.framework import DONE, Once, Result, Watch
-from sully.domain.clusterhub import BOUND, BUILT_IN_SETS, UNBOUND, is_astray, set_finding
+from sully.domain.clusters.hub import BOUND, BUILT_IN_SETS, UNBOUND, is_astray, set_finding
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
-from sully.views.fleetkinds import BINDINGS, SETS
+from sully.views.fleet_kinds import BINDINGS, SETS
 
 _INDEX = "clusters/set"
 _OWN = WriteOptions(field_manager=COUNTING)

@@ -10,15 +10,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.cluster.types import ManagedCluster
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import TAINTING
 from sully.controllers.clusters.writing import written_taints
 from sully.controllers.conditions import same
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.clusterhealth import wanted_taints
-from sully.views.fleetkinds import CLUSTERS
+from sully.domain.clusters.health import wanted_taints
+from sully.views.fleet_kinds import CLUSTERS
 
 
 class HealthTaintController:

@@ -26,7 +26,7 @@ from sully.controllers.clusters.taints import HealthTaintController
 from sully.controllers.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
 from sully.controllers.manager import Manager
 from sully.runtime.clock import Clock
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, SETS
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, SETS
 
 Acting = Callable[[str], tuple[Transport, EventRecorder]]
 """Returns a controller's own access and its recorder of events, by its name."""

@@ -15,9 +15,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from sully.client.events import reference
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
-from sully.controllers.claiming import Claims, Owners
+from sully.controllers.controller_refs import Claims, Owners
 from sully.controllers.deployments.sets import CollisionError, SetKeeper, set_of
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.workloads import (
@@ -30,10 +30,18 @@ from sully.controllers.workloads import (
     is_terminating,
     nobody,
 )
-from sully.domain import progress
-from sully.domain.revisions import REVISION, annotations_for, next_revision, present
-from sully.domain.rollout import Sizes, active, grow, is_rolling, resize, scaled_since, shrink
-from sully.domain.workloads import (
+from sully.domain.workloads import progress
+from sully.domain.workloads.revisions import REVISION, annotations_for, next_revision, present
+from sully.domain.workloads.rollout import (
+    Sizes,
+    active,
+    grow,
+    is_rolling,
+    resize,
+    scaled_since,
+    shrink,
+)
+from sully.domain.workloads.workloads import (
     Deployment,
     DeploymentStatus,
     Pod,

@@ -10,7 +10,7 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.workloads import DEPLOYMENTS, REPLICA_SETS, Recorder, controller_ref
-from sully.domain.revisions import (
+from sully.domain.workloads.revisions import (
     HASH_LABEL,
     annotations_for,
     forgotten,
@@ -18,8 +18,8 @@ from sully.domain.revisions import (
     size_annotations,
     template_hash,
 )
-from sully.domain.rollout import Sizes, limits, new_size
-from sully.domain.workloads import Deployment, ReplicaSet, template_labels
+from sully.domain.workloads.rollout import Sizes, limits, new_size
+from sully.domain.workloads.workloads import Deployment, ReplicaSet, template_labels
 from sully.machinery.errors import AlreadyExists, NotFound
 
 

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sully.client.events import reference
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
@@ -28,7 +28,7 @@ from sully.controllers.workloads import (
     Recorder,
     Selecting,
 )
-from sully.domain.budgets import (
+from sully.domain.workloads.budgets import (
     Need,
     Scale,
     UnknownControllerError,
@@ -37,7 +37,7 @@ from sully.domain.budgets import (
     failed_status,
     need,
 )
-from sully.domain.workloads import (
+from sully.domain.workloads.workloads import (
     Budget,
     BudgetStatus,
     Deployment,

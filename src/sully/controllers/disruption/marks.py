@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sully.client.informer import own_key
+from sully.client.informers.informer import own_key
 from sully.client.options import PatchType
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.workloads import PODS, Pods
-from sully.domain.budgets import TARGET, stale_at
-from sully.domain.workloads import Pod
+from sully.domain.workloads.budgets import TARGET, stale_at
+from sully.domain.workloads.workloads import Pod
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 

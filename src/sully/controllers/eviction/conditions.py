@@ -12,8 +12,8 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.domain import patchstatus
-from sully.domain.evictionstatus import (
+from sully.domain.devices import patch_status as patchstatus
+from sully.domain.eviction.status import (
     CONDITION,
     EVICTED,
     OURS,
@@ -22,7 +22,7 @@ from sully.domain.evictionstatus import (
 )
 from sully.machinery.meta import Condition, find_condition
 from sully.machinery.timestamps import format_time
-from sully.views.exposures import Problem
+from sully.views.devices.exposures import Problem
 
 MOST = 8
 """How many conditions a rule can have, those of other writers included."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.eviction.evictor import Departure, Evictor, Outcome, Refusal
 from sully.controllers.eviction.kept import Kept
@@ -24,7 +24,8 @@ from sully.controllers.eviction.requests import Requests
 from sully.controllers.eviction.sight import Sight
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.eviction import (
+from sully.domain.claims.pods import Pod
+from sully.domain.eviction.judge import (
     KEEP,
     Evict,
     Hold,
@@ -34,9 +35,8 @@ from sully.domain.eviction import (
     Wait,
     needs_budget,
 )
-from sully.domain.pacing import Limit, limits
-from sully.domain.pods import Pod
-from sully.domain.workloads import Budget
+from sully.domain.eviction.rates import Limit, limits
+from sully.domain.workloads.workloads import Budget
 from sully.runtime.backoff import Backoff
 
 NAME = "device-taint-eviction-controller"

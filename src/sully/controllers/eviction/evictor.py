@@ -21,8 +21,8 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.eviction.records import Records
-from sully.domain.eviction import Evict
-from sully.domain.pods import Pod, PodMetadata
+from sully.domain.claims.pods import Pod, PodMetadata
+from sully.domain.eviction.judge import Evict
 from sully.machinery.errors import ApiError, NotFound, TooManyRequests
 from sully.machinery.meta import Wire, find_condition
 from sully.machinery.timestamps import format_time

@@ -14,11 +14,11 @@ from sys import maxsize
 from typing import NamedTuple
 
 from sully.api.policy.protection import lets_unready_go
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.controllers.workloads import Selecting
-from sully.domain.workloads import Budget
+from sully.domain.workloads.workloads import Budget
 
 
 class Gate(NamedTuple):

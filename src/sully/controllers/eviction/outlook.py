@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sully.controllers.eviction.records import Records
 from sully.controllers.eviction.settings import EvictionOptions
 from sully.runtime.clock import Clock
-from sully.views.exposures import Exposures
+from sully.views.devices.exposures import Exposures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from sully.client.transport import Key
-from sully.domain.pacing import Bucket, Cap, Limit, Source, bucket_after
+from sully.domain.eviction.rates import Bucket, Cap, Limit, Source, bucket_after
 
 NO_LIMIT = Limit(Source(), 0)
 """The line of those whose taints do not limit them; they wait only for the cap."""

@@ -10,12 +10,12 @@ from datetime import timedelta
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.client.transport import Key
-from sully.domain.evictionstatus import Report
-from sully.domain.preview import preview
-from sully.domain.taints import NONE
+from sully.domain.devices.taints import NONE
+from sully.domain.eviction.preview import preview
+from sully.domain.eviction.status import Report
 from sully.runtime.clock import Clock
-from sully.views.changes import RuleChange
-from sully.views.exposures import Exposures
+from sully.views.devices.changes import RuleChange
+from sully.views.devices.exposures import Exposures
 
 ALL = Key("", "")
 """Stands for all previews in the queue of rules."""

@@ -14,14 +14,14 @@ from datetime import datetime
 from functools import cached_property
 
 from sully.api.sully.types import EvictedPod, EvictedPodOwner
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Transport, UnreachableError
 from sully.controllers.kinds import EVICTION_RECORDS, Cause, PastEviction
-from sully.domain.eviction import Evict, Reason
-from sully.domain.history import record
-from sully.domain.pacing import MINUTE, Source
-from sully.domain.pods import Pod
-from sully.domain.rules import group_of
+from sully.domain.claims.pods import Pod
+from sully.domain.devices.rules import group_of
+from sully.domain.eviction.judge import Evict, Reason
+from sully.domain.eviction.rates import MINUTE, Source
+from sully.domain.eviction.records import record
 from sully.machinery.errors import (
     AlreadyExists,
     ApiError,
@@ -33,7 +33,7 @@ from sully.machinery.errors import (
 )
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
-from sully.views.exposures import Exposures
+from sully.views.devices.exposures import Exposures
 
 log = get_logger("eviction")
 

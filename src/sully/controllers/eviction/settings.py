@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, USUAL, Terms
+from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, USUAL, Terms
 from sully.machinery.gates import Gates
 
 MAX_STALENESS = 90.0

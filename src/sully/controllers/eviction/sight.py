@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 
 

@@ -31,8 +31,9 @@ from sully.controllers.eviction.previews import Previews
 from sully.controllers.eviction.records import rules_in
 from sully.controllers.eviction.requests import Requests
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.eviction import Reason
-from sully.domain.evictionstatus import (
+from sully.domain.devices.taints import NONE
+from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.status import (
     CONDITION,
     EVICTED,
     PAUSED,
@@ -44,9 +45,8 @@ from sully.domain.evictionstatus import (
     paused,
     report,
 )
-from sully.domain.taints import NONE
-from sully.views.changes import Change
-from sully.views.exposures import Problem
+from sully.views.devices.changes import Change
+from sully.views.devices.exposures import Problem
 from sully.views.kinds import RULES
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sully.client.events import EventRecorder
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Transport
 from sully.controllers.eviction.controller import NAME, EvictionController
 from sully.controllers.eviction.evictor import Evictor
@@ -17,13 +17,13 @@ from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.kinds import PAST_EVICTIONS
 from sully.controllers.manager import Manager
 from sully.controllers.workloads import BUDGETS
-from sully.domain.taints import NO_EXECUTE_WITH_BUDGET
+from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
-from sully.views.exposures import Exposures
-from sully.views.inventory import Inventory
+from sully.views.devices.exposures import Exposures
+from sully.views.devices.inventory import Inventory
+from sully.views.devices.usage import Usage
 from sully.views.kinds import CLAIMS, PODS
-from sully.views.usage import Usage
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from sully.api.resource.annotations import EXPIRES_AT, expiry
 from sully.api.resource.types import DeviceTaintRule, ResourceSlicePatch
 from sully.client.events import EventRecorder, reference
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch

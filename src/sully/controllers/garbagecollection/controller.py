@@ -17,7 +17,7 @@ from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.garbagecollection.graph import Graph, Node
 from sully.controllers.garbagecollection.owners import Kinds, OutOfReachError, Owners
-from sully.domain.ownership import (
+from sully.domain.workloads.ownership import (
     FOREGROUND,
     ORPHAN,
     Collect,

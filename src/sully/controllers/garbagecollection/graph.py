@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Kind
-from sully.domain.ownership import Owned
+from sully.domain.workloads.ownership import Owned
 from sully.machinery.meta import OwnerReference
 
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
-from sully.client.discovery import Served
+from sully.client.discovery.resources import Served
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.garbagecollection.graph import Graph
-from sully.domain.ownership import Owned, Standing
+from sully.domain.workloads.ownership import Owned, Standing
 from sully.machinery.errors import NotFound
 from sully.machinery.meta import OwnerReference
 

@@ -17,13 +17,13 @@ import msgspec
 from sully.api.resource.annotations import EXPIRES_AT, expiry
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import TaintRecord, TaintRecordStatus
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.history.tally import Tally
 from sully.controllers.kinds import TAINT_RECORDS
-from sully.domain.evictionstatus import tally as counted_by
-from sully.domain.history import EXPIRY, follow, lift, open_record, taint_record_name
+from sully.domain.eviction.records import EXPIRY, follow, lift, open_record, taint_record_name
+from sully.domain.eviction.status import tally as counted_by
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
 

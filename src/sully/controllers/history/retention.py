@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from sully.api.sully.types import TaintRecord
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import uid_of, version_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport

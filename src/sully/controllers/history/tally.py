@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.kinds import PastEviction
-from sully.domain.history import taint_record_name
-from sully.domain.pods import Pod
+from sully.domain.claims.pods import Pod
+from sully.domain.eviction.records import taint_record_name
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sully.client.discovery import Served
+from sully.client.discovery.resources import Served
 from sully.client.options import DeleteOptions
 from sully.client.transport import Kind, Transport
 from sully.controllers.kinds import Item

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.kinds import NAMESPACES, Namespace

@@ -14,18 +14,24 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
 from sully.client.events import EventRecorder, reference
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
-from sully.domain.evictionstatus import Report
-from sully.domain.patchstatus import APPLIED, SELECTOR_PROBLEM, PatchReport, report, report_all
-from sully.domain.rules import needs_content
+from sully.domain.devices.patch_status import (
+    APPLIED,
+    SELECTOR_PROBLEM,
+    PatchReport,
+    report,
+    report_all,
+)
+from sully.domain.devices.rules import needs_content
+from sully.domain.eviction.status import Report
 from sully.machinery.meta import Condition, find_condition
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
-from sully.views.changes import Change
-from sully.views.inventory import Inventory
+from sully.views.devices.changes import Change
+from sully.views.devices.inventory import Inventory
 from sully.views.kinds import PATCHES
 
 NAME = "slice-patch-status-controller"

@@ -16,7 +16,7 @@ from sully.controllers.placement.plans import Plan, Write
 from sully.controllers.placement.telling import Teller
 from sully.domain.placement.status import Status
 from sully.machinery.errors import ApiError, Conflict, NotFound
-from sully.views.fleetkinds import DECISIONS, PLACEMENTS
+from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
 from sully.views.written import Written
 
 Obj = dict[str, Any]

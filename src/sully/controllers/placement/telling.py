@@ -9,7 +9,7 @@ from sully.client.events import EventRecorder, Reference, reference
 from sully.domain.placement.fleet import key_of
 from sully.domain.placement.notes import Verb, decision_note
 from sully.domain.placement.status import SUCCESS, Status
-from sully.views.fleetkinds import DECISIONS, PLACEMENTS
+from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
 
 
 class Teller:

@@ -16,7 +16,7 @@ from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.metrics import Metrics
 from sully.views.fleet import Caches, FleetView
-from sully.views.fleetkinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
 from sully.views.written import Written
 
 WORKERS = 1

@@ -13,9 +13,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.client.informer import Informer, own_key
+from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
-from sully.controllers.claiming import Claims, Owners
+from sully.controllers.controller_refs import Claims, Owners
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.replicasets.expectations import Expectations
 from sully.controllers.replicasets.pods import PodKeeper
@@ -27,8 +27,8 @@ from sully.controllers.workloads import (
     Selecting,
     by_controller,
 )
-from sully.domain.replicas import FAILURE, given_up, next_available, replica_status
-from sully.domain.workloads import Pod, ReplicaSet, WorkloadCondition, selector_of
+from sully.domain.workloads.replicas import FAILURE, given_up, next_available, replica_status
+from sully.domain.workloads.workloads import Pod, ReplicaSet, WorkloadCondition, selector_of
 from sully.machinery.errors import ApiError
 from sully.runtime.clock import Clock
 

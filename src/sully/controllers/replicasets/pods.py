@@ -17,7 +17,7 @@ from sully.controllers.workloads import (
     controller_ref,
     is_terminating,
 )
-from sully.domain.workloads import Pod, ReplicaSet
+from sully.domain.workloads.workloads import Pod, ReplicaSet
 from sully.machinery.errors import ApiError, NotFound
 
 BURST = 500

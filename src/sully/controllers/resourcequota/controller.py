@@ -13,15 +13,15 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from sully.api.resource.claim_types import ResourceClaim
-from sully.client.collection import Copy
-from sully.client.informer import Informer
+from sully.client.informers.collection import Copy
+from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.resourcequota.counting import Counting
 from sully.domain.quota.decisions import is_recounted, same_amounts
 from sully.domain.quota.pods import is_pod_resource
-from sully.domain.workloads import Pod
+from sully.domain.workloads.workloads import Pod
 from sully.runtime.clock import Clock
 
 Obj = dict[str, Any]

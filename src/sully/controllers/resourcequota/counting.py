@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from sully.api.resource.types import DeviceClass
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.options import ListOptions
 from sully.client.transport import Kind, Transport
 from sully.controllers.kinds import Item

@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from sully.client.informer import Informer, own_key
-from sully.client.reflector import Selection
+from sully.client.informers.informer import Informer, own_key
+from sully.client.informers.reflector import Selection
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import Metadata, Namespace

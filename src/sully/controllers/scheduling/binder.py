@@ -13,7 +13,7 @@ from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.client.events import EventRecorder, reference
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import AGAIN, DONE, Result, Watch

@@ -24,8 +24,8 @@ from sully.client.transport import Key, Transport
 from sully.controllers.scheduling.outbox import ClaimWrite, ExtendedWrite
 from sully.controllers.scheduling.turns import Turns
 from sully.domain.allocation.exclusion import IN_USE
-from sully.domain.claims import FINALIZER
-from sully.domain.holding import reserved_for
+from sully.domain.claims.lifecycle import FINALIZER
+from sully.domain.claims.reservations import reserved_for
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
 from sully.runtime.clock import Clock

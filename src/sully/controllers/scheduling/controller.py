@@ -16,7 +16,7 @@ import msgspec
 
 from sully.api.resource.claim_types import AllocationResult, ResourceClaim
 from sully.api.resource.types import DeviceClass
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.client.transport import Key
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.scheduling.cluster import Cluster
@@ -37,8 +37,8 @@ from sully.controllers.scheduling.outbox import (
 from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.wishes import Options, resolve, unallocated
 from sully.domain.allocation.results import with_share_ids
-from sully.domain.holding import reserved_for
-from sully.domain.rules import record
+from sully.domain.claims.reservations import reserved_for
+from sully.domain.devices.rules import record
 from sully.domain.scheduling.decisions import ERROR, refuse_leftover
 from sully.domain.scheduling.extended import Backings, Extension, generated_name
 from sully.domain.scheduling.objects import Node, Pod

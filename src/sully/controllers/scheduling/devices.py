@@ -14,12 +14,12 @@ from sully.api.resource.types import ResourceSlice
 from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.requests import claim_key
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import DeviceId, PoolId, pool_of
-from sully.domain.rules import sourced
-from sully.domain.taints import SourcedTaint
-from sully.views.changes import Change
-from sully.views.inventory import Inventory
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import DeviceId, PoolId, pool_of
+from sully.domain.devices.rules import sourced
+from sully.domain.devices.taints import SourcedTaint
+from sully.views.devices.changes import Change
+from sully.views.devices.inventory import Inventory
 
 Rests = Callable[[EffectiveDevice], bool]
 """Says of a device that it is not to be handed out for now."""

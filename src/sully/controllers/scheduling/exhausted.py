@@ -13,7 +13,7 @@ from typing import Final
 
 from sully.controllers.scheduling.questions import Question
 from sully.domain.allocation.catalogue import Catalogue
-from sully.domain.pools import PoolId
+from sully.domain.devices.pools import PoolId
 from sully.domain.scheduling.decisions import Concern
 
 _MOST_QUESTIONS: Final = 1024

@@ -24,7 +24,7 @@ from sully.domain.allocation.lapses import AsOf
 from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.allocation.requests import Demand, claim_key, prepare
 from sully.domain.allocation.verdicts import Failed, Unresolved
-from sully.domain.holding import reserved_for
+from sully.domain.claims.reservations import reserved_for
 from sully.domain.scheduling.account import (
     Account,
     Blocked,

@@ -15,14 +15,14 @@ from sully.controllers.scheduling.devices import Devices
 from sully.controllers.scheduling.outbox import Outbox, Tidy
 from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.wishes import claim_keys
-from sully.domain.claims import EXTENDED
+from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.account import CONDITION
 from sully.domain.scheduling.decisions import Concern
 from sully.domain.scheduling.extended import Backings
 from sully.domain.scheduling.objects import SCHEDULERS, Node, Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.machinery.meta import OwnerReference
-from sully.views.changes import Change
+from sully.views.devices.changes import Change
 
 
 class News:

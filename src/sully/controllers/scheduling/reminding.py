@@ -11,7 +11,7 @@ from typing import Final
 from zlib import crc32
 
 from sully.client.events import EventRecorder, reference
-from sully.client.informer import Informer
+from sully.client.informers.informer import Informer
 from sully.controllers.scheduling.kinds import PODS
 from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.telling import SCHEDULED

@@ -11,7 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from sully.domain.allocation.catalogue import Catalogue
-from sully.domain.pools import PoolId
+from sully.domain.devices.pools import PoolId
 
 MANY: Final = 16
 """Refusals that are worth remembering; fewer are found out again at less cost."""

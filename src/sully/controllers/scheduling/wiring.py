@@ -18,14 +18,14 @@ from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.reminding import Reminder
 from sully.controllers.scheduling.telling import Teller
 from sully.controllers.scheduling.wishes import Options
-from sully.domain.eviction import EVICTING, EVICTING_WITH_BUDGETS, Terms
+from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, Terms
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.views.inventory import Inventory
+from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
 
 

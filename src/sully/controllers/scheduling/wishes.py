@@ -21,15 +21,15 @@ from sully.domain.allocation.verdicts import (
     Refused,
     Unresolved,
 )
-from sully.domain.devices import EffectiveDevice
-from sully.domain.eviction import USUAL, Terms
-from sully.domain.holding import made_for
+from sully.domain.claims.reservations import made_for
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, discouraging
+from sully.domain.eviction.judge import USUAL, Terms
 from sully.domain.scheduling.decisions import NO_DEVICES
 from sully.domain.scheduling.extended import Extension, extend
 from sully.domain.scheduling.filters import NodeState
 from sully.domain.scheduling.messages import DEALLOCATED
 from sully.domain.scheduling.objects import SCHEDULERS, Pod
-from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, discouraging
 from sully.machinery.cel import COST_BUDGET
 
 FindClaim = Callable[[Key], ResourceClaim | None]

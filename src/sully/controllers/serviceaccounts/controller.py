@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Protocol
 
-from sully.client.informer import Informer, own_key
-from sully.client.reflector import Selection
+from sully.client.informers.informer import Informer, own_key
+from sully.client.informers.reflector import Selection
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import SERVICE_ACCOUNTS, Item, Namespace

@@ -24,8 +24,8 @@ from sully.domain.allocation.verdicts import (
     Refused,
     RequestAccount,
 )
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import PoolId
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId
 
 MOST_NODES: Final = 1000
 """Nodes whose devices are counted for one pod."""

@@ -24,11 +24,11 @@ from sully.domain.allocation.ledger import InUse, PoolUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.verdicts import Reason
-from sully.domain.devices import EffectiveDevice
-from sully.domain.eviction import EVICTING_WITH_BUDGETS
-from sully.domain.pools import PoolId
-from sully.domain.selectors import Content, SelectorError, mismatch
-from sully.domain.taints import SourcedTaint, discouraging, untolerated
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId
+from sully.domain.devices.selectors import Content, SelectorError, mismatch
+from sully.domain.devices.taints import SourcedTaint, discouraging, untolerated
+from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
 from sully.machinery.cel import CostBudget
 
 _MISSING_KEY = "no such key:"

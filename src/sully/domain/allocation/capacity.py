@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from sully.api.resource.types import CapacityRequestPolicy, CapacityRequestPolicyRange
 from sully.api.resource.types import DeviceCapacity as Capacity
-from sully.domain.selectors import Content
+from sully.domain.devices.selectors import Content
 from sully.machinery.quantity import Quantity, parse_quantity
 
 

@@ -19,8 +19,8 @@ from sully.domain.allocation.offers import (
     offer_pool,
     visible_slices,
 )
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import PoolId
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId
 
 
 class Source(Protocol):

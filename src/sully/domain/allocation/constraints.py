@@ -10,7 +10,7 @@ from __future__ import annotations
 from sully.api.resource.claim_types import DeviceConstraint
 from sully.api.resource.types import DeviceAttribute
 from sully.domain.allocation.requests import Alternative
-from sully.domain.selectors import Content
+from sully.domain.devices.selectors import Content
 
 Values = frozenset[tuple[str, object]]
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sully.api.resource.claim_types import DeviceDerivedAttribute
 from sully.api.resource.types import DeviceAttribute
-from sully.domain.selectors import Content
+from sully.domain.devices.selectors import Content
 from sully.machinery.cel import (
     CompileError,
     CostBudget,

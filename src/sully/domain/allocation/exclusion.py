@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sully.domain.pools import DeviceId
+from sully.domain.devices.pools import DeviceId
 
 IN_USE = "DeviceInUse"
 """The cause in the server's answer: a scheduler must tell it from a claim that has changed."""

@@ -21,8 +21,8 @@ import msgspec
 
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
-from sully.domain.eviction import EVICTING_WITH_BUDGETS
-from sully.domain.taints import SourcedTaint, tolerates
+from sully.domain.devices.taints import SourcedTaint, tolerates
+from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
 
 Ends = tuple[datetime | None, ...]
 """For each toleration the newest time of a taint for which it is over; None if it has no end."""

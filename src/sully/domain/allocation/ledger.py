@@ -15,7 +15,7 @@ from typing import Protocol
 
 from sully.api.resource.claim_types import AllocationResult, DeviceRequestAllocationResult
 from sully.domain.allocation.capacity import full_name
-from sully.domain.pools import PoolId
+from sully.domain.devices.pools import PoolId
 from sully.machinery.quantity import parse_quantity
 
 

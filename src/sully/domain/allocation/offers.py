@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from sully.api.resource.types import ResourceSlice, ResourceSliceSpec
 from sully.domain.allocation.counters import Draw, Totals, dangling, draws_of, totals_of
 from sully.domain.allocation.nodes import Node, is_visible, offered_to
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import PoolId, Standing, current, standing
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId, Standing, current, standing
 
 MergedDevices = Callable[[ResourceSlice], Iterable[EffectiveDevice]]
 """Returns the devices of a slice in published order, with patches and taints laid over them."""

@@ -11,9 +11,9 @@ from datetime import datetime
 
 from sully.api.resource.claim_types import AllocationResult
 from sully.domain.allocation.nodes import Node, selects_node
-from sully.domain.eviction import USUAL, Terms, leaves_at
-from sully.domain.pools import DeviceId
-from sully.domain.taints import SourcedTaint
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import SourcedTaint
+from sully.domain.eviction.judge import USUAL, Terms, leaves_at
 
 
 def usable_on(allocation: AllocationResult, node: Node) -> bool:

@@ -27,8 +27,8 @@ from sully.api.resource.claim_types import (
 from sully.api.resource.types import DeviceClass, DeviceSelector
 from sully.domain.allocation.lapses import AsOf, Ends
 from sully.domain.allocation.verdicts import Failed, Unresolved
-from sully.domain.rules import Classes
-from sully.domain.taints import BLOCKING, BLOCKING_WITH_BUDGETS
+from sully.domain.devices.rules import Classes
+from sully.domain.devices.taints import BLOCKING, BLOCKING_WITH_BUDGETS
 from sully.machinery.cel import CostBudget
 
 ALL = "All"

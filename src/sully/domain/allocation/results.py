@@ -30,7 +30,7 @@ from sully.domain.allocation.nodes import NAME_FIELD, Node
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Alternative
 from sully.domain.allocation.verdicts import Allocated
-from sully.domain.devices import EffectiveDevice
+from sully.domain.devices.device import EffectiveDevice
 
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"

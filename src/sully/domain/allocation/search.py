@@ -26,7 +26,7 @@ from sully.domain.allocation.plans import (
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.state import State
 from sully.domain.allocation.verdicts import Reason
-from sully.domain.devices import EffectiveDevice
+from sully.domain.devices.device import EffectiveDevice
 
 MOST_STEPS: Final = 200_000
 """Devices tried before an attempt is given up, after a second or so; upstream counts ten."""

@@ -16,8 +16,8 @@ from sully.domain.allocation.offers import PoolOffer
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.verdicts import Reason
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import PoolId
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId
 
 _NOTHING: dict[str, int] = {}
 

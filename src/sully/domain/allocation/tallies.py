@@ -26,8 +26,8 @@ from sully.domain.allocation.verdicts import (
     TaintCount,
     written,
 )
-from sully.domain.devices import EffectiveDevice
-from sully.domain.taints import Origin, SourcedTaint
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.taints import Origin, SourcedTaint
 
 _BY_MERIT: Final = (
     Reason.CONSTRAINT,

@@ -16,8 +16,8 @@ from sully.api.resource.types import Device, ResourceSlice, ResourceSliceSpec
 from sully.domain.allocation.capacity import is_used_up
 from sully.domain.allocation.counters import Balance, Draw, Lack
 from sully.domain.allocation.offers import counters_of, only_counts
-from sully.domain.pools import Standing, current, standing
-from sully.domain.selectors import Content
+from sully.domain.devices.pools import Standing, current, standing
+from sully.domain.devices.selectors import Content
 from sully.machinery.quantity import Quantity, parse_quantity
 
 Cause = Literal["PoolIncomplete", "PoolInvalid", "CountersUsed", "CapacityUsed"]

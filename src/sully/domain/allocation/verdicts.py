@@ -14,9 +14,9 @@ from typing import Final
 
 from sully.api.resource.claim_types import AllocationResult
 from sully.api.resource.types import DeviceTaint
-from sully.domain.devices import EffectiveDevice
-from sully.domain.pools import PoolId
-from sully.domain.taints import SourcedTaint
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import PoolId
+from sully.domain.devices.taints import SourcedTaint
 
 CANNOT_ALLOCATE: Final = "cannot allocate all claims"
 INVALID_POOLS: Final = "invalid resource pools were encountered"

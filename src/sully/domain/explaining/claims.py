@@ -9,13 +9,13 @@ from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.domain.allocation.requests import claim_key
-from sully.domain.claims import is_leaving, owning_pod
-from sully.domain.eviction import USUAL, Terms, leaves_at
+from sully.domain.claims.lifecycle import is_leaving, owning_pod
+from sully.domain.devices.taints import SourcedTaint
+from sully.domain.eviction.judge import USUAL, Terms, leaves_at
 from sully.domain.explaining.holdings import Holding, device_table, evicting, toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, listed, moment, since
-from sully.domain.taints import SourcedTaint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from datetime import datetime
 from sully.api.cluster.marks import OWNED, read_marks
 from sully.api.cluster.types import ManagedCluster, Taint
 from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
-from sully.domain.clusterhealth import AVAILABLE, condition, is_health
-from sully.domain.clusterpolicies import mark as marked
+from sully.domain.clusters.health import AVAILABLE, condition, is_health
+from sully.domain.clusters.policies import mark as marked
 from sully.domain.explaining.sources import manager
 from sully.domain.explaining.wording import ended, mark, moment, since
 from sully.domain.placement.predicates import select_labels

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from sully.api.cluster.types import ManagedCluster
-from sully.domain.clusterhealth import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition, is_health
-from sully.domain.clusterhub import TROUBLED
+from sully.domain.clusters.health import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition, is_health
+from sully.domain.clusters.hub import TROUBLED
 from sully.domain.explaining.clustermarks import ClusterMarks
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, ended, listed, mark, moment, number, since

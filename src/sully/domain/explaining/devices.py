@@ -9,14 +9,14 @@ from typing import Any
 
 from sully.api.resource.types import DeviceAttribute
 from sully.domain.allocation.vacancy import Obstacle
-from sully.domain.devices import EffectiveDevice
-from sully.domain.eviction import USUAL, Terms
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import SourcedTaint, blocks
+from sully.domain.eviction.judge import USUAL, Terms
 from sully.domain.explaining.holdings import Holding, evicting, standing, toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import are, listed, mark, moment, noun
-from sully.domain.pools import DeviceId
-from sully.domain.taints import SourcedTaint, blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sully.api.resource.claim_types import DeviceToleration
-from sully.domain.eviction import Terms, leaves_at
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import SourcedTaint, blocks
+from sully.domain.eviction.judge import Terms, leaves_at
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Table
 from sully.domain.explaining.wording import mark, moment
-from sully.domain.pools import DeviceId
-from sully.domain.taints import SourcedTaint, blocks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

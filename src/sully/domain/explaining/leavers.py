@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Final
 
 from sully.api.sully.types import EvictionRecord
-from sully.domain.eviction import (
+from sully.domain.eviction.judge import (
     Evict,
     Reason,
     needs_budget,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final
 
 from sully.api.cluster.types import NO_SELECT_IF_NEW, PREFER_NO_SELECT, Taint
-from sully.domain.clusterhealth import is_health
+from sully.domain.clusters.health import is_health
 from sully.domain.explaining.nearest import fewest
 from sully.domain.explaining.placementfacts import Altered, PlacementFacts, Retry
 from sully.domain.explaining.wording import joined, listed, mark, number

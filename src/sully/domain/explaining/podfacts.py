@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Final
 
 from sully.api.sully.types import EvictionRecord
-from sully.domain.eviction import (
+from sully.domain.devices.taints import SourcedTaint
+from sully.domain.eviction.judge import (
     KEEP,
     USUAL,
     Reason,
@@ -24,7 +25,6 @@ from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, tables
 from sully.domain.explaining.wording import listed, number
 from sully.domain.scheduling.objects import Pod
-from sully.domain.taints import SourcedTaint
 
 _MOST_REASONS: Final = 3
 

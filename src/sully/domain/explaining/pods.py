@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from sully.domain.eviction import (
+from sully.domain.eviction.judge import (
     Evict,
     Hold,
     Keep,

@@ -9,8 +9,12 @@ from typing import Any, Final
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import EvictionRecord, TaintRecord
-from sully.domain.eviction import USUAL, Terms
-from sully.domain.evictionstatus import Counts
+from sully.domain.devices.rules import UNKNOWN
+from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
+from sully.domain.eviction.judge import USUAL, Terms
+from sully.domain.eviction.preview import Preview, preview
+from sully.domain.eviction.records import EXPIRY
+from sully.domain.eviction.status import Counts
 from sully.domain.explaining.sources import of_rule
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import (
@@ -24,10 +28,6 @@ from sully.domain.explaining.wording import (
     since,
     which,
 )
-from sully.domain.history import EXPIRY
-from sully.domain.preview import Preview, preview
-from sully.domain.rules import UNKNOWN
-from sully.domain.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
 from sully.machinery.timestamps import format_time
 
 _MOST_ROWS: Final = 50

@@ -19,14 +19,14 @@ from sully.api.resource.claim_types import (
 from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.lapses import has_end
 from sully.domain.allocation.requests import claim_key
-from sully.domain.covering import difference
+from sully.domain.devices.rules import Classes
 from sully.domain.explaining.holdings import toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Table
 from sully.domain.explaining.wording import are, code, listed, mark, number
-from sully.domain.rules import Classes
 from sully.domain.scheduling.account import Account, Asked, Selector, Taint
 from sully.domain.scheduling.extended import Extension
+from sully.domain.tolerations import difference
 
 _ORDER: Final = (
     "constraint",

@@ -16,9 +16,9 @@ import msgspec
 from sully.api.resource.annotations import CREATED_BY, DESCRIPTION, expiry, pause_reason
 from sully.api.resource.types import DeviceTaintRule, ResourceSlice, ResourceSlicePatch
 from sully.api.sully.types import TaintRecord
+from sully.domain.devices.taints import SourcedTaint
+from sully.domain.eviction.records import description
 from sully.domain.explaining.wording import AnyTaint, mark, moment, noun, quoted
-from sully.domain.history import description
-from sully.domain.taints import SourcedTaint
 from sully.machinery.meta import ObjectMeta
 
 MOST_DATA = 200

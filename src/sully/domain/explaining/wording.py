@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 from sully.api.resource.types import DeviceTaintSelector
-from sully.domain.history import devices_text
+from sully.domain.eviction.records import devices_text
 from sully.machinery.timestamps import age, format_time, human_duration
 
 MOST_NAMED: Final = 4

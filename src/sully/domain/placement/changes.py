@@ -16,7 +16,7 @@ from sully.api.cluster.types import (
     ManagedClusterSetBinding,
     Taint,
 )
-from sully.domain.clusterhealth import health_taints
+from sully.domain.clusters.health import health_taints
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet, Touched
 from sully.machinery.labels import Selector

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from sully.domain.pacing import Bucket
+from sully.domain.eviction.rates import Bucket
 from sully.domain.placement.counting import PlacementKey
 
 _PER_SECOND = 1

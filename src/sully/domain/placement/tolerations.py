@@ -20,8 +20,8 @@ from sully.api.cluster.types import (
     PREFER_NO_SELECT,
     Taint,
 )
-from sully.domain.covering import Difference, difference
 from sully.domain.placement.behaviour import Behaviour
+from sully.domain.tolerations import Difference, difference
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 _NANO = 10**9

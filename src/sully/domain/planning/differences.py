@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sully.domain.allocation.verdicts import written
-from sully.domain.devices import EffectiveDevice
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import DeviceId, PoolId
+from sully.domain.devices.taints import SourcedTaint
 from sully.domain.planning.report import DeviceTold
-from sully.domain.pools import DeviceId, PoolId
-from sully.domain.taints import SourcedTaint
 
 Merged = dict[PoolId, dict[str, EffectiveDevice]]
 """Devices as they count, by pool and name."""

@@ -10,9 +10,9 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector
-from sully.domain.devices import EffectiveDevice
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.taints import Origin
 from sully.domain.planning.taintgrammar import Unwanted
-from sully.domain.taints import Origin
 
 Meant = Callable[[str, str, str], bool]
 """Says whether a device is meant, by driver, pool and name."""

@@ -15,9 +15,9 @@ import msgspec
 from msgspec.structs import replace
 
 from sully.api.resource.claim_types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
-from sully.domain.claims import POD_CLAIM
+from sully.domain.claims.lifecycle import POD_CLAIM
+from sully.domain.claims.pods import PodClaimStatus
 from sully.domain.planning.objects import PlannedMetadata, PlannedPod
-from sully.domain.pods import PodClaimStatus
 from sully.domain.scheduling.objects import PodStatus
 from sully.machinery.meta import ObjectMeta, OwnerReference
 

@@ -16,8 +16,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from sully.api.resource.annotations import DESCRIPTION, EXPIRES_AT
+from sully.domain.devices.rules import TOGETHER
 from sully.domain.planning.taintgrammar import Wanted
-from sully.domain.rules import TOGETHER
 from sully.machinery.timestamps import format_time
 
 _LONGEST: Final = 40

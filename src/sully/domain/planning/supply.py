@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sully.api.resource.types import DeviceClass
-from sully.domain.devices import EffectiveDevice
-from sully.domain.selectors import Content, SelectorError, matches
-from sully.domain.taints import blocks
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.selectors import Content, SelectorError, matches
+from sully.domain.devices.taints import blocks
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.taints import (
+from sully.domain.devices.taints import (
     NO_EXECUTE,
     NO_EXECUTE_WITH_BUDGET,
     NO_SCHEDULE,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, Final
 
-from sully.domain.claims import EXTENDED
+from sully.domain.claims.lifecycle import EXTENDED
 from sully.machinery.timestamps import parse_time
 
 Obj = dict[str, Any]

@@ -13,7 +13,7 @@ from sully.api.core.pods.aggregate import (
     pod_requests,
     quality_of_service,
 )
-from sully.domain.pods import FINISHED
+from sully.domain.claims.pods import FINISHED
 from sully.domain.scheduling.resources import IMPLICIT, may_be_backed
 from sully.machinery import labels
 from sully.machinery.quantity import Quantity

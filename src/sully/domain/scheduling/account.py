@@ -21,8 +21,8 @@ from sully.domain.allocation.verdicts import (
     SelectorCount,
     TaintCount,
 )
-from sully.domain.pools import DeviceId
-from sully.domain.taints import SourcedTaint
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import SourcedTaint
 from sully.machinery.meta import Wire
 
 CONDITION: Final = "sully.dev/DeviceAccount"

@@ -22,7 +22,7 @@ from sully.api.resource.claim_types import (
 )
 from sully.api.resource.types import DeviceClass
 from sully.domain.allocation.requests import EXACT_COUNT
-from sully.domain.claims import EXTENDED
+from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import IMPLICIT, Amounts, may_be_backed, whole
 from sully.machinery.meta import ObjectMeta, OwnerReference

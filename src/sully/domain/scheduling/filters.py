@@ -13,9 +13,9 @@ import msgspec
 
 from sully.domain.allocation.nodes import Node as Place
 from sully.domain.allocation.nodes import selects_node
-from sully.domain.covering import difference
 from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
 from sully.domain.scheduling.resources import Amounts, Room, may_be_backed, shortages
+from sully.domain.tolerations import difference
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
 UNTOLERATED: Final = "node(s) had untolerated taint(s)"

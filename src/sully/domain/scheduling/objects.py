@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec import field
 
 from sully.api.resource.types import NodeSelector
-from sully.domain import pods
+from sully.domain.claims import pods
 from sully.machinery.meta import Wire, find_condition
 
 SCHEDULERS: Final = frozenset(("default-scheduler", "sully"))

@@ -18,11 +18,11 @@ from sully.server.authentication import tokens
 from sully.server.authentication.accounts import AUDIENCES, Lookup
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.tokens import Bound, Claims
-from sully.server.bodies import Body, Decoded, decode_part
-from sully.server.options import check_write_options
-from sully.server.replies import ConnectReply
+from sully.server.registry.bodies import Body, Decoded, decode_part
+from sully.server.registry.options import check_write_options
+from sully.server.registry.replies import ConnectReply
+from sully.server.registry.writes import Writer
 from sully.server.requests import Request
-from sully.server.writes import Writer
 
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
 DEFAULT_SECONDS = 3600

@@ -17,8 +17,8 @@ from sully.server.authorization.feed import Feed, Sink
 from sully.server.authorization.index import BINDINGS, ROLES, Index
 from sully.server.authorization.nodes import Nodes, node_name
 from sully.server.authorization.relations import Relations
-from sully.server.objects import Objects
 from sully.server.requests import User
+from sully.server.storage.objects import Objects
 from sully.store.base import Key, Store
 from sully.store.errors import ClosedError
 

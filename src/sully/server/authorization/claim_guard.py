@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.gates import Gates
+from sully.server.admission.guards import Attempt
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
-from sully.server.guards import Attempt
 from sully.server.requests import Target, User
 
 Obj = dict[str, Any]

@@ -15,8 +15,8 @@ from sully.api.cluster.sets import BINDING_VALIDATORS
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import GROUP, SET_LABEL
 from sully.machinery.gotext import quote
+from sully.server.admission.guards import Attempt
 from sully.server.authorization.attributes import Attributes, Authorizer
-from sully.server.guards import Attempt
 from sully.server.requests import User
 
 Obj = dict[str, Any]

@@ -2,8 +2,8 @@
 
 from sully.machinery.errors import Forbidden, qualified
 from sully.machinery.gotext import quote
+from sully.server.admission.guards import Attempt
 from sully.server.authorization.attributes import Attributes, Authorizer, Verdict, on_target
-from sully.server.guards import Attempt
 from sully.server.requests import User
 
 

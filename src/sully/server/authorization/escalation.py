@@ -10,9 +10,9 @@ from sully.api.rbac.coverage import combinations, described, missing, quoted
 from sully.api.rbac.names import GROUP
 from sully.machinery.errors import RequestEntityTooLarge, forbidden
 from sully.machinery.gotext import quote
+from sully.server.admission.guards import Attempt
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.authorizer import MASTERS, RbacAuthorizer
-from sully.server.guards import Attempt
 from sully.server.requests import Target, User
 
 Obj = dict[str, Any]

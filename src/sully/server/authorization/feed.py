@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from sully.runtime.log import get_logger
-from sully.server.objects import Objects
+from sully.server.storage.objects import Objects
 from sully.store.base import Event, Key, Store, Subscription
 from sully.store.errors import ClosedError, CompactedError, UnavailableError
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from sully.machinery.errors import Forbidden, forbidden
 from sully.machinery.gotext import quote
+from sully.server.admission.guards import Attempt
 from sully.server.authorization.attributes import Authorizer
 from sully.server.authorization.node_pods import NodePods
 from sully.server.authorization.nodes import LEASES, node_name
-from sully.server.guards import Attempt
 
 Obj = dict[str, Any]
 Lookup = Callable[[str, str, str], Obj | None]

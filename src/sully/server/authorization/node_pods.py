@@ -12,8 +12,8 @@ from sully.api.core.pods.mirrors import MIRROR, is_mirror
 from sully.api.core.pods.references import references
 from sully.machinery.errors import not_found
 from sully.machinery.gotext import quote
+from sully.server.admission.guards import Attempt
 from sully.server.authorization.attributes import Attributes, Authorizer
-from sully.server.guards import Attempt
 
 Obj = dict[str, Any]
 Lookup = Callable[[str, str, str], Obj | None]

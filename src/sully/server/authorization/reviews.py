@@ -18,8 +18,8 @@ from sully.machinery.errors import BadRequest, invalid
 from sully.machinery.fields import FieldError
 from sully.server.authorization.attributes import Attributes, selected_fields
 from sully.server.authorization.authorizer import RbacAuthorizer
+from sully.server.registry.reviews import Virtuals
 from sully.server.requests import Request, User
-from sully.server.virtual import Virtuals
 
 Obj = dict[str, Any]
 

@@ -16,16 +16,16 @@ from sully.server.api import Api
 from sully.server.authentication.authenticator import Authenticator
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import on_path, on_target
+from sully.server.flowcontrol.limits import Limits
 from sully.server.http import backup, pages
+from sully.server.http.access import Door, Visit
 from sully.server.http.documents import Documents
-from sully.server.http.door import Door, Visit
 from sully.server.http.exchange import Exchange, Receive, Send
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
 from sully.server.http.open_watches import OpenWatches
 from sully.server.http.placements import PREFIX as PLACEMENTS
 from sully.server.http.placements import PlacementPages
-from sully.server.limits import Limits
 from sully.server.requests import parse_path
 
 _log = get_logger("server")

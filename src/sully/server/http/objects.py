@@ -15,7 +15,6 @@ from sully.machinery.errors import (
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.api import Api
-from sully.server.bodies import internal_name
 from sully.server.forms import (
     JSON,
     YAML,
@@ -29,12 +28,13 @@ from sully.server.forms import (
 from sully.server.http.exchange import Exchange
 from sully.server.http.reading import BodyReader
 from sully.server.http.streams import Stream
-from sully.server.objects import kind_prefix, typed, with_kind
-from sully.server.reads import Listing
-from sully.server.replies import ConnectReply
+from sully.server.registry.bodies import internal_name
+from sully.server.registry.replies import ConnectReply
+from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User
-from sully.server.watching import Change
-from sully.server.writes import Result
+from sully.server.storage.objects import kind_prefix, typed, with_kind
+from sully.server.storage.reads import Listing
+from sully.server.storage.watching import Change
 
 PATCH_TYPES = (
     "application/json-patch+json",

@@ -15,7 +15,7 @@ from sully.runtime.clock import Clock
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.index import BINDINGS, ROLES
 from sully.server.http.exchange import Exchange
-from sully.server.watching import MAX_TIMEOUT_SECONDS
+from sully.server.storage.watching import MAX_TIMEOUT_SECONDS
 from sully.store.base import Event, Store, Subscription
 from sully.store.errors import ClosedError, CompactedError
 

@@ -32,7 +32,7 @@ from sully.runtime.clock import Clock
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import Attributes
 from sully.server.fleet import StoredFleet
-from sully.server.http.door import Door, Visit
+from sully.server.http.access import Door, Visit
 from sully.server.http.exchange import Exchange
 from sully.server.http.placement_answers import explained, foretold
 from sully.server.http.placement_bodies import LARGEST, UnreadableBodyError, WhatIf, read_body

@@ -8,9 +8,9 @@ from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.forms import Form, Tables, metadata_only
 from sully.server.http.exchange import PIECE, Buffer
-from sully.server.objects import Objects, kind_prefix, typed, with_kind
 from sully.server.requests import Request
-from sully.server.watching import Change, bookmark
+from sully.server.storage.objects import Objects, kind_prefix, typed, with_kind
+from sully.server.storage.watching import Change, bookmark
 
 
 class Stream:

@@ -1,0 +1,6 @@
+"""What an API server serves, and how to talk to one that is not ours.
+
+Owns: discovery, capabilities, group versions and the conversion of older shapes.
+Never: retries or caches objects.
+Start at: resources.py (discovery), then adapting.py (a transport for any server).
+"""

@@ -1,0 +1,100 @@
+"""The transport of client commands: to any server, in the groups and versions that it has.
+
+It asks what the server is when the first call about devices is made, and once only. What the
+server would drop from an object it refuses by name (`domain.capabilities.fitting`), because a rule
+that lost its criteria would select every device. A dry run is not refused: it is how a command
+finds out what would be dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from sully.client.calls import READS, Call
+from sully.client.discovery.capabilities import (
+    Moves,
+    ask,
+    converted_events,
+    converted_object,
+    converted_page,
+    moved,
+)
+from sully.client.http.transport import HttpTransport
+from sully.client.kubeconfig.access import Access
+from sully.client.transport import Kind, Page, WatchEvent
+from sully.domain.capabilities.duties import evictor, moves
+from sully.domain.capabilities.fitting import refused_fields
+from sully.domain.capabilities.offers import DEVICES, Answers, Offer, is_own, offer
+from sully.machinery.errors import BadRequest
+
+T = TypeVar("T")
+
+_KINDS = {
+    "devicetaintrules": "DeviceTaintRule",
+    "resourceslicepatches": "ResourceSlicePatch",
+    "resourceslices": "ResourceSlice",
+}
+
+
+class AdaptingTransport(HttpTransport):
+    """An HTTP transport that finds out where a server has its devices."""
+
+    def __init__(self, access: Access) -> None:
+        super().__init__(access)
+        self._offer: Offer | None = None
+        self._asking = asyncio.Lock()
+
+    async def _object(self, kind: Kind[T], call: Call) -> T:
+        return await converted_object(super()._object, kind, await self._adapted(call))
+
+    async def _page(self, kind: Kind[T], call: Call) -> Page[T]:
+        return await converted_page(super()._page, kind, await self._adapted(call))
+
+    async def _done(self, call: Call) -> None:
+        await super()._done(await self._adapted(call))
+
+    async def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
+        adapted = await self._adapted(call)
+        async with aclosing(converted_events(super()._events, kind, adapted)) as events:
+            async for event in events:
+                yield event
+
+    async def _adapted(self, call: Call) -> Call:
+        if call.ref.group != DEVICES:
+            return call
+        # Many kinds are asked for at once, and one answer serves them all.
+        async with self._asking:
+            if self._offer is None:
+                self._offer = await self._ask()
+        found = self._offer
+        _refuse(found, call)
+        where: Moves = moves(found)
+        return moved(call, where) if where else call
+
+    async def _ask(self) -> Offer:
+        version = await self.document("/version")
+        text = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
+        if is_own(text):
+            return offer(Answers(git_version=text, resources={}, schemas={}))
+        # A transport of its own kind would ask this question again.
+        return offer(await ask(self.named("sully")))
+
+
+def _refuse(found: Offer, call: Call) -> None:
+    """Raise if a write would lose something."""
+    if found.own or call.verb in READS or "dryRun" in call.options:
+        return
+    if call.ref.plural not in _KINDS or not isinstance(call.body, dict):
+        return
+    body: dict[str, Any] = {"kind": _KINDS[call.ref.plural], **call.body}
+    problems = [
+        str(each)
+        for each in refused_fields(found, body, sully_evicts=evictor(found).sully)
+        # Annotations are kept by every server; who heeds them is for the command to know.
+        if not each.field.startswith("metadata")
+    ]
+    if problems and call.verb not in ("delete", "deletecollection"):
+        raise BadRequest(f"{found.version}: " + "; ".join(problems))

@@ -1,0 +1,193 @@
+"""Asks an API server what it is: version, resources, schemas; and speaks to it where its kinds are.
+
+What follows from the answers is decided in `domain.capabilities`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+import msgspec
+
+from sully.client.calls import Call, Calls
+from sully.client.discovery.conversion import shape_of
+from sully.client.discovery.resources import Served, discover
+from sully.client.transport import Key, Kind, Page, WatchEvent
+from sully.domain.capabilities.duties import evictor
+from sully.domain.capabilities.offers import (
+    DEVICES,
+    RULE_VERSIONS,
+    Answers,
+    Fields,
+    is_own,
+    offer,
+    spoken,
+)
+from sully.machinery.errors import Forbidden, NotAcceptable, NotFound
+
+if TYPE_CHECKING:
+    from sully.client.http.transport import HttpTransport
+
+T = TypeVar("T")
+Moves = Mapping[tuple[str, str], tuple[str, str]]
+
+_ROLES: Kind[dict[str, Any]] = Kind(
+    "rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", dict, namespaced=False
+)
+EVICTOR_ROLE = Key("", "system:controller:device-taint-eviction-controller")
+"""A Kubernetes API server makes it when device taints are switched on."""
+OUR_EVICTOR_ROLE = Key("", "sully:eviction")
+"""`sully install` makes it where Sully is to evict, and only there."""
+
+
+async def ask(transport: HttpTransport, served: Iterable[Served] | None = None) -> Answers:
+    """Ask a server about itself; what it does not let us read counts as not there."""
+    found = tuple(served) if served is not None else await discover(transport)
+    version = await transport.document("/version")
+    git_version = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
+    resources = _resources(found)
+    wanted = [each for each in dict.fromkeys(spoken(resources)) if each]
+    return Answers(
+        git_version=git_version,
+        resources=resources,
+        schemas={each: fields for each in wanted if (fields := await _schema(transport, each))},
+        evictor_role=not is_own(git_version) and await _has_role(transport),
+    )
+
+
+def _resources(served: Iterable[Served]) -> dict[tuple[str, str], tuple[str, ...]]:
+    known: dict[tuple[str, str], tuple[str, ...]] = {}
+    for each in served:
+        known[each.group, each.plural] = each.versions
+        for version, name in each.parts:
+            at = each.group, f"{each.plural}/{name}"
+            known[at] = (*known.get(at, ()), version)
+    return known
+
+
+async def _schema(transport: HttpTransport, version: str) -> Fields:
+    """Return the fields of every type in one version of the device API."""
+    try:
+        found = await transport.document(f"/openapi/v3/apis/{DEVICES}/{version}")
+    except (NotFound, Forbidden, NotAcceptable):
+        # Without a schema every field of ours must be taken for unknown, which refuses too much.
+        return {}
+    return fields_of(found)
+
+
+def fields_of(document: Any) -> Fields:
+    """Read the fields of all types from an OpenAPI document; types go by their last name."""
+    components = document.get("components") if isinstance(document, dict) else None
+    schemas = (components or {}).get("schemas") or {}
+    return {
+        name.rpartition(".")[2]: frozenset(schema.get("properties") or ())
+        for name, schema in schemas.items()
+    }
+
+
+async def sully_evicts(transport: HttpTransport) -> bool:
+    """Say whether it is Sully that evicts on a server, as far as that can be found out."""
+    found = offer(await ask(transport))
+    return evictor(found).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
+
+
+async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
+    try:
+        await transport.get(_ROLES, name)
+    except (NotFound, Forbidden):
+        return False
+    return True
+
+
+def relocated(served: Iterable[Served], moves: Moves) -> tuple[Served, ...]:
+    """Return what a server offers as those see it who speak through `Moved`."""
+    found = tuple(served)
+    shown = []
+    for (group, plural), (there, version) in moves.items():
+        known = [each for each in found if (each.group, each.plural) == (there, plural)]
+        known = [each for each in known if version in each.versions]
+        # Nobody above asks in more than one version, and it is not known here in which.
+        shown += [replace(each, group=group, versions=RULE_VERSIONS) for each in known]
+    gone = {(each.group, each.plural) for each in shown}
+    return (*(each for each in found if (each.group, each.plural) not in gone), *shown)
+
+
+class Moved(Calls):
+    """A transport to a server that has some kinds in another group or version than we ask in."""
+
+    def __init__(self, inner: Calls, moves: Moves) -> None:
+        self._inner = inner
+        self._moves = moves
+
+    async def close(self) -> None:
+        """Close what lies below."""
+        await cast("Any", self._inner).close()
+
+    async def _object(self, kind: Kind[T], call: Call) -> T:
+        return await converted_object(self._inner._object, kind, self._to(call))
+
+    async def _page(self, kind: Kind[T], call: Call) -> Page[T]:
+        return await converted_page(self._inner._page, kind, self._to(call))
+
+    async def _done(self, call: Call) -> None:
+        await self._inner._done(self._to(call))
+
+    def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:
+        return converted_events(self._inner._events, kind, self._to(call))
+
+    def _to(self, call: Call) -> Call:
+        return moved(call, self._moves)
+
+
+async def converted_object(
+    ask_for: Callable[[Kind[Any], Call], Awaitable[Any]], kind: Kind[T], call: Call
+) -> T:
+    """Make a call where its kind may have another shape, and return the object in ours."""
+    shape = shape_of(call.ref)
+    if shape is None:
+        return cast("T", await ask_for(kind, call))
+    return shape.read(kind, await ask_for(kind.read_as(dict), shape.sent(call)))
+
+
+async def converted_page(
+    ask_for: Callable[[Kind[Any], Call], Awaitable[Page[Any]]], kind: Kind[T], call: Call
+) -> Page[T]:
+    """List a kind that may have another shape."""
+    shape = shape_of(call.ref)
+    if shape is None:
+        return await ask_for(kind, call)
+    return shape.page(kind, await ask_for(kind.read_as(dict), call))
+
+
+async def converted_events(
+    ask_for: Callable[[Kind[Any], Call], AsyncGenerator[WatchEvent[Any], None]],
+    kind: Kind[T],
+    call: Call,
+) -> AsyncGenerator[WatchEvent[T], None]:
+    """Watch a kind that may have another shape."""
+    shape = shape_of(call.ref)
+    async with aclosing(ask_for(kind.read_as(dict) if shape else kind, call)) as events:
+        async for event in events:
+            yield shape.event(kind, event) if shape else event
+
+
+def moved(call: Call, moves: Moves) -> Call:
+    """Return a call to where its resource is."""
+    there = moves.get((call.ref.group, call.ref.plural))
+    if there is None:
+        return call
+    group, version = there
+    ref = msgspec.structs.replace(call.ref, group=group, version=version)
+    return msgspec.structs.replace(call, ref=ref, body=_renamed(call, f"{group}/{version}"))
+
+
+def _renamed(call: Call, api_version: str) -> Any:
+    # What is sent to a subresource may be of another kind, except to the status.
+    same = call.ref.subresource in ("", "status")
+    options = call.verb in ("delete", "deletecollection")
+    if options or not same or not isinstance(call.body, dict) or "apiVersion" not in call.body:
+        return call.body
+    return {**call.body, "apiVersion": api_version}

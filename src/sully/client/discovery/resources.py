@@ -1,0 +1,97 @@
+"""What a server offers: its resources, from the scheme of the embedded one or asked of another.
+
+Controllers that treat all kinds alike, such as garbage collection, take a list of these and need
+not know where it comes from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sully.client.transport import UnreadableError
+
+if TYPE_CHECKING:
+    from sully.client.http.transport import HttpTransport
+    from sully.machinery.scheme import Scheme
+
+AGGREGATED = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+ALIASES = frozenset({("events.k8s.io", "events")})
+"""Resources that show objects of another one; no document says so, so they are named here."""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """One resource of an API server, in every version that it is served in."""
+
+    group: str
+    versions: tuple[str, ...]
+    """The one to use first."""
+    plural: str
+    kind: str
+    namespaced: bool
+    verbs: frozenset[str]
+    alias: bool = False
+    """Whether it shows objects of another resource in another shape."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """Its subresources, each behind a version that has it, as a server tells when it is asked."""
+
+
+def of_scheme(scheme: Scheme) -> tuple[Served, ...]:
+    """Return what the embedded server offers."""
+    return tuple(_served(scheme))
+
+
+def _served(scheme: Scheme) -> Iterable[Served]:
+    for resource in scheme.resources():
+        versions = tuple(version.name for version in resource.versions if version.enabled)
+        if versions:
+            yield Served(
+                group=resource.group,
+                versions=versions,
+                plural=resource.plural,
+                kind=resource.kind,
+                namespaced=resource.namespaced,
+                verbs=frozenset(resource.verbs),
+                alias=bool(resource.storage),
+            )
+
+
+async def discover(transport: HttpTransport) -> tuple[Served, ...]:
+    """Ask a server what it offers."""
+    found: list[Served] = []
+    for path in ("/api", "/apis"):
+        document = await transport.document(path, AGGREGATED)
+        if not isinstance(document, dict) or document.get("kind") != "APIGroupDiscoveryList":
+            raise UnreadableError(f"{path}: the server is too old to say what it offers")
+        for group in document.get("items") or ():
+            found += _of_group(group)
+    return tuple(found)
+
+
+def _of_group(group: Mapping[str, Any]) -> Iterable[Served]:
+    """Yield the resources of a group; what has no `list` or `delete` is there too."""
+    name = (group.get("metadata") or {}).get("name", "")
+    shown: dict[str, dict[str, Any]] = {}
+    versions: dict[str, list[str]] = {}
+    parts: dict[str, list[tuple[str, str]]] = {}
+    for version in group.get("versions") or ():
+        for resource in version.get("resources") or ():
+            parts.setdefault(resource["resource"], []).extend(
+                (version["version"], part["subresource"])
+                for part in resource.get("subresources") or ()
+            )
+            shown.setdefault(resource["resource"], resource)
+            versions.setdefault(resource["resource"], []).append(version["version"])
+    for plural, resource in shown.items():
+        yield Served(
+            group=name,
+            versions=tuple(versions[plural]),
+            plural=plural,
+            kind=resource["responseKind"]["kind"],
+            namespaced=resource.get("scope") == "Namespaced",
+            verbs=frozenset(resource.get("verbs") or ()),
+            alias=(name, plural) in ALIASES,
+            parts=tuple(parts[plural]),
+        )

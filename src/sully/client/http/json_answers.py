@@ -1,0 +1,153 @@
+"""Bytes of HTTP answers into typed objects, without a detour through dicts.
+
+Decoders are built once per type. The stream of a watch is cut into lines here, within bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
+
+import msgspec
+
+from sully.client.http.status import to_error
+from sully.client.objects import from_body, unreadable, version_of
+from sully.client.transport import Kind, Page, UnreadableError, WatchEvent
+
+T = TypeVar("T")
+
+MAX_LINE_BYTES = 64 * 1024 * 1024
+"""No object is near this: a longer line is not a watch."""
+
+
+class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """What a list says about itself."""
+
+    resource_version: str = ""
+    continue_token: str = msgspec.field(default="", name="continue")
+    remaining_item_count: int | None = None
+
+
+class _List(msgspec.Struct, Generic[T], frozen=True):
+    metadata: ListMeta
+    items: list[T] | None = None
+
+
+class _Event(msgspec.Struct, Generic[T], frozen=True):
+    type: str
+    object: T
+
+
+class _Metadata(msgspec.Struct, frozen=True):
+    metadata: ListMeta
+
+
+def _type(kind: Kind[Any]) -> Any:
+    # To mypy a type is hashable only if it is known which one.
+    return kind.type
+
+
+@cache
+def _decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(type_)
+
+
+@cache
+def _list_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_List[type_])
+
+
+@cache
+def _event_decoder(type_: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_Event[type_])
+
+
+_any_event = msgspec.json.Decoder(_Event[msgspec.Raw])
+_metadata = msgspec.json.Decoder(_Metadata)
+
+
+def read_object(kind: Kind[T], data: bytes) -> T:
+    """Read an answer that is an object."""
+    try:
+        return cast("T", _decoder(_type(kind)).decode(data))
+    except msgspec.DecodeError as error:
+        raise unreadable(kind, error) from error
+
+
+def read_part(kind: Kind[T], data: bytes) -> T:
+    """Read the answer of a subresource, which may be of another kind."""
+    return from_body(kind, _decoder(dict[str, Any]).decode(data))
+
+
+def read_page(kind: Kind[T], data: bytes) -> Page[T]:
+    """Read a list."""
+    try:
+        found = _list_decoder(_type(kind)).decode(data)
+    except msgspec.DecodeError as error:
+        raise unreadable(kind, error) from error
+    items = found.items or []
+    if kind.untyped:
+        # A list says once what its items are; alone they must say it themselves.
+        named = {"kind": kind.kind, "apiVersion": kind.api_version}
+        items = [named | item for item in items]
+    return Page(
+        items,
+        found.metadata.resource_version,
+        found.metadata.continue_token,
+        found.metadata.remaining_item_count,
+    )
+
+
+def read_event(kind: Kind[T], line: bytes) -> WatchEvent[T]:
+    """Read one line of a watch; raise the error that an ERROR event tells of."""
+    try:
+        event = _event_decoder(_type(kind)).decode(line)
+    except msgspec.ValidationError as error:
+        # A bookmark or an error, perhaps: they lack what the type requires.
+        return _read_other(kind, line, error)
+    except msgspec.DecodeError as error:
+        raise unreadable(kind, error) from error
+    if event.type in ("ADDED", "MODIFIED", "DELETED"):
+        return WatchEvent(event.type, event.object, version_of(event.object))
+    return _read_other(kind, line, UnreadableError(f"unknown event {event.type!r}"))
+
+
+def _read_other(kind: Kind[T], line: bytes, problem: Exception) -> WatchEvent[T]:
+    try:
+        event = _any_event.decode(line)
+        if event.type == "BOOKMARK":
+            version = _metadata.decode(event.object).metadata.resource_version
+            return WatchEvent("BOOKMARK", None, version)
+        if event.type == "ERROR":
+            raise to_error(_decoder(dict[str, Any]).decode(event.object))
+    except msgspec.DecodeError:
+        # The first complaint is about the object, and says more.
+        pass
+    raise unreadable(kind, problem) from problem
+
+
+class Lines:
+    """Cuts a stream of chunks into lines, keeping no more than the line that is not complete."""
+
+    def __init__(self, limit: int = MAX_LINE_BYTES) -> None:
+        self._limit = limit
+        self._rest = bytearray()
+
+    def feed(self, chunk: bytes) -> Iterator[bytes]:
+        """Take a chunk and yield the lines that it completes."""
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            whole = bytes(self._rest) + line if self._rest else line
+            self._rest.clear()
+            if whole.strip():
+                yield whole
+        self._rest += rest
+        if len(self._rest) > self._limit:
+            raise UnreadableError(f"a line of the watch is longer than {self._limit} bytes")
+
+    def end(self) -> Iterator[bytes]:
+        """Yield a last line that had no line break."""
+        if self._rest.strip():
+            yield bytes(self._rest)
+        self._rest.clear()

@@ -1,0 +1,105 @@
+"""What informers count: how sure each cache is, and what it cost to keep it so.
+
+Kubernetes' own components no longer publish such numbers, so the names are ours. informer.py keeps
+the caches; contact.py knows how sure they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sully.client.informers.informer import Informer
+from sully.client.informers.reflector import Selection
+from sully.client.transport import Kind
+from sully.runtime.metrics import Metrics
+from sully.runtime.series import Counter, Gauge
+
+LABELS = ("resource", "type", "selector")
+"""The type tells those apart that read different parts of the same objects."""
+
+
+class InformerMetrics:
+    """The metrics of all informers."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._age = metrics.gauge(
+            "sully_informer_age_seconds",
+            "Seconds since the server last confirmed that a cache has everything.",
+            LABELS,
+        )
+        self._connected = metrics.gauge(
+            "sully_informer_connected", "1 while nothing keeps a cache from being current.", LABELS
+        )
+        self._objects = metrics.gauge("sully_informer_objects", "Objects in a cache.", LABELS)
+        self._lists = metrics.counter(
+            "sully_informer_lists_total", "Times that a whole collection was read.", LABELS
+        )
+        self._watches = metrics.counter(
+            "sully_informer_watches_total", "Watches opened, the resumed ones too.", LABELS
+        )
+        self._events = metrics.counter(
+            "sully_informer_events_total", "Events that came, with bookmarks.", LABELS
+        )
+        self._failures = metrics.counter(
+            "sully_informer_failures_total", "Failed lists and watches.", LABELS
+        )
+        self._expired = metrics.counter(
+            "sully_informer_expired_total",
+            "Times that the server had forgotten the place of a cache (410).",
+            LABELS,
+        )
+
+    def follow(self, informer: Informer[Any], selection: Selection) -> InformerObserver:
+        """Show how sure an informer is, whenever somebody looks; return what counts for it."""
+        labels, contact = _labels(informer.kind, selection), informer.contact
+        self._age.labels(*labels).set_function(lambda: contact.age)
+        self._objects.labels(*labels).set_function(lambda: len(informer))
+        connected: Gauge = self._connected.labels(*labels)
+        connected.set_function(lambda: informer.synced and contact.problem is None)
+        return InformerObserver(
+            self._lists.labels(*labels),
+            self._watches.labels(*labels),
+            self._events.labels(*labels),
+            self._failures.labels(*labels),
+            self._expired.labels(*labels),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class InformerObserver:
+    """Counts for one informer; fulfils `reflector.Observer`."""
+
+    lists: Counter
+    watches: Counter
+    events: Counter
+    failures: Counter
+    forgotten: Counter
+
+    def listed(self) -> None:
+        """Note that everything was listed."""
+        self.lists.inc()
+
+    def watched(self) -> None:
+        """Note that a watch is being opened."""
+        self.watches.inc()
+
+    def told(self) -> None:
+        """Note that an event came."""
+        self.events.inc()
+
+    def failed(self, *, expired: bool) -> None:
+        """Note a failure; it is `expired` if the server had forgotten our place."""
+        (self.forgotten if expired else self.failures).inc()
+
+
+def _labels(kind: Kind[Any], selection: Selection) -> tuple[str, str, str]:
+    parts = (selection.namespace, selection.label_selector, selection.field_selector)
+    resource = f"{kind.plural}.{kind.group}".rstrip(".")
+    return resource, _type_name(kind), " ".join(filter(None, parts))
+
+
+def _type_name(kind: Kind[Any]) -> str:
+    if kind.untyped:
+        return "dict"
+    return f"{kind.type.__module__}.{kind.type.__name__}".removeprefix("sully.")

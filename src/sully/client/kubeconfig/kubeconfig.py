@@ -1,0 +1,314 @@
+"""Kubeconfig: which server, as whom, in which namespace.
+
+The merge rules are kubectl's: of several files in KUBECONFIG the first to name a cluster, user,
+context or the current context wins, and relative paths are relative to the file that has them.
+Writing one is kubeconfig_file.py's.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from sully.client.http.proxies import checked, is_address
+from sully.client.kubeconfig.access import Access, in_cluster
+from sully.client.kubeconfig.credentials import (
+    AccessError,
+    Credential,
+    Credentials,
+    FileCredentials,
+    FixedCredentials,
+    decode_data,
+)
+from sully.client.kubeconfig.exec_plugin import ExecCredentials, cluster_info, parse_plugin
+from sully.client.kubeconfig.shape import odd_shape
+from sully.runtime.clock import Clock, SystemClock
+
+_HEADER_SAFE = "!#$&'*+.^_`|~-"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A cluster, user or context, and the file that has it."""
+
+    value: Mapping[str, Any]
+    file: Path
+
+    def path(self, name: str) -> Path | None:
+        """Return a path in the entry, relative to its file."""
+        text = self.value.get(name)
+        return self.file.parent / Path(str(text)).expanduser() if text else None
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """What all files together say."""
+
+    files: tuple[Path, ...]
+    current_context: str = ""
+    clusters: Mapping[str, Entry] = field(default_factory=dict)
+    users: Mapping[str, Entry] = field(default_factory=dict)
+    contexts: Mapping[str, Entry] = field(default_factory=dict)
+
+    def access(self, context: str = "", *, clock: Clock | None = None) -> Access:
+        """Return the access of a context, by default the current one."""
+        name = context or self.current_context
+        where = ", ".join(str(file) for file in self.files)
+        if not name:
+            raise AccessError(
+                f"{where}: there is no current-context; choose one of"
+                f" {_names(self.contexts)} with --context"
+            )
+        chosen = _pick(self.contexts, "context", name, where)
+        asked = f"context {name!r} in {chosen.file}"
+        cluster = _pick(self.clusters, "cluster", chosen.value.get("cluster"), asked)
+        user = chosen.value.get("user")
+        return _access(
+            cluster,
+            _pick(self.users, "user", user, asked) if user else Entry({}, chosen.file),
+            namespace=str(chosen.value.get("namespace") or "default"),
+            names=(str(chosen.value.get("cluster")), str(user or "")),
+            clock=clock or SystemClock(),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Impersonation:
+    """Whom the flags of a command say to act as."""
+
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+    def headers(self) -> dict[str, str | tuple[str, ...]]:
+        """Return what tells a server so."""
+        if not self.user:
+            raise AccessError("--as-group needs --as: groups alone are nobody")
+        return _impersonation({"as": self.user, "as-groups": self.groups})
+
+
+def find_access(
+    kubeconfig: str = "",
+    context: str = "",
+    *,
+    impersonate: Impersonation | None = None,
+    env: Mapping[str, str] = os.environ,
+    clock: Clock | None = None,
+) -> Access:
+    """Find the server to talk to, as kubectl does.
+
+    A file that is named comes first, then KUBECONFIG, then ~/.kube/config, then the service
+    account of the pod we run in. Whom to impersonate comes before what the file says about it.
+    """
+    found = _find_access(kubeconfig, context, env, clock)
+    if impersonate is None or not (impersonate.user or impersonate.groups):
+        return found
+    return replace(found, headers=impersonate.headers())
+
+
+class NotConfiguredError(AccessError):
+    """Nothing says where a server is."""
+
+
+def _find_access(
+    kubeconfig: str, context: str, env: Mapping[str, str], clock: Clock | None
+) -> Access:
+    files = [Path(kubeconfig)] if kubeconfig else usual_files(env)
+    found = load_kubeconfig(files, required=bool(kubeconfig))
+    if found.contexts or found.clusters:
+        return found.access(context, clock=clock)
+    inside = in_cluster(env, clock=clock)
+    if inside is not None and not context:
+        return inside
+    looked = ", ".join(str(file) for file in files) or "nowhere"
+    raise NotConfiguredError(
+        f"no cluster is configured (looked in {looked}): pass --kubeconfig, set KUBECONFIG,"
+        " or start one with `sully up`"
+    )
+
+
+def usual_files(env: Mapping[str, str]) -> list[Path]:
+    """Return the files that are read where none is named."""
+    listed = [Path(part) for part in env.get("KUBECONFIG", "").split(os.pathsep) if part]
+    home = Path(env["HOME"]) if env.get("HOME") else Path.home()
+    return listed or [home / ".kube" / "config"]
+
+
+def load_kubeconfig(files: Sequence[Path], *, required: bool = False) -> Kubeconfig:
+    """Read and merge files; those that do not exist are left out unless they are required."""
+    current = ""
+    merged: dict[str, dict[str, Entry]] = {"clusters": {}, "users": {}, "contexts": {}}
+    for file in files:
+        content = _read(file, required=required)
+        current = current or str(content.get("current-context") or "")
+        for section, entries in merged.items():
+            for name, value in _named(content, section, file):
+                entries.setdefault(name, Entry(value, file))
+    return Kubeconfig(tuple(files), current, **merged)
+
+
+def _read(file: Path, *, required: bool) -> Mapping[str, Any]:
+    import yaml  # late: most of the program never reads a kubeconfig
+
+    try:
+        text = file.read_bytes()
+    except FileNotFoundError as error:
+        if not required:
+            return {}
+        raise AccessError(f"{file}: there is no such kubeconfig") from error
+    except OSError as error:
+        raise AccessError(f"{file}: cannot read the kubeconfig: {error.strerror}") from error
+    try:
+        content = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise AccessError(f"{file}: the kubeconfig is no YAML: {error}") from error
+    if content is None:
+        return {}
+    if not isinstance(content, dict):
+        raise AccessError(f"{file}: a kubeconfig is a mapping with clusters, users and contexts")
+    odd = odd_shape(content)
+    if odd:
+        raise AccessError(f"{file}: the kubeconfig has another shape than it should: {odd}")
+    return content
+
+
+def _named(
+    content: Mapping[str, Any], section: str, file: Path
+) -> Sequence[tuple[str, Mapping[str, Any]]]:
+    singular = section.removesuffix("s")
+    found = []
+    for item in content.get(section) or ():
+        if not isinstance(item, dict) or not item.get("name"):
+            raise AccessError(f"{file}: every item of {section} needs a name")
+        found.append((str(item["name"]), item.get(singular) or {}))
+    return found
+
+
+def _pick(entries: Mapping[str, Entry], what: str, name: Any, where: str) -> Entry:
+    if not name:
+        raise AccessError(f"{where}: no {what} is named")
+    found = entries.get(str(name))
+    if found is None:
+        raise AccessError(f"{where}: there is no {what} {name!r}; there are: {_names(entries)}")
+    return found
+
+
+def _names(entries: Mapping[str, Entry]) -> str:
+    return ", ".join(sorted(entries)) or "none"
+
+
+def _access(
+    cluster: Entry, user: Entry, *, namespace: str, names: tuple[str, str], clock: Clock
+) -> Access:
+    server = str(cluster.value.get("server") or "").rstrip("/")
+    if not is_address(server):
+        raise AccessError(
+            f"{cluster.file}: cluster {names[0]!r} needs a server such as https://127.0.0.1:6443"
+        )
+    ca = _data(cluster, "certificate-authority", f"cluster {names[0]!r}")
+    insecure = bool(cluster.value.get("insecure-skip-tls-verify"))
+    if ca and insecure:
+        raise AccessError(
+            f"{cluster.file}: cluster {names[0]!r} has a certificate-authority and"
+            " insecure-skip-tls-verify; remove one"
+        )
+    return Access(
+        server=server,
+        namespace=namespace,
+        ca=ca,
+        insecure=insecure,
+        tls_server_name=str(cluster.value.get("tls-server-name") or ""),
+        proxy_url=_proxy(cluster, names[0]),
+        credentials=_credentials(user, names[1], cluster_info(cluster.value, ca), clock),
+        headers=_impersonation(user.value),
+        compression=not cluster.value.get("disable-compression"),
+    )
+
+
+def _proxy(cluster: Entry, name: str) -> str:
+    url = str(cluster.value.get("proxy-url") or "")
+    return checked(url, f"{cluster.file}: cluster {name!r}: proxy-url") if url else ""
+
+
+def _data(entry: Entry, name: str, what: str) -> bytes:
+    """Return inline data, which wins, or what the named file holds."""
+    inline = entry.value.get(f"{name}-data")
+    if inline:
+        return decode_data(inline, f"{entry.file}: {what}: {name}-data")
+    path = entry.path(name)
+    if path is None:
+        return b""
+    try:
+        return path.read_bytes()
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise AccessError(f"{entry.file}: {what}: cannot read {name} {path}: {why}") from error
+
+
+def _credentials(user: Entry, name: str, info: Mapping[str, Any], clock: Clock) -> Credentials:
+    origin = f"{user.file}: user {name!r}"
+    value = user.value
+    if value.get("auth-provider"):
+        raise AccessError(f"{origin}: auth-provider is not supported; use an exec plugin instead")
+    block = value.get("exec")
+    if block:
+        command = _command(user, str(block.get("command") or ""), origin)
+        plugin = parse_plugin(block, command=command, origin=origin, cluster=info)
+        return ExecCredentials(plugin, clock=clock)
+    _check_pair(value, origin)
+    fixed = Credential(
+        token=str(value.get("token") or ""),
+        username=str(value.get("username") or ""),
+        password=str(value.get("password") or ""),
+        certificate=_inline(user, "client-certificate", origin),
+        key=_inline(user, "client-key", origin),
+    )
+    files = {
+        "certificate_file": None if fixed.certificate else user.path("client-certificate"),
+        "key_file": None if fixed.key else user.path("client-key"),
+        # kubectl prefers the file, which is renewed, to a token beside it.
+        "token_file": user.path("tokenFile"),
+    }
+    if any(files.values()):
+        return FileCredentials(fixed, **files, clock=clock)
+    return FixedCredentials(fixed)
+
+
+def _check_pair(value: Mapping[str, Any], origin: str) -> None:
+    has = {
+        name: bool(value.get(name) or value.get(f"{name}-data"))
+        for name in ("client-certificate", "client-key")
+    }
+    missing = [name for name, given in has.items() if not given]
+    if len(missing) == 1:
+        raise AccessError(f"{origin}: {missing[0]} (or {missing[0]}-data) is missing")
+
+
+def _inline(user: Entry, name: str, origin: str) -> bytes:
+    text = user.value.get(f"{name}-data")
+    return decode_data(text, f"{origin}: {name}-data") if text else b""
+
+
+def _command(user: Entry, command: str, origin: str) -> str:
+    if not command:
+        raise AccessError(f"{origin}: exec.command is missing")
+    # A bare name is looked up in PATH; anything else is relative to the kubeconfig.
+    return str(user.file.parent / command) if os.sep in command else command
+
+
+def _impersonation(user: Mapping[str, Any]) -> dict[str, str | tuple[str, ...]]:
+    headers: dict[str, str | tuple[str, ...]] = {}
+    if user.get("as"):
+        headers["Impersonate-User"] = str(user["as"])
+    if user.get("as-uid"):
+        headers["Impersonate-Uid"] = str(user["as-uid"])
+    if user.get("as-groups"):
+        headers["Impersonate-Group"] = tuple(str(group) for group in user["as-groups"])
+    for key, values in (user.get("as-user-extra") or {}).items():
+        headers[f"Impersonate-Extra-{quote(str(key), safe=_HEADER_SAFE)}"] = tuple(
+            str(value) for value in values
+        )
+    return headers

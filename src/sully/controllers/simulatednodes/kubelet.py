@@ -1,0 +1,171 @@
+"""Imitates the kubelets of hollow nodes: pods start, run, and end in their own time.
+
+Reads bound pods, our nodes and claims; writes the status of pods and removes those that have ended.
+The decision is `domain.hollow.kubelet.next_step`. One queue serves all nodes: a pod costs nothing
+between two steps, and a node costs nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.client.events import EventRecorder, Reference
+from sully.client.informers.informer import Informer, own_key
+from sully.client.objects import key_of
+from sully.client.options import DeleteOptions, PatchType, WriteOptions
+from sully.client.transport import Key, Transport
+from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.simulatednodes.addresses import Addresses
+from sully.controllers.simulatednodes.kinds import AGENT, PODS, Node
+from sully.domain.claims.reservations import reserved_for
+from sully.domain.simulated import statuses
+from sully.domain.simulated.fleet import Pace, address_of, number_of
+from sully.domain.simulated.kubelet import (
+    Create,
+    End,
+    Judge,
+    Look,
+    Remove,
+    Rest,
+    Run,
+    Seen,
+    next_step,
+)
+from sully.domain.simulated.pods import EXIT, Pod, parse_exit
+from sully.machinery.errors import NotFound
+from sully.runtime.clock import Clock
+
+WORKERS = 16
+_OWN = WriteOptions(field_manager=AGENT)
+_NODE, _CLAIM = "hollow/node", "hollow/claim"
+
+
+class HollowKubelet:
+    """Runs the pods of hollow nodes, or says so."""
+
+    name = "hollow-kubelet"
+
+    def __init__(  # noqa: PLR0913 - what it reads, how it writes, and how quick it is
+        self,
+        *,
+        pods: Informer[Pod],
+        nodes: Informer[Node],
+        claims: Informer[ResourceClaim],
+        transport: Transport,
+        recorder: EventRecorder,
+        clock: Clock,
+        pace: Pace,
+    ) -> None:
+        self._pods = pods
+        self._nodes = nodes
+        self._claims = claims
+        self._transport = transport
+        self._recorder = recorder
+        self._clock = clock
+        self._pace = pace
+        self._addresses = Addresses()
+        self._seen: dict[str, Seen] = {}
+        self._acted: dict[str, str] = {}
+        """The version of a pod on which we acted; until a newer one comes there is nothing new."""
+        pods.add_index(_NODE, lambda pod: (pod.spec.node_name,))
+        pods.add_index(_CLAIM, _claims)
+        pods.on_change(self._addresses.pod_changed)
+        pods.on_change(self._forget)
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for pods, for claims that were given to one, and for nodes that became ours."""
+        yield Watch(self._pods, own_key)
+        yield Watch(self._claims, self._users)
+        yield Watch(self._nodes, self._pods_on)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Take the next step with a pod, if its node is ours."""
+        pod = self._pods.get(key)
+        if pod is None or self._nodes.get(Key("", pod.spec.node_name)) is None:
+            return DONE
+        number = number_of(pod.spec.node_name)
+        if number is None or self._acted.get(pod.metadata.uid) == pod.metadata.resource_version:
+            return DONE
+        now = self._clock.now()
+        step = next_step(pod, self._look(pod), pace=self._pace, now=now)
+        match step:
+            case Rest():
+                return DONE
+            case Look(at):
+                return Result(requeue_after=at - now)
+            case Create():
+                await self._write(pod, statuses.creating(pod, host=address_of(number), now=now))
+            case Run():
+                await self._run(pod, number)
+            case Judge():
+                await self._write(pod, statuses.judged(pod, now=now))
+            case End(code, remove):
+                await self._write(pod, statuses.ended(pod, code=code, now=now))
+                if remove:
+                    await self._remove(pod)
+            case Remove():
+                await self._remove(pod)
+        return DONE
+
+    async def _run(self, pod: Pod, number: int) -> None:
+        host, uid = address_of(number), pod.metadata.uid
+        address = host if pod.spec.host_network else self._addresses.take(number, uid)
+        wish = pod.metadata.annotations.get(EXIT)
+        if wish is not None and parse_exit(wish) is None:
+            text = f"{EXIT}: {wish!r} is not understood, so the pod runs on; for example 0@5s"
+            about = Reference("v1", "Pod", key_of(pod), uid)
+            self._recorder.event(about, "Warning", "BadHollowExit", text)
+        patch = statuses.running(pod, host=host, address=address, now=self._clock.now())
+        await self._write(pod, patch)
+
+    async def _write(self, pod: Pod, patch: dict[str, Any]) -> None:
+        key = key_of(pod)
+        await self._transport.patch(PODS, key, patch, PatchType.STRATEGIC, "status", _OWN)
+        self._acted[pod.metadata.uid] = pod.metadata.resource_version
+
+    async def _remove(self, pod: Pod) -> None:
+        gone = DeleteOptions(grace_period_seconds=0, uid=pod.metadata.uid)
+        with suppress(NotFound):
+            await self._transport.delete(PODS, key_of(pod), gone)
+        self._acted[pod.metadata.uid] = pod.metadata.resource_version
+
+    def _look(self, pod: Pod) -> Seen:
+        """Note since when a pod can start, and since when it leaves."""
+        seen, now = self._seen.get(pod.metadata.uid, Seen()), self._clock.now()
+        if seen.startable is None and self._has_claims(pod):
+            seen = replace(seen, startable=now)
+        if seen.leaving is None and pod.leaving:
+            seen = replace(seen, leaving=now)
+        self._seen[pod.metadata.uid] = seen
+        return seen
+
+    def _has_claims(self, pod: Pod) -> bool:
+        names = pod.claims()
+        return names is not None and all(self._holds(pod, name) for name in names)
+
+    def _holds(self, pod: Pod, name: str) -> bool:
+        claim = self._claims.get(Key(pod.metadata.namespace, name))
+        return (
+            claim is not None
+            and claim.status.allocation is not None
+            and reserved_for(claim, uid=pod.metadata.uid, group=pod.group)
+        )
+
+    def _forget(self, old: Pod | None, new: Pod | None) -> None:
+        if old is not None and new is None:
+            self._seen.pop(old.metadata.uid, None)
+            self._acted.pop(old.metadata.uid, None)
+
+    def _users(self, claim: ResourceClaim) -> Iterable[Key]:
+        return [key_of(pod) for pod in self._pods.by_index(_CLAIM, str(key_of(claim)))]
+
+    def _pods_on(self, node: Node) -> Iterable[Key]:
+        return [key_of(pod) for pod in self._pods.by_index(_NODE, node.metadata.name)]
+
+
+def _claims(pod: Pod) -> Iterable[str]:
+    return [str(Key(pod.metadata.namespace, name)) for name in pod.claims() or ()]

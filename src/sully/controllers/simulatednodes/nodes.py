@@ -1,0 +1,182 @@
+"""Makes the machines of the fleet: a Node each, its Lease, and the slices of its driver.
+
+Every machine is looked at once, at the start. What is there and as it was published is left alone;
+machines beyond the fleet are removed, and what they own goes with them. A node or a slice that
+somebody deletes later stays away until the next start, as on a cluster whose machine was taken out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from sully.api.resource.types import ResourceSlice
+from sully.client.informers.informer import Informer, own_key
+from sully.client.options import DeleteOptions, WriteOptions
+from sully.client.transport import Key, Transport
+from sully.controllers.framework import DONE, Once, Result, Watch
+from sully.controllers.simulatednodes.kinds import (
+    AGENT,
+    CLASSES,
+    LEASES,
+    NODES,
+    WHOLE_SLICES,
+    Node,
+)
+from sully.controllers.simulatednodes.leases import interval
+from sully.domain.simulated.fleet import DRIVER, HOLLOW, Fleet, name_of, number_of
+from sully.domain.simulated.machines import (
+    DIGEST,
+    device_class,
+    lease_of,
+    node_digest,
+    node_of,
+    owned_by,
+    slices_of,
+)
+from sully.machinery.errors import AlreadyExists, NotFound
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+
+log = get_logger("hollow")
+
+WORKERS = 16
+"""Machines that are made at a time; writes that are under way together are flushed together."""
+PATIENCE = 2.0
+"""Seconds after which people are told how far it is."""
+_OWN = WriteOptions(field_manager=AGENT)
+_INDEX = "hollow/node"
+
+
+class HollowNodes:
+    """Brings the machines to what the fleet says."""
+
+    name = AGENT
+
+    def __init__(
+        self,
+        *,
+        fleet: Fleet,
+        nodes: Informer[Node],
+        slices: Informer[ResourceSlice],
+        transport: Transport,
+        clock: Clock,
+    ) -> None:
+        self._fleet = fleet
+        self._nodes = nodes
+        self._slices = slices
+        self._transport = transport
+        self._clock = clock
+        self._done: set[Key] = set()
+        self._said = clock.monotonic()
+        slices.add_index(_INDEX, _node_of)
+
+    def watches(self) -> Iterable[Watch[Any]]:
+        """Wake for the class and each machine of the fleet once, and for nodes beyond it."""
+        wanted = (Key("", name_of(number)) for number in range(self._fleet.nodes))
+        yield Watch(Once((Key("", DRIVER), *wanted)), lambda key: (key,))
+        yield Watch(self._nodes, own_key)
+
+    async def reconcile(self, key: Key) -> Result:
+        """Make a machine, or remove one that is not wanted any more."""
+        number, node = number_of(key.name), self._nodes.get(key)
+        if key in self._done:
+            return DONE
+        if key.name == DRIVER:
+            await self._make_class()
+        elif number is None:
+            # Somebody put our label on a node of theirs.
+            return DONE
+        elif self._fleet.has(number):
+            await self._make(number, node)
+        elif node is not None:
+            await self._remove(key, node)
+            return DONE
+        self._done.add(key)
+        self._tell_progress()
+        return DONE
+
+    async def _make_class(self) -> None:
+        try:
+            await self._transport.create(CLASSES, device_class(), options=_OWN)
+        except AlreadyExists:
+            log.debug("the device class is there", name=DRIVER)
+
+    async def _make(self, number: int, node: Node | None) -> None:
+        if node is None:
+            node = await self._register(number)
+        elif node.metadata.annotations.get(DIGEST) != node_digest(number):
+            await self._renew(number)
+        if node is not None:
+            await self._publish(number, node.metadata.uid)
+
+    async def _register(self, number: int) -> Node | None:
+        """Create a node and its lease; None if someone else has a node of that name."""
+        now, name = self._clock.now(), name_of(number)
+        try:
+            made = await self._transport.create(NODES, node_of(number, now), options=_OWN)
+        except AlreadyExists:
+            found = await self._transport.get(NODES.read_as(dict), Key("", name))
+            if (found["metadata"].get("labels") or {}).get(HOLLOW) != "true":
+                log.warning("a node that is not hollow has this name", node=name)
+                return None
+            # Made by a former life whose write we had not seen yet.
+            return await self._transport.get(NODES, Key("", name))
+        lease = lease_of(name, made.metadata.uid, now, interval(self._fleet.nodes))
+        try:
+            await self._transport.create(LEASES, lease, options=_OWN)
+        except AlreadyExists:
+            # Of a node that went a moment ago; it will be collected, and made anew when renewed.
+            log.debug("the lease is there", node=name)
+        return made
+
+    async def _renew(self, number: int) -> None:
+        """Bring a node that was published differently to what it is now."""
+        body, key = node_of(number, self._clock.now()), Key("", name_of(number))
+        await self._transport.patch(NODES, key, {"status": body["status"]}, subresource="status")
+        await self._transport.patch(NODES, key, {"metadata": body["metadata"]})
+
+    async def _publish(self, number: int, uid: str) -> None:
+        """Write the slices of a machine, all in a new generation, if any of them is different."""
+        name = name_of(number)
+        found = {each.metadata.name: each for each in self._slices.by_index(_INDEX, name)}
+        wanted = {each["metadata"]["name"]: each for each in slices_of(self._fleet, number)}
+        if found.keys() == wanted.keys() and all(
+            _is_published(found[each], body, uid) for each, body in wanted.items()
+        ):
+            return
+        generation = max((each.spec.pool.generation for each in found.values()), default=0) + 1
+        for slice_name, body in wanted.items():
+            body["metadata"]["ownerReferences"] = owned_by(name, uid)
+            body["spec"]["pool"]["generation"] = generation
+            if slice_name in found:
+                await self._transport.update(WHOLE_SLICES, body, options=_OWN)
+            else:
+                await self._transport.create(WHOLE_SLICES, body, options=_OWN)
+        for slice_name in found.keys() - wanted.keys():
+            await self._transport.delete(WHOLE_SLICES, Key("", slice_name))
+
+    async def _remove(self, key: Key, node: Node) -> None:
+        try:
+            await self._transport.delete(NODES, key, DeleteOptions(uid=node.metadata.uid))
+        except NotFound:
+            return
+        log.info("hollow node removed", node=key.name)
+
+    def _tell_progress(self) -> None:
+        now = self._clock.monotonic()
+        if now - self._said >= PATIENCE:
+            self._said = now
+            log.info("making hollow nodes", ready=len(self._done), of=self._fleet.nodes)
+
+
+def _node_of(slice_: ResourceSlice) -> Iterable[str]:
+    ours = slice_.spec.driver == DRIVER and slice_.metadata.labels.get(HOLLOW) == "true"
+    return (slice_.spec.node_name,) if ours and slice_.spec.node_name else ()
+
+
+def _is_published(found: ResourceSlice, wanted: dict[str, Any], uid: str) -> bool:
+    """Say whether a slice was written from what we want, for the node that there is now."""
+    owners = {owner.uid for owner in found.metadata.owner_references}
+    digest = wanted["metadata"]["annotations"][DIGEST]
+    return found.metadata.annotations.get(DIGEST) == digest and uid in owners

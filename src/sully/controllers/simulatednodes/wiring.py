@@ -1,0 +1,52 @@
+"""Puts hollow nodes together and adds them to a manager."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sully.client.events import EventRecorder
+from sully.client.transport import Transport
+from sully.controllers.manager import Manager
+from sully.controllers.simulatednodes import kubelet, nodes
+from sully.controllers.simulatednodes.kinds import BOUND, NODES, OURS, PODS
+from sully.controllers.simulatednodes.kubelet import HollowKubelet
+from sully.controllers.simulatednodes.leases import HollowLeases
+from sully.controllers.simulatednodes.nodes import HollowNodes
+from sully.domain.simulated.fleet import Fleet, Pace
+from sully.runtime.clock import Clock
+from sully.views.kinds import CLAIMS, SLICES
+
+
+@dataclass(frozen=True, slots=True)
+class HollowSettings:
+    """Which machines there are to be, and how quick they are."""
+
+    fleet: Fleet
+    pace: Pace = field(default_factory=Pace)
+
+
+def add_hollow(
+    manager: Manager,
+    *,
+    transport: Transport,
+    recorder: EventRecorder,
+    clock: Clock,
+    settings: HollowSettings,
+) -> None:
+    """Run hollow nodes with the other controllers of a manager."""
+    ours, fleet = manager.informer(NODES, OURS), settings.fleet
+    making = HollowNodes(
+        fleet=fleet, nodes=ours, slices=manager.informer(SLICES), transport=transport, clock=clock
+    )
+    running = HollowKubelet(
+        pods=manager.informer(PODS, BOUND),
+        nodes=ours,
+        claims=manager.informer(CLAIMS),
+        transport=transport,
+        recorder=recorder,
+        clock=clock,
+        pace=settings.pace,
+    )
+    manager.add(making, workers=nodes.WORKERS)
+    manager.add(HollowLeases(fleet=fleet, nodes=ours, transport=transport, clock=clock))
+    manager.add(running, workers=kubelet.WORKERS)

@@ -1,0 +1,60 @@
+"""What a hub says about clusters, sets and bindings, apart from health: texts clients of OCM know.
+
+Health is clusterhealth.py; what an accepted agent may do is clusterrights.py.
+"""
+
+from __future__ import annotations
+
+from sully.api.cluster.types import (
+    DEFAULT_SET,
+    GLOBAL_SET,
+    ClusterSelector,
+    LabelSelector,
+    ManagedCluster,
+    ManagedClusterSet,
+)
+from sully.domain.clusters.health import ACCEPTED, condition
+from sully.domain.placement.conditions import Finding
+
+FINALIZER = "cluster.open-cluster-management.io/api-resource-cleanup"
+AUTO_UPDATE = "cluster.open-cluster-management.io/autoupdate"
+
+ADMITTED = Finding(ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin")
+DENIED = Finding(ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin")
+TROUBLED = "Error"
+"""The reason of a cluster that was accepted and did not get what it needs."""
+BOUND = Finding("Bound", "True", "ClusterSetBound", "")
+UNBOUND = Finding("Bound", "False", "ClusterSetNotFound", "")
+
+BUILT_IN_SETS = {
+    DEFAULT_SET: ClusterSelector(selector_type="ExclusiveClusterSetLabel"),
+    GLOBAL_SET: ClusterSelector(selector_type="LabelSelector", label_selector=LabelSelector()),
+}
+"""Sets that every hub has, and how they find their clusters."""
+
+
+def is_accepted(cluster: ManagedCluster) -> bool:
+    """Say whether the hub told the agent that it may work."""
+    found = condition(cluster, ACCEPTED)
+    return found is not None and found.status == "True"
+
+
+def troubled(errors: list[str]) -> Finding:
+    """Say what is in the way of an acceptance."""
+    return Finding(ACCEPTED, "False", TROUBLED, "\n".join(errors))
+
+
+def set_finding(members: int) -> Finding:
+    """Say how many clusters a set has."""
+    if not members:
+        return Finding("ClusterSetEmpty", "True", "NoClusterMatched", "No ManagedCluster selected")
+    text = f"{members} ManagedClusters selected"
+    return Finding("ClusterSetEmpty", "False", "ClustersSelected", text)
+
+
+def is_astray(cluster_set: ManagedClusterSet) -> bool:
+    """Say whether a built-in set does not select any more what it should."""
+    metadata = cluster_set.metadata
+    if metadata.annotations.get(AUTO_UPDATE) == "false":
+        return False
+    return cluster_set.spec.cluster_selector != BUILT_IN_SETS[metadata.name]

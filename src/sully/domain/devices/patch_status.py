@@ -1,0 +1,66 @@
+"""What the status of a ResourceSlicePatch says: how many devices it is for, and what failed.
+
+Conditions of our own, for KEP-5027 defines none. Which devices a patch is for is patches.py's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import Choice
+from sully.domain.eviction.status import SELECTOR_PROBLEM, Report
+
+__all__ = ["APPLIED", "SELECTOR_PROBLEM", "PatchReport", "report", "report_all", "trouble"]
+
+APPLIED = "sully.dev/Applied"
+
+
+@dataclass(frozen=True, slots=True)
+class PatchReport:
+    """What is to be said about a patch."""
+
+    applied: Report
+    trouble: Report | None
+    """None while every device can be judged."""
+    failures: frozenset[str]
+    """What its own expressions failed with, each text once."""
+
+
+def report(choices: Iterable[tuple[DeviceId, Choice]]) -> PatchReport:
+    """Sum up whom a patch is for, in the order given."""
+    selected, failed = 0, 0
+    first = ""
+    failures: set[str] = set()
+    for device, choice in choices:
+        selected += choice.selected
+        if choice.problem:
+            failed += 1
+            first = first or f"{device}: {choice.problem}"
+            if choice.own:
+                failures.add(choice.problem)
+    return PatchReport(_applied(selected), trouble(failed, first), frozenset(failures))
+
+
+def report_all(selected: int) -> PatchReport:
+    """Sum up a patch whose names decide, so that nothing can fail."""
+    return PatchReport(_applied(selected), None, frozenset())
+
+
+def _applied(selected: int) -> Report:
+    if not selected:
+        return Report("False", "NoDevice", "No published device is selected.")
+    return Report("True", "Applied", f"Changes {_devices(selected)}.")
+
+
+def trouble(failed: int, first: str) -> Report | None:
+    """Say of how many devices criteria cannot tell whether they select them; rules say it too."""
+    if not failed:
+        return None
+    text = f"{_devices(failed)} not selected because of errors: {first}"
+    return Report("True", "SelectorFailed", text)
+
+
+def _devices(number: int) -> str:
+    return "1 device" if number == 1 else f"{number} devices"

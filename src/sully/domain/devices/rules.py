@@ -1,0 +1,195 @@
+"""Which devices a DeviceTaintRule selects, and what it does to them.
+
+Names can be compared with any device, also with an allocated one whose slice is gone. Class and CEL
+criteria need to know attributes: those of the published device after patches, or those recorded in
+the claim when it was allocated (`record`, `recorded`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
+from sully.api.resource.types import (
+    DeviceAttribute,
+    DeviceCapacity,
+    DeviceClass,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+)
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.selectors import Content, SelectorError, matches, shared
+from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
+from sully.machinery.meta import Wire
+
+TOGETHER = "sully.dev/taint"
+"""The label of rules that were made together, such as those for the pools that a glob stood for."""
+
+Classes = Callable[[str], DeviceClass | None]
+"""Finds a class by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Whether criteria select a device; a problem says why they could not tell."""
+
+    selected: bool
+    problem: str = ""
+    own: bool = False
+    """The problem is in an expression of the rule or patch itself, not in the class it names."""
+    over_budget: bool = False
+    """The problem is what evaluating the expressions costs."""
+
+
+YES = Choice(selected=True)
+NO = Choice(selected=False)
+UNKNOWN = Choice(selected=False, problem="its attributes were not recorded at allocation")
+
+
+def names_match(selector: DeviceTaintSelector | None, device: DeviceId) -> bool:
+    """Say whether the names in a selector fit a device; no selector fits none, `{}` fits all."""
+    return (
+        selector is not None
+        and selector.driver in (None, device.driver)
+        and selector.pool in (None, device.pool)
+        and selector.device in (None, device.device)
+    )
+
+
+def needs_content(selector: DeviceTaintSelector | None) -> bool:
+    """Say whether names alone do not decide."""
+    return selector is not None and bool(selector.selectors or selector.device_class_name)
+
+
+def choose(
+    selector: DeviceTaintSelector | None,
+    device: DeviceId,
+    content: Content | None,
+    classes: Classes,
+    budget: CostBudget | None = None,
+) -> Choice:
+    """Decide whether a selector selects a device; without content only names can be compared."""
+    if selector is None or not names_match(selector, device):
+        return NO
+    if not needs_content(selector):
+        return YES
+    if content is None:
+        return UNKNOWN
+    return choose_by_content(selector, content, classes, budget)
+
+
+def choose_by_content(
+    selector: DeviceTaintSelector,
+    content: Content,
+    classes: Classes,
+    budget: CostBudget | None = None,
+) -> Choice:
+    """Decide the same for a device whose names are known to fit.
+
+    What exceeds the budget selects nothing. Raises UnfinishedError if the budget has slices.
+    """
+    try:
+        return _choose(selector, content, classes, budget or CostBudget())
+    except CostBudgetExceededError as error:
+        return Choice(selected=False, problem=str(error), over_budget=True)
+
+
+def _choose(
+    selector: DeviceTaintSelector, content: Content, classes: Classes, budget: CostBudget
+) -> Choice:
+    if selector.device_class_name is not None:
+        class_ = classes(selector.device_class_name)
+        if class_ is None:
+            return Choice(selected=False, problem=f"there is no class {selector.device_class_name}")
+        try:
+            if not matches(class_.spec.selectors, content, budget):
+                return NO
+        except SelectorError as error:
+            return Choice(selected=False, problem=f"class {class_.metadata.name}: {error}")
+    try:
+        return YES if matches(selector.selectors, content, budget) else NO
+    except SelectorError as error:
+        return Choice(selected=False, problem=str(error), own=True)
+
+
+def sourced(rule: DeviceTaintRule) -> SourcedTaint:
+    """Return the taint of a rule, which says that the rule is its origin."""
+    origin = Origin("DeviceTaintRule", rule.metadata.name, rule.metadata.uid)
+    return SourcedTaint(rule.spec.taint, origin, group_of(rule))
+
+
+def group_of(rule: DeviceTaintRule) -> str:
+    """Return what a rule has in common with those that were made together with it, if any."""
+    return rule.metadata.labels.get(TOGETHER, "")
+
+
+def stacked(taints: Iterable[SourcedTaint]) -> tuple[SourcedTaint, ...]:
+    """Put the taints of rules in order, each as `sourced` returns it.
+
+    The names of the rules decide, so that nobody depends on the order in which rules were seen.
+    """
+    return tuple(sorted(taints, key=lambda each: each.origin.name))
+
+
+def with_taints(device: EffectiveDevice, stack: tuple[SourcedTaint, ...]) -> EffectiveDevice:
+    """Add the taints of rules that select a device, as `stacked` returns them.
+
+    Nothing is replaced and nothing is merged: each taint must be tolerated for itself. Devices
+    without other taints share the stack.
+    """
+    if not stack:
+        return device
+    return EffectiveDevice(
+        device.published,
+        (*device.taints, *stack) if device.taints else stack,
+        device.patched,
+        device.attribute_origins,
+        device.capacity_origins,
+    )
+
+
+class _Recorded(Wire, frozen=True, kw_only=True):
+    attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, DeviceCapacity] = msgspec.field(default_factory=dict)
+    allow_multiple_allocations: bool | None = None
+
+
+def record(devices: Iterable[tuple[DeviceId, Content]]) -> str:
+    """Write down what allocated devices were, for the annotation of their claim."""
+    known: dict[str, Any] = {
+        str(device): msgspec.to_builtins(
+            _Recorded(
+                attributes=dict(content.attributes),
+                capacity=dict(content.capacity),
+                allow_multiple_allocations=content.allow_multiple_allocations,
+            )
+        )
+        for device, content in devices
+    }
+    return msgspec.json.encode(known, order="deterministic").decode()
+
+
+def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
+    """Return what was written down about devices, by `str(DeviceId)`; nothing if it is unreadable.
+
+    On a server that is not ours anybody may edit it, so a bad one must not stop eviction by names.
+    """
+    text = annotations.get(ALLOCATED_ATTRIBUTES)
+    if not text:
+        return {}
+    try:
+        found = msgspec.json.decode(text, type=dict[str, _Recorded])
+    except msgspec.MsgspecError:
+        return {}
+    return {
+        name: shared(
+            name.partition("/")[0], each.attributes, each.capacity, each.allow_multiple_allocations
+        )
+        for name, each in found.items()
+    }

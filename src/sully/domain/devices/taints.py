@@ -1,0 +1,104 @@
+"""Taints of devices: which of them keep new pods off, which make running ones leave.
+
+The scheduler asks through `untolerated`, eviction through `tolerates_eviction`. Who put a taint
+on a device travels with it as `Origin`; rules.py and patches.py lay taints over what drivers
+publish.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceTaint
+from sully.domain.tolerations import difference
+
+NONE = "None"
+NO_SCHEDULE = "NoSchedule"
+NO_EXECUTE = "NoExecute"
+NO_EXECUTE_WITH_BUDGET = "NoExecuteWithPodDisruptionBudget"
+PREFER_NO_SCHEDULE = "PreferNoSchedule"
+"""Advises against a device, and never refuses it."""
+
+BLOCKING = frozenset((NO_SCHEDULE, NO_EXECUTE))
+"""Effects that keep new pods off a device; any other, also one nobody knows, does not."""
+BLOCKING_WITH_BUDGETS = BLOCKING | {NO_EXECUTE_WITH_BUDGET}
+"""The same where budgets may have a say, which is behind a gate."""
+
+OriginKind = Literal["DeviceTaintRule", "ResourceSlice", "ResourceSlicePatch"]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The object that says something about a device, and at which place it says so."""
+
+    kind: OriginKind
+    name: str
+    uid: str = ""
+    index: int = 0
+
+    def __str__(self) -> str:
+        """Name the object as people do."""
+        return f"{self.kind}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedTaint:
+    """A taint, and who put it there."""
+
+    taint: DeviceTaint
+    origin: Origin
+    group: str = ""
+    """What it shares its pace with: rules that were made together have one for all of them."""
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Say whether one toleration covers one taint."""
+    return difference(toleration, taint) is None
+
+
+def tolerates_eviction(
+    toleration: DeviceToleration, taint: DeviceTaint, *, strict: bool = False
+) -> bool:
+    """Say whether one toleration keeps a pod on a device that carries one taint.
+
+    Kubernetes 1.37 lets only a toleration do so that names the effect, against its documentation:
+    a pod with an effect-less one is scheduled to a tainted device and evicted at once. `strict`
+    does that too.
+    """
+    if strict and toleration.effect != taint.effect:
+        return False
+    return tolerates(toleration, taint)
+
+
+def blocks(taint: DeviceTaint) -> bool:
+    """Say whether a taint keeps new pods off its device unless it is tolerated.
+
+    With the effects of all gates: for those who cannot see which are on.
+    """
+    return taint.effect in BLOCKING_WITH_BUDGETS
+
+
+def untolerated(
+    taints: Iterable[SourcedTaint],
+    tolerations: Sequence[DeviceToleration],
+    effects: frozenset[str] = BLOCKING_WITH_BUDGETS,
+) -> tuple[SourcedTaint, ...]:
+    """Return the taints that keep a request with these tolerations off the device, in order."""
+    return tuple(
+        each
+        for each in taints
+        if each.taint.effect in effects
+        and not any(tolerates(one, each.taint) for one in tolerations)
+    )
+
+
+def discouraging(taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]) -> int:
+    """Count the taints that advise a request with these tolerations against the device."""
+    return sum(
+        each.taint.effect == PREFER_NO_SCHEDULE
+        and not any(tolerates(one, each.taint) for one in tolerations)
+        for each in taints
+    )

@@ -1,0 +1,179 @@
+"""When must a pod leave its devices: Keep, Wait or Evict, with the taints that say so.
+
+A pod is judged by its exposures: one per allocated device, with the taints of that device and the
+tolerations that were copied into *its* allocation result. How fast pods may leave is in pacing.py,
+what a rule's status says about all this in evictionstatus.py and preview.py; who fetches and acts
+is `controllers/eviction`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import msgspec
+
+from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceTaint
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.taints import (
+    NO_EXECUTE,
+    NO_EXECUTE_WITH_BUDGET,
+    Origin,
+    SourcedTaint,
+    tolerates_eviction,
+)
+from sully.machinery.timestamps import later
+
+EVICTING = frozenset((NO_EXECUTE,))
+"""Effects that make pods leave."""
+EVICTING_WITH_BUDGETS = EVICTING | {NO_EXECUTE_WITH_BUDGET}
+"""The same where budgets may have a say, which is behind a gate."""
+
+
+class Exposure(msgspec.Struct, frozen=True):
+    """One allocated device: the taints it carries, and what its holder tolerates."""
+
+    device: DeviceId
+    taints: tuple[SourcedTaint, ...]
+    tolerations: tuple[DeviceToleration, ...] = ()
+
+
+class Reason(msgspec.Struct, frozen=True):
+    """A taint on a device that makes its holder leave."""
+
+    device: DeviceId
+    taint: SourcedTaint
+    due: datetime | None = None
+    """When this taint alone would make it leave."""
+
+    @property
+    def rule(self) -> str | None:
+        """Return the uid of the rule that set the taint, if a rule did."""
+        origin = self.taint.origin
+        return origin.uid if origin.kind == "DeviceTaintRule" else None
+
+    def _order(self) -> tuple[object, ...]:
+        origin = self.taint.origin
+        if origin.kind == "DeviceTaintRule":
+            # Which device a rule hit does not matter for its place.
+            return 0, origin.name, *self.device
+        return 1, *self.device, origin.kind, origin.name, origin.index
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How eviction works in a control plane."""
+
+    strict: bool = False
+    """As Kubernetes 1.37 does, also where its documentation says otherwise."""
+    effects: frozenset[str] = EVICTING
+
+
+USUAL = Terms()
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Nothing makes the pod leave."""
+
+
+class Hold(msgspec.Struct, frozen=True):
+    """The pod must leave, but all that say so are paused."""
+
+    because: tuple[Reason, ...]
+
+
+class Wait(msgspec.Struct, frozen=True):
+    """The pod must leave, but not yet."""
+
+    until: datetime
+    because: tuple[Reason, ...]
+    paused: tuple[Reason, ...] = ()
+    """What also says so, but has no effect now."""
+
+
+class Evict(msgspec.Struct, frozen=True):
+    """The pod must leave now; it has been due since then."""
+
+    since: datetime
+    because: tuple[Reason, ...]
+    paused: tuple[Reason, ...] = ()
+
+    def due(self, now: datetime) -> tuple[Reason, ...]:
+        """Return the reasons whose time has come."""
+        return tuple(each for each in self.because if each.due is None or each.due <= now)
+
+
+Verdict = Keep | Hold | Wait | Evict
+KEEP = Keep()
+
+
+def _none_paused(_: Origin) -> bool:
+    return False
+
+
+def judge(
+    exposures: Iterable[Exposure],
+    *,
+    now: datetime,
+    terms: Terms = USUAL,
+    paused: Callable[[Origin], bool] = _none_paused,
+) -> Verdict:
+    """Decide whether and when a pod must leave its devices.
+
+    The earliest taint decides when. All taints that would make it leave are reasons, also those
+    whose time has not come. Taints that are paused decide nothing.
+    """
+    found: dict[tuple[DeviceId, Origin], Reason] = {}
+    for exposure in exposures:
+        for taint in exposure.taints:
+            due = leaves_at(taint.taint, exposure.tolerations, now=now, terms=terms)
+            if due is not None:
+                found[exposure.device, taint.origin] = Reason(exposure.device, taint, due)
+    if not found:
+        return KEEP
+    reasons = sorted(found.values(), key=Reason._order)
+    held = tuple(each for each in reasons if paused(each.taint.origin))
+    because = tuple(reasons) if not held else tuple(each for each in reasons if each not in held)
+    if not because:
+        return Hold(held)
+    at = min(each.due or now for each in because)
+    return Evict(at, because, held) if at <= now else Wait(at, because, held)
+
+
+def leaves_at(
+    taint: DeviceTaint,
+    tolerations: Sequence[DeviceToleration],
+    *,
+    now: datetime,
+    terms: Terms = USUAL,
+) -> datetime | None:
+    """Return when one taint makes the holder of a device leave, or None for never.
+
+    The shortest of the tolerations that match counts, unless one of them has no end.
+    """
+    if taint.effect not in terms.effects:
+        return None
+    # The server always stamps a taint; one without a time is new.
+    added = taint.time_added or now
+    matching = [
+        _seconds(each)
+        for each in tolerations
+        if tolerates_eviction(each, taint, strict=terms.strict)
+    ]
+    if None in matching:
+        return None
+    shortest = min((seconds for seconds in matching if seconds is not None), default=0)
+    return later(added, max(0, shortest))
+
+
+def needs_budget(reasons: Iterable[Reason]) -> bool:
+    """Say whether a pod that is due for these reasons may leave only as its budgets allow."""
+    return all(each.taint.taint.effect == NO_EXECUTE_WITH_BUDGET for each in reasons)
+
+
+def _seconds(toleration: DeviceToleration) -> int | None:
+    # Seconds are defined only for tolerations that name an evicting effect.
+    return toleration.toleration_seconds if toleration.effect else None

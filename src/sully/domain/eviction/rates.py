@@ -1,0 +1,154 @@
+"""How fast pods may leave: a bucket of tokens per taint, and a cap for the whole cluster.
+
+Only arithmetic, with the time as an argument. Who stands in line for a token is kept by
+`controllers/eviction/pacer.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
+
+from sully.domain.devices.taints import SourcedTaint
+
+BURST = 10
+"""How many pods may leave at once after a pause."""
+MINUTE = timedelta(minutes=1)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class Source(NamedTuple):
+    """What shares one bucket: a rule, by its uid, or several that were made together, by group.
+
+    For drivers and patches it is all equal taints. Equal means key, value and effect: times,
+    descriptions and data differ from device to device, and a bucket for each device would be no
+    limit.
+    """
+
+    uid: str = ""
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+    group: str = ""
+
+    @property
+    def is_rule(self) -> bool:
+        """Say whether it is a rule, or several."""
+        return bool(self.uid or self.group)
+
+
+class Limit(NamedTuple):
+    """A bucket, and how many tokens it gets per second."""
+
+    source: Source
+    rate: int
+
+
+def source_of(taint: SourcedTaint) -> Source:
+    """Return which bucket a taint draws from."""
+    if taint.origin.kind == "DeviceTaintRule":
+        return Source(group=taint.group) if taint.group else Source(uid=taint.origin.uid)
+    marks = taint.taint
+    return Source(key=marks.key, value=marks.value, effect=marks.effect)
+
+
+def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tuple[Limit, ...]:
+    """Return the limits of which the fastest decides; none means at once.
+
+    A taint without a rate, and without a default for it, lets its pods leave at any pace, and it
+    does so whatever else is on the pod's devices.
+    """
+    found: dict[Limit, None] = {}
+    for each in taints:
+        rate = each.taint.evictions_per_second or default
+        if rate is None:
+            return ()
+        found[Limit(source_of(each), rate)] = None
+    return tuple(found)
+
+
+@lru_cache
+def _interval(rate: int) -> timedelta:
+    # Who stands in line asks for it all the time, and there are few rates.
+    return timedelta(seconds=1) / rate
+
+
+class Bucket(msgspec.Struct, frozen=True):
+    """Tokens that come back one by one, up to `BURST`.
+
+    All there is to know is when it will be full again: each token that was taken moves that
+    moment by the time in which one comes back.
+    """
+
+    rate: int
+    full_at: datetime = _LONG_AGO
+
+    @property
+    def interval(self) -> timedelta:
+        """Return how long one token takes to come back."""
+        return _interval(self.rate)
+
+    def opens_at(self) -> datetime:
+        """Return from when on there is a token."""
+        if self.full_at == _LONG_AGO:
+            return _LONG_AGO
+        return self.full_at - (BURST - 1) * self.interval
+
+    def take(self, now: datetime) -> Bucket:
+        """Return the bucket with one token less."""
+        return Bucket(self.rate, max(self.full_at, now) + self.interval)
+
+    def put_back(self) -> Bucket:
+        """Return the bucket with a token that was taken and not used."""
+        return Bucket(self.rate, self.full_at - self.interval)
+
+    def is_full(self, now: datetime) -> bool:
+        """Say whether the bucket is as good as a new one."""
+        return self.full_at <= now
+
+    def at_rate(self, rate: int, now: datetime) -> Bucket:
+        """Return the bucket with as many tokens as it has, but another rate."""
+        if rate == self.rate or self.is_full(now) or not self.interval:
+            return Bucket(rate, self.full_at)
+        missing = (self.full_at - now) / self.interval
+        return Bucket(rate, now + missing * Bucket(rate).interval)
+
+
+def bucket_after(rate: int, times: Iterable[datetime]) -> Bucket:
+    """Return the bucket as it is after pods left at these times, whoever made them leave.
+
+    So a controller that was started anew does not begin with another burst.
+    """
+    bucket = Bucket(rate)
+    for moment in sorted(times):
+        bucket = bucket.take(moment)
+    return bucket
+
+
+class Cap:
+    """At most so many in any minute, whatever the taints say."""
+
+    def __init__(self, most: int, times: Iterable[datetime] = ()) -> None:
+        self._most = most
+        # When the last ones left, the earliest first.
+        self._times = deque(sorted(times), maxlen=most)
+
+    def opens_at(self) -> datetime:
+        """Return from when on one more may leave."""
+        return _LONG_AGO if len(self._times) < self._most else self._times[0] + MINUTE
+
+    def take(self, now: datetime) -> None:
+        """Note that one more leaves."""
+        while self._times and self._times[0] + MINUTE <= now:
+            self._times.popleft()
+        self._times.append(now)
+
+    def put_back(self, moment: datetime) -> None:
+        """Forget one that was noted at a time and did not leave."""
+        if moment in self._times:
+            self._times.remove(moment)

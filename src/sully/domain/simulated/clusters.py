@@ -1,0 +1,189 @@
+"""The hollow clusters: which there are, what they say of themselves, when their agents speak.
+
+Everything follows from the number of a cluster, so that another start wants the same objects. Nodes
+of one cluster are fleet.py; these are members of a hub.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from sully.api.cluster.types import ManagedCluster
+from sully.domain.clusters.health import (
+    AVAILABLE,
+    CLOCK_SYNCED,
+    JOINED,
+    LEASE_DURATION,
+    condition,
+)
+from sully.domain.clusters.hub import is_accepted
+from sully.domain.placement.conditions import Finding
+from sully.domain.simulated.fleet import HOLLOW
+
+SILENT = "sully.dev/silent"
+"""Annotation: the agent does nothing, as if its network were cut."""
+UNHEALTHY = "sully.dev/unhealthy"
+"""Annotation: the agent says that its cluster is not available; the value says why."""
+MOST_CLUSTERS = 10_000
+RENEWALS = 20
+"""Most renewals of leases in a second; larger fleets renew more seldom."""
+JITTER = 0.25
+
+_NAME = re.compile(r"hollow-cluster-(\d{4,})")
+_REGIONS = ("eu-central", "eu-west", "us-east", "us-west", "ap-south")
+_STAGES = ("prod", "prod", "staging", "dev")
+_CLOUDS = ("aws", "gcp", "azure")
+_VERSIONS = ("v1.36.4", "v1.37.0")
+_GOLDEN = 0.6180339887498949
+"""Multiples of it, without their whole parts, are spread evenly whatever their number."""
+
+AT_WORK = Finding(JOINED, "True", "ManagedClusterJoined", "Managed cluster joined")
+HEALTHY = Finding(AVAILABLE, "True", "ManagedClusterAvailable", "Managed cluster is available")
+
+
+@dataclass(frozen=True, slots=True)
+class Members:
+    """How many hollow clusters there are, and how often their agents renew their leases."""
+
+    count: int
+    lease_seconds: int = 0
+    """0: what suits their number."""
+
+    @property
+    def duration(self) -> int:
+        """Return the lease duration of each cluster, in seconds."""
+        return self.lease_seconds or max(LEASE_DURATION, self.count // RENEWALS)
+
+    def has(self, number: int) -> bool:
+        """Say whether a cluster belongs to the fleet."""
+        return 0 <= number < self.count
+
+
+def name_of(number: int) -> str:
+    """Return what a cluster is called; names sort as numbers do."""
+    return f"hollow-cluster-{number:04}"
+
+
+def number_of(name: str) -> int | None:
+    """Return which cluster has a name, or None if none of ours can have it."""
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    number = int(found[1])
+    return number if name_of(number) == name else None
+
+
+def is_ours(labels: Mapping[str, str]) -> bool:
+    """Say whether an object is of a hollow cluster."""
+    return labels.get(HOLLOW) == "true"
+
+
+def cluster_of(number: int, members: Members) -> dict[str, Any]:
+    """Return a cluster as an administrator would register it."""
+    name = name_of(number)
+    labels = {
+        HOLLOW: "true",
+        "region": _REGIONS[number % len(_REGIONS)],
+        "env": _STAGES[number // len(_REGIONS) % len(_STAGES)],
+        "cloud": _CLOUDS[number % len(_CLOUDS)],
+    }
+    return {
+        "metadata": {"name": name, "labels": labels},
+        "spec": {
+            "hubAcceptsClient": True,
+            "leaseDurationSeconds": members.duration,
+            "managedClusterClientConfigs": [{"url": f"https://{name}.example.com:6443"}],
+        },
+    }
+
+
+def facts(number: int) -> dict[str, Any]:
+    """Return what the agent of a cluster reports besides conditions."""
+    nodes = 3 + number % 8
+    whole = {"cpu": str(16 * nodes), "memory": f"{64 * nodes}Gi"}
+    version = _VERSIONS[number % len(_VERSIONS)]
+    claims = {
+        "id.k8s.io": name_of(number),
+        "kubeversion.open-cluster-management.io": version,
+        "platform.open-cluster-management.io": _CLOUDS[number % len(_CLOUDS)].upper(),
+        "product.open-cluster-management.io": "Other",
+        "region": _REGIONS[number % len(_REGIONS)],
+    }
+    return {
+        "capacity": whole,
+        "allocatable": {"cpu": str(15 * nodes), "memory": f"{60 * nodes}Gi"},
+        "version": {"kubernetes": version},
+        "clusterClaims": [{"name": name, "value": value} for name, value in claims.items()],
+    }
+
+
+def reports_facts(cluster: ManagedCluster, wanted: Mapping[str, Any]) -> bool:
+    """Say whether the status of a cluster has what its agent reports."""
+    status = cluster.status
+    claims = [{"name": each.name, "value": each.value} for each in status.cluster_claims]
+    found = {
+        "capacity": status.capacity,
+        "allocatable": status.allocatable,
+        "version": {"kubernetes": status.version.kubernetes},
+        "clusterClaims": claims,
+    }
+    return found == wanted
+
+
+def is_silent(cluster: ManagedCluster) -> bool:
+    """Say whether the agent of a cluster does nothing at present."""
+    silenced = cluster.metadata.annotations.get(SILENT) == "true"
+    leaving = cluster.metadata.deletion_timestamp is not None
+    return silenced or leaving or not is_accepted(cluster)
+
+
+def is_unheard(cluster: ManagedCluster) -> bool:
+    """Say whether the hub has not heard of a cluster yet, or not for too long."""
+    found = condition(cluster, AVAILABLE)
+    return found is None or found.status == "Unknown"
+
+
+def may_report(cluster: ManagedCluster) -> bool:
+    """Say whether an agent may write its status: not with a clock that is known to be wrong."""
+    found = condition(cluster, CLOCK_SYNCED)
+    return found is None or found.status != "False"
+
+
+def health(cluster: ManagedCluster) -> Finding:
+    """Return what the agent of a cluster finds when it asks its API server how it is."""
+    wish = cluster.metadata.annotations.get(UNHEALTHY, "false")
+    if wish == "false":
+        return HEALTHY
+    text = "[-]etcd failed" if wish == "true" else wish
+    return Finding(
+        AVAILABLE,
+        "False",
+        "ManagedClusterKubeAPIServerUnavailable",
+        f"The kube-apiserver is not ok, status code: 500, {text}",
+    )
+
+
+def health_news(cluster: str, found: Finding) -> tuple[str, str]:
+    """Return reason and note of the event that tells of a change of health."""
+    if found.status == "True":
+        # Written so by those whose event it is.
+        text = (
+            f"The {cluster} is successfully imported, and it is managed by the hub cluster. "
+            "Its apieserver is available"
+        )
+        return "Available", text
+    text = f"The {cluster} is successfully imported. However, its Kube API server is unavailable"
+    return "Unavailable", text
+
+
+def first_renewal(number: int, duration: int) -> float:
+    """Return after how many seconds an agent renews first: each at its own moment."""
+    return duration * (number * _GOLDEN % 1.0)
+
+
+def next_renewal(number: int, turn: int, duration: int) -> float:
+    """Return after how many seconds an agent renews again: a little more than asked, never less."""
+    return duration * (1 + JITTER * ((number + 7 * turn) * _GOLDEN % 1.0))

@@ -1,0 +1,129 @@
+"""What a kubelet would do with a pod next.
+
+`next_step` is asked again whenever something happened to the pod or its claims, and at the time
+that it named itself. What a step writes is statuses.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from sully.domain.simulated.fleet import Pace
+from sully.domain.simulated.pods import Pod
+
+NOTICEABLE = 1.0
+"""Seconds from which on it is worth a write that containers are being created."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Since when things are so; the wire has whole seconds, which is too coarse for short times."""
+
+    startable: datetime | None = None
+    """Since when its claims are there."""
+    leaving: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Nothing to do until something happens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """Nothing to do before this time."""
+
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """Say that the containers are being created."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Say that the containers run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Say whether the pod is ready, because a gate opened or closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Say that the containers have ended; a pod that is being deleted then goes."""
+
+    code: int
+    remove: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Remove:
+    """Nothing of the pod is left on the machine: let it go."""
+
+
+Step = Rest | Look | Create | Run | Judge | End | Remove
+REST = Rest()
+
+
+def next_step(pod: Pod, seen: Seen, *, pace: Pace, now: datetime) -> Step:
+    """Say what is to be done with a pod of ours now."""
+    if pod.leaving:
+        return _leave(pod, seen, pace, now)
+    if pod.finished:
+        return REST
+    if pod.running:
+        return _run(pod, now)
+    if pod.status.start_time is None and (seen.startable is None or pace.start >= NOTICEABLE):
+        return Create()
+    if seen.startable is None:
+        return REST
+    at = seen.startable + timedelta(seconds=pace.start)
+    return Run() if at <= now else Look(at)
+
+
+def _run(pod: Pod, now: datetime) -> Step:
+    ready = pod.condition("Ready")
+    if pod.spec.readiness_gates and ready is not None and _differs(ready.status, pod.gates_open):
+        return Judge()
+    ending, since = pod.exit, running_since(pod)
+    if ending is None or since is None:
+        return REST
+    at = since + ending.after
+    return End(ending.code) if at <= now else Look(at)
+
+
+def _differs(status: str, ready: bool) -> bool:
+    return (status == "True") != ready
+
+
+def _leave(pod: Pod, seen: Seen, pace: Pace, now: datetime) -> Step:
+    if not pod.running:
+        let_go = pod.finished and pod.metadata.deletion_grace_period_seconds == 0
+        # Without a finalizer it should be gone: whoever let it go did not come to the end of that.
+        return REST if let_go and pod.metadata.finalizers else Remove()
+    at = _stopped_at(pod, seen, pace)
+    return End(0, remove=True) if at <= now else Look(at)
+
+
+def _stopped_at(pod: Pod, seen: Seen, pace: Pace) -> datetime:
+    """Return when the containers have stopped: in their own time, or when patience is over."""
+    deadline = pod.metadata.deletion_timestamp
+    since = seen.leaving
+    if deadline is None or since is None:
+        raise ValueError("a pod that nobody deleted does not stop")
+    grace = pod.metadata.deletion_grace_period_seconds
+    seconds = pace.stop if grace is None else min(pace.stop, grace)
+    # The deadline counts too: whoever starts again must not give the whole grace once more.
+    return min(since + timedelta(seconds=seconds), max(deadline, since))
+
+
+def running_since(pod: Pod) -> datetime | None:
+    """Return when the containers of a running pod were started, as far as that is known."""
+    found = pod.condition("ContainersReady")
+    if found is not None and found.status == "True":
+        return found.last_transition_time
+    return pod.status.start_time

@@ -1,0 +1,132 @@
+"""Pods as a kubelet sees them: what to run, with which claims, and how far it has come."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from msgspec import field
+
+from sully.domain.claims import pods
+from sully.domain.scheduling.objects import PodCondition
+from sully.machinery.meta import Wire, find_condition
+
+EXIT: Final = "sully.dev/hollow-exit"
+"""The annotation that makes a pod end by itself: exit code, @, and how long it runs."""
+_EXIT = re.compile(r"(\d{1,3})@(\d{1,6}(?:\.\d{1,3})?)(ms|s|m|h)")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a pod ends by itself."""
+
+    code: int
+    after: timedelta
+
+
+def parse_exit(text: str) -> Exit | None:
+    """Read an annotation such as `0@5s`; None where it says nothing of that form."""
+    found = _EXIT.fullmatch(text)
+    if found is None or int(found[1]) > 255:
+        return None
+    return Exit(int(found[1]), timedelta(seconds=float(found[2]) * _UNITS[found[3]]))
+
+
+class Container(Wire, frozen=True, kw_only=True):
+    """What runs in a pod."""
+
+    name: str
+    image: str = ""
+    restart_policy: str | None = None
+
+    @property
+    def stays(self) -> bool:
+        """Say whether, as an init container, it runs on beside the others."""
+        return self.restart_policy == "Always"
+
+
+class ReadinessGate(Wire, frozen=True, kw_only=True):
+    """A condition that others set and that a pod needs to be ready."""
+
+    condition_type: str
+
+
+class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
+    """Which pod it is, and whether it stays."""
+
+    generation: int = 0
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+    annotations: dict[str, str] = field(default_factory=dict)
+
+
+class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
+    """What is to run, and where."""
+
+    restart_policy: str = "Always"
+    host_network: bool = False
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    readiness_gates: tuple[ReadinessGate, ...] = ()
+
+
+class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
+    """How far it has come."""
+
+    start_time: datetime | None = None
+    pod_ip: str = field(default="", name="podIP")
+    conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[dict[str, Any], ...] = ()
+    init_container_statuses: tuple[dict[str, Any], ...] = ()
+
+
+class Pod(pods.Pod, frozen=True, kw_only=True):
+    """A pod that has a node."""
+
+    metadata: PodMetadata = field(default_factory=PodMetadata)
+    spec: PodSpec = field(default_factory=PodSpec)
+    status: PodStatus = field(default_factory=PodStatus)
+
+    @property
+    def running(self) -> bool:
+        """Say whether its containers run."""
+        return self.status.phase == "Running"
+
+    @property
+    def exit(self) -> Exit | None:
+        """Return how it ends by itself; None if it does not, or would be started again."""
+        found = parse_exit(self.metadata.annotations.get(EXIT, ""))
+        if found is None or self.spec.restart_policy == "Always":
+            return None
+        return found if self.spec.restart_policy == "Never" or found.code == 0 else None
+
+    def condition(self, type_: str) -> PodCondition | None:
+        """Return one of its conditions, or None."""
+        return find_condition(self.status.conditions, type_)
+
+    @property
+    def gates_open(self) -> bool:
+        """Say whether others let it be ready."""
+        found = [self.condition(gate.condition_type) for gate in self.spec.readiness_gates]
+        return all(each is not None and each.status == "True" for each in found)
+
+    def claims(self) -> tuple[str, ...] | None:
+        """Return the claims it needs by name, or None while one of them is not made yet."""
+        made = {each.name: each for each in self.status.resource_claim_statuses}
+        names = []
+        for each in self.spec.resource_claims:
+            name = each.resource_claim_name
+            if name is None:
+                if each.name not in made:
+                    return None
+                # An entry without a name says that none is needed.
+                name = made[each.name].resource_claim_name
+            if name:
+                names.append(name)
+        extended = self.status.extended_resource_claim_status
+        if extended is not None and extended.resource_claim_name:
+            names.append(extended.resource_claim_name)
+        return tuple(names)

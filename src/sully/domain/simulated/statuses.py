@@ -1,0 +1,196 @@
+"""What a kubelet writes into the status of a pod, as strategic merge patches."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from sully.domain.simulated.pods import Container, Pod
+from sully.machinery.timestamps import format_time
+
+Obj = dict[str, Any]
+
+_CREATING = {"waiting": {"reason": "ContainerCreating"}}
+_INITIALIZING = {"waiting": {"reason": "PodInitializing"}}
+
+
+def creating(pod: Pod, *, host: str, now: datetime) -> Obj:
+    """Return the patch that says: seen, but not running yet."""
+    waits = _INITIALIZING if pod.spec.init_containers else _CREATING
+    unready = _names(pod.spec.containers)
+    why = {
+        "reason": "ContainersNotReady",
+        "message": f"containers with unready status: [{' '.join(unready)}]",
+    }
+    initialized: Obj = {"status": "True"}
+    if pod.spec.init_containers:
+        names = " ".join(_names(pod.spec.init_containers))
+        initialized = {
+            "status": "False",
+            "reason": "ContainersNotInitialized",
+            "message": f"containers with incomplete status: [{names}]",
+        }
+    conditions = {
+        "PodReadyToStartContainers": {"status": "False"},
+        "Initialized": initialized,
+        "Ready": {"status": "False"} | why,
+        "ContainersReady": {"status": "False"} | why,
+        "PodScheduled": {"status": "True"},
+    }
+    return _patch(
+        pod,
+        phase="Pending",
+        startTime=format_time(now),
+        **_host(host),
+        conditions=_conditions(pod, conditions, now),
+        initContainerStatuses=[_container(pod, c, waits) for c in pod.spec.init_containers],
+        containerStatuses=[_container(pod, c, waits) for c in pod.spec.containers],
+    )
+
+
+def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
+    """Return the patch that says: everything runs."""
+    moment = format_time(now)
+    runs = {"running": {"startedAt": moment}}
+    done = {"terminated": _ended(0, "Completed", moment, moment)}
+    started = pod.status.start_time
+    conditions: dict[str, Obj] = {
+        "PodReadyToStartContainers": {"status": "True"},
+        "Initialized": {"status": "True"},
+        "Ready": _ready(pod),
+        "ContainersReady": {"status": "True"},
+        "PodScheduled": {"status": "True"},
+    }
+    return _patch(
+        pod,
+        phase="Running",
+        startTime=format_time(started) if started is not None else moment,
+        podIP=address,
+        podIPs=[{"ip": address}],
+        **_host(host),
+        conditions=_conditions(pod, conditions, now),
+        initContainerStatuses=[
+            _container(pod, each, runs if each.stays else done, ready=True)
+            for each in pod.spec.init_containers
+        ],
+        containerStatuses=[_container(pod, c, runs, ready=True) for c in pod.spec.containers],
+    )
+
+
+def judged(pod: Pod, *, now: datetime) -> Obj:
+    """Return the patch that says whether a running pod is ready."""
+    return _patch(pod, conditions=_conditions(pod, {"Ready": _ready(pod)}, now))
+
+
+def ended(pod: Pod, *, code: int, now: datetime) -> Obj:
+    """Return the patch that says: everything has ended, with this exit code."""
+    reason = "PodCompleted" if code == 0 else "PodFailed"
+    unready = {"status": "False", "reason": reason}
+    conditions: dict[str, Obj] = {
+        "PodReadyToStartContainers": {"status": "False"},
+        "Initialized": {"status": "True"} | ({"reason": reason} if code == 0 else {}),
+        "Ready": unready,
+        "ContainersReady": unready,
+        "PodScheduled": {"status": "True"},
+    }
+    return _patch(
+        pod,
+        phase="Succeeded" if code == 0 else "Failed",
+        conditions=_conditions(pod, conditions, now),
+        initContainerStatuses=[
+            _stopped(pod, each, 0, now) if each.stays else _before(pod, each)
+            for each in pod.spec.init_containers
+        ],
+        containerStatuses=[_stopped(pod, each, code, now) for each in pod.spec.containers],
+    )
+
+
+def _patch(pod: Pod, **status: Any) -> Obj:
+    known = {name: value for name, value in status.items() if value != []}
+    if pod.metadata.generation:
+        known["observedGeneration"] = pod.metadata.generation
+    # The uid guards against a new pod that took the old one's name.
+    return {"metadata": {"uid": pod.metadata.uid}, "status": known}
+
+
+def _host(host: str) -> Obj:
+    return {"hostIP": host, "hostIPs": [{"ip": host}]}
+
+
+def _names(containers: Iterable[Container]) -> list[str]:
+    return [each.name for each in containers]
+
+
+def _conditions(pod: Pod, wanted: dict[str, Obj], now: datetime) -> list[Obj]:
+    made = []
+    for kind, said in wanted.items():
+        before = pod.condition(kind)
+        moment = format_time(now)
+        if before is not None and before.status == said["status"]:
+            if before.last_transition_time is not None:
+                moment = format_time(before.last_transition_time)
+            if (before.reason, before.message) == (said.get("reason", ""), said.get("message", "")):
+                continue
+        # What is no longer said must be taken back: lists are merged by type.
+        bare = {"reason": None, "message": None}
+        made.append(bare | {"type": kind, "lastTransitionTime": moment} | said)
+    return made
+
+
+def _ready(pod: Pod) -> Obj:
+    """Say whether a pod is ready whose containers are."""
+    for gate in pod.spec.readiness_gates:
+        found = pod.condition(gate.condition_type)
+        if found is None:
+            message = f'corresponding condition of pod readiness gate "{gate.condition_type}" does'
+            return _not_ready(f"{message} not exist.")
+        if found.status != "True":
+            message = f'the status of pod readiness gate "{gate.condition_type}" is not "True", but'
+            return _not_ready(f"{message} {found.status}")
+    return {"status": "True"}
+
+
+def _not_ready(message: str) -> Obj:
+    return {"status": "False", "reason": "ReadinessGatesNotReady", "message": message}
+
+
+def _container(pod: Pod, container: Container, state: Obj, *, ready: bool = False) -> Obj:
+    status: Obj = {
+        "name": container.name,
+        "image": container.image,
+        "imageID": "",
+        "ready": ready,
+        "started": "running" in state,
+        "restartCount": 0,
+        "state": state,
+        "lastState": {},
+    }
+    if ready:
+        status["containerID"] = _identity(pod, container)
+        status["imageID"] = f"hollow://{hashlib.sha256(container.image.encode()).hexdigest()}"
+    return status
+
+
+def _identity(pod: Pod, container: Container) -> str:
+    text = f"{pod.metadata.uid}/{container.name}"
+    return f"hollow://{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _stopped(pod: Pod, container: Container, code: int, now: datetime) -> Obj:
+    began = ((_before(pod, container).get("state") or {}).get("running") or {}).get("startedAt")
+    moment = format_time(now)
+    state = _ended(code, "Completed" if code == 0 else "Error", began or moment, moment)
+    state["containerID"] = _identity(pod, container)
+    made = _container(pod, container, {"terminated": state}, ready=True)
+    return made | {"ready": False}
+
+
+def _before(pod: Pod, container: Container) -> Obj:
+    known = (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    return next((dict(each) for each in known if each.get("name") == container.name), {})
+
+
+def _ended(code: int, reason: str, began: str, ended_at: str) -> Obj:
+    return {"exitCode": code, "reason": reason, "startedAt": began, "finishedAt": ended_at}

@@ -1,0 +1,164 @@
+"""What a PodDisruptionBudget allows: how many healthy pods there are, must be, and may go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from msgspec.structs import replace
+
+from sully.domain.workloads.percentages import scaled
+from sully.domain.workloads.workloads import Budget, BudgetCondition, BudgetStatus, Pod
+from sully.machinery.meta import OwnerReference, find_condition
+
+DELETION_TIMEOUT = timedelta(minutes=2)
+"""How long a pod whose eviction was granted counts as gone although it is still there."""
+ALLOWED = "DisruptionAllowed"
+TARGET = "DisruptionTarget"
+_BY_NODE = "TerminationByKubelet"
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """Who decides about the number of pods, and what that number is."""
+
+    uid: str
+    replicas: int
+
+
+FindScale = Callable[[OwnerReference], Scale | None]
+
+
+class UnknownControllerError(Exception):
+    """The size of a group cannot be told, because something unknown decides about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """How many pods a budget is reckoned from, and how many of them must be healthy."""
+
+    expected: int
+    healthy: int
+    unmanaged: tuple[str, ...] = ()
+    """Names of pods nobody decides about: percentages leave them out."""
+
+
+def need(budget: Budget, pods: Sequence[Pod], scale: FindScale) -> Need:
+    """Return what a budget asks for, given its pods and who decides about their number."""
+    least, away = budget.spec.min_available, budget.spec.max_unavailable
+    if away is not None:
+        expected, unmanaged = _expected(pods, scale)
+        return Need(expected, max(expected - scaled(away, expected, up=True), 0), unmanaged)
+    if isinstance(least, str):
+        expected, unmanaged = _expected(pods, scale)
+        return Need(expected, scaled(least, expected, up=True), unmanaged)
+    return Need(len(pods), least or 0) if least is not None else Need(0, 0)
+
+
+def _expected(pods: Sequence[Pod], scale: FindScale) -> tuple[int, tuple[str, ...]]:
+    """Return the sum of the sizes that the pods' controllers ask for, each once."""
+    sizes: dict[str, int] = {}
+    asked: set[str] = set()
+    unmanaged: list[str] = []
+    for pod in pods:
+        controller = pod.metadata.controller()
+        if controller is None:
+            unmanaged.append(pod.metadata.name)
+        elif controller.uid not in asked:
+            asked.add(controller.uid)
+            found = scale(controller)
+            if found is None:
+                raise UnknownControllerError(f'found no controllers for pod "{pod.metadata.name}"')
+            sizes[found.uid] = found.replicas
+    return sum(sizes.values()), tuple(unmanaged)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The pods of a budget at one moment."""
+
+    healthy: int
+    disrupted: dict[str, datetime | None]
+    overdue: tuple[Pod, ...]
+    """Pods that should have gone by now and did not."""
+    recheck: datetime | None
+    """When the next pod that should go will be overdue."""
+
+
+def count(budget: Budget, pods: Iterable[Pod], now: datetime) -> Count:
+    """Count the healthy pods; those that were granted an eviction count as gone for a while."""
+    granted = budget.status.disrupted_pods
+    healthy, until, overdue = 0, {}, []
+    for pod in pods:
+        since = granted.get(pod.metadata.name)
+        if pod.leaving:
+            continue
+        if since is not None and since + DELETION_TIMEOUT > now:
+            until[pod.metadata.name] = since
+            continue
+        if since is not None:
+            overdue.append(pod)
+        healthy += pod.ready
+    first = min(until.values(), default=None)
+    recheck = None if first is None else first + DELETION_TIMEOUT
+    return Count(healthy, dict(until), tuple(overdue), recheck)
+
+
+def budget_status(budget: Budget, need: Need, count: Count, now: datetime) -> BudgetStatus:
+    """Return the status of a budget.
+
+    Without expected pods nothing is allowed: the first pods that appear must not be taken away
+    before they were counted.
+    """
+    spare = count.healthy - need.healthy
+    allowed = spare if need.expected > 0 and spare > 0 else 0
+    status = BudgetStatus(
+        observed_generation=budget.metadata.generation,
+        disrupted_pods=count.disrupted,
+        disruptions_allowed=allowed,
+        current_healthy=count.healthy,
+        desired_healthy=need.healthy,
+        expected_pods=need.expected,
+        conditions=budget.status.conditions,
+    )
+    state, reason = ("True", "SufficientPods") if allowed else ("False", "InsufficientPods")
+    return _with_condition(status, state, reason, "", now)
+
+
+def failed_status(budget: Budget, why: str, now: datetime) -> BudgetStatus:
+    """Return the status of a budget that cannot be reckoned: nothing is allowed."""
+    status = replace(budget.status, disruptions_allowed=0)
+    return _with_condition(status, "False", "SyncFailed", why, now)
+
+
+def _with_condition(
+    status: BudgetStatus, state: str, reason: str, message: str, now: datetime
+) -> BudgetStatus:
+    old = find_condition(status.conditions, ALLOWED)
+    same = old is not None and old.status == state
+    made = BudgetCondition(
+        type=ALLOWED,
+        status=state,
+        observed_generation=status.observed_generation,
+        last_transition_time=old.last_transition_time if old and same else now,
+        reason=reason,
+        message=message,
+    )
+    if old is None:
+        return replace(status, conditions=(*status.conditions, made))
+    kept = tuple(made if each.type == ALLOWED else each for each in status.conditions)
+    return replace(status, conditions=kept)
+
+
+def stale_at(pod: Pod) -> datetime | None:
+    """Return when the announcement that a pod will be disrupted is no longer to be believed.
+
+    A node may announce it long before the end, and a pod that leaves or has ended needs no
+    correction; for those there is no such time.
+    """
+    told = pod.condition(TARGET)
+    if told is None or told.status != "True" or told.reason == _BY_NODE or not pod.active:
+        return None
+    since = told.last_transition_time
+    return None if since is None else since + DELETION_TIMEOUT

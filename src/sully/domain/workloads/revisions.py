@@ -1,0 +1,140 @@
+"""Which ReplicaSet of a Deployment is the present one, and what its annotations remember.
+
+A Deployment has one ReplicaSet for each template it ever had, up to a limit. Going back to an old
+template makes its ReplicaSet the present one again, with a new number; the numbers it had before
+stay in its history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from sully.domain.workloads.workloads import NEVER, Deployment, ReplicaSet, template_labels
+from sully.machinery.codec import to_json
+
+HASH_LABEL = "pod-template-hash"
+REVISION = "deployment.kubernetes.io/revision"
+HISTORY = "deployment.kubernetes.io/revision-history"
+DESIRED = "deployment.kubernetes.io/desired-replicas"
+MAXIMUM = "deployment.kubernetes.io/max-replicas"
+ROLLBACK = "deprecated.deployment.rollback.to"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+OWN = frozenset({REVISION, HISTORY, DESIRED, MAXIMUM, ROLLBACK, LAST_APPLIED})
+"""Annotations that are about one object and not handed on to another."""
+
+_HISTORY_LENGTH = 2000
+_ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
+    """Return a short name for a template; after a collision, another one.
+
+    Only sameness matters: nobody can tell from the name what the template was.
+    """
+    data = to_json(_sorted(template)) + (b"" if collisions is None else str(collisions).encode())
+    value = 0x811C9DC5
+    for byte in data:
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return "".join(_ALPHABET[ord(digit) % len(_ALPHABET)] for digit in str(value))
+
+
+def _sorted(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _sorted(value[key]) for key in sorted(value)}
+    return [_sorted(item) for item in value] if isinstance(value, list) else value
+
+
+def same_template(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Say whether two templates make the same pods, apart from the hash among their labels."""
+    return _plain(one) == _plain(other)
+
+
+def _plain(template: Mapping[str, Any]) -> dict[str, Any]:
+    labels = template_labels(dict(template))
+    kept = {key: value for key, value in labels.items() if key != HASH_LABEL}
+    metadata = {
+        key: value
+        for key, value in (template.get("metadata") or {}).items()
+        if value not in (None, {}, [])
+    }
+    return {**template, "metadata": {**metadata, "labels": kept}}
+
+
+def by_age(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
+    """Return ReplicaSets, the oldest first."""
+    return sorted(sets, key=lambda each: (each.metadata.creation_timestamp or _LONG_AGO, each.name))
+
+
+def present(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
+    """Return the ReplicaSet of the present template; of several, the oldest."""
+    template = deployment.spec.template
+    return next(
+        (each for each in by_age(sets) if same_template(each.spec.template, template)), None
+    )
+
+
+def revision(annotations: Mapping[str, str]) -> int:
+    """Return the number in an annotation; 0 if there is none."""
+    text = annotations.get(REVISION, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else 0
+
+
+def next_revision(old: Iterable[ReplicaSet]) -> int:
+    """Return the number that makes a ReplicaSet the newest."""
+    return max((revision(each.metadata.annotations) for each in old), default=0) + 1
+
+
+def annotations_for(
+    deployment: Deployment, current: Mapping[str, str], number: int
+) -> dict[str, str]:
+    """Return the annotations of the present ReplicaSet, given those that it has."""
+    handed = {k: v for k, v in deployment.metadata.annotations.items() if k not in OWN}
+    changed = {**current, **handed}
+    before = current.get(REVISION)
+    # Its number may be higher already, when newer ones were deleted since.
+    if revision(current) < number:
+        changed[REVISION] = str(number)
+        if before:
+            changed[HISTORY] = _history(current.get(HISTORY, ""), before)
+    return changed
+
+
+def _history(text: str, number: str) -> str:
+    numbers = [each for each in text.split(",") if each]
+    while numbers and len(",".join([*numbers, number])) > _HISTORY_LENGTH:
+        del numbers[0]
+    return ",".join([*numbers, number])
+
+
+def size_annotations(deployment: Deployment, surge: int) -> dict[str, str]:
+    """Return what a ReplicaSet remembers of the size of its Deployment when it was scaled."""
+    wanted = deployment.spec.replicas
+    return {DESIRED: str(wanted), MAXIMUM: str(wanted + surge)}
+
+
+def noted(owner: ReplicaSet, annotation: str) -> int | None:
+    """Return a number that was noted on a ReplicaSet, or None."""
+    text = owner.metadata.annotations.get(annotation, "")
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def forgotten(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[ReplicaSet]:
+    """Return the old ReplicaSets beyond the limit, of those that are really idle."""
+    limit = deployment.spec.revision_history_limit
+    if limit is None or limit == NEVER:
+        return []
+    alive = [each for each in old if not each.leaving]
+    alive.sort(key=lambda each: (revision(each.metadata.annotations), *_age(each)))
+    return [each for each in alive[: max(len(alive) - limit, 0)] if _idle(each)]
+
+
+def _age(owner: ReplicaSet) -> tuple[datetime, str]:
+    return owner.metadata.creation_timestamp or _LONG_AGO, owner.name
+
+
+def _idle(owner: ReplicaSet) -> bool:
+    observed = owner.status.observed_generation >= owner.metadata.generation
+    return owner.spec.replicas == 0 and owner.status.replicas == 0 and observed

@@ -1,0 +1,184 @@
+"""Holds creates, and updates that use more, to the quotas of their namespace.
+
+What an object uses is charged to `status.used` of the quotas in the same transaction that writes
+the object. So of two creates for the last place one finds it taken, also when they come through
+different servers of one store: each transaction expects the quota as it was when it was decided.
+What an object no longer uses is released in the same way. What was there before the quota is for
+the controller to count (controllers/resourcequota).
+
+Which quotas a namespace has is in an index of hints, like that of `device_guard.py`: the newest
+state of each counts. A namespace without quotas costs a write one lookup.
+"""
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Any
+
+from sully.domain.quota.decisions import Charge, Refusal, account, decide, uncounted
+from sully.domain.quota.devices import is_claim_of, owning_pod
+from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
+from sully.domain.quota.pods import Usage, has_ended, is_terminating, pod_usage
+from sully.machinery.codec import to_json
+from sully.machinery.errors import ServiceUnavailable, forbidden
+from sully.runtime.clock import Clock
+from sully.server.authorization.feed import Feed
+from sully.server.requests import Target
+from sully.server.storage.index import Filing
+from sully.server.storage.objects import Objects
+from sully.store.base import Key, Op, Put, Record, Store
+from sully.store.errors import ClosedError
+
+Obj = dict[str, Any]
+
+PULL_SECONDS = 1.0
+"""How often it looks at the store when nobody creates anything."""
+QUOTAS = "resourcequotas"
+CLASSES = "resource.k8s.io/deviceclasses"
+CLAIMS = "resource.k8s.io/resourceclaims"
+PODS = "pods"
+_NOTHING = nullcontext()
+
+
+class QuotaAdmission:
+    """Charges what is written to quotas, or refuses it."""
+
+    def __init__(self, store: Store, objects: Objects, clock: Clock, *, strict: bool) -> None:
+        self._store = store
+        self._objects = objects
+        self._clock = clock
+        self._strict = strict
+        self._quotas = Filing(store, objects, QUOTAS, _namespace)
+        self._claims = Filing(store, objects, CLAIMS, _owner_uid)
+        self._classes = Filing(store, objects, CLASSES, _extended_resource)
+        others = {CLAIMS: self._claims, CLASSES: self._classes}
+        self._filings = {QUOTAS: self._quotas, **others}
+        self._feed = Feed(store, objects, {QUOTAS: self._quotas})
+        # Apart, because it is asked only where there are quotas.
+        self._others = Feed(store, objects, others)
+
+    async def start(self) -> None:
+        """Take in the quotas there are."""
+        await self._feed.open()
+        await self._others.open()
+
+    async def keep(self, clock: Clock) -> None:
+        """Follow the store for as long as the server runs."""
+        with suppress(ClosedError):
+            while True:
+                await self._feed.catch_up()
+                await self._others.catch_up()
+                await clock.sleep(PULL_SECONDS)
+
+    def awaits_count(self, target: Target) -> bool:
+        """Say whether a quota limits objects of a kind and was not yet counted for it.
+
+        Kubernetes lets such objects pass uncounted; here a create waits for a moment.
+        """
+        if self._strict or not self._has_quotas(target):
+            return False
+        judge = self._evaluator(target)
+        quotas = map(self._objects.bare, self._quotas.newest(target.namespace))
+        return any(uncounted(quota, judge) for quota in quotas)
+
+    def charge(self, target: Target, obj: Obj, old: Obj | None = None) -> list[Op]:
+        """Return what must be written with an object; refuse it where a quota is exceeded.
+
+        The answer holds until the next pause: whoever asks commits without one.
+        """
+        if (old is not None and not _changes_usage(target, obj, old)) or not self._has_quotas(
+            target
+        ):
+            return []
+        records, quotas, judge = self._situation(target)
+        if target.subresource:
+            # A status tells what is; nobody can refuse that.
+            return self._puts(records, account(quotas, judge, obj, old))
+        decision = decide(quotas, judge, obj, old, strict=self._strict)
+        if isinstance(decision, Refusal):
+            resource, name = target.resource, obj["metadata"]["name"]
+            raise forbidden(resource.plural, resource.group, name, decision.text)
+        return self._puts(records, decision)
+
+    def release(self, target: Target, record: Record) -> list[Op]:
+        """Return what must be written when an object is deleted."""
+        if not self._has_quotas(target):
+            return []
+        records, quotas, judge = self._situation(target)
+        ops = self._puts(records, account(quotas, judge, None, self._objects.bare(record)))
+        # A quota may count itself, and goes without.
+        return [op for op in ops if op.key != record.key]
+
+    def accepting(self, key: Key, obj: Obj) -> AbstractContextManager[None]:
+        """Let the next write know of a new object that is being written, if it matters to it."""
+        filing = self._filings.get(key.resource)
+        return _NOTHING if filing is None else filing.accepting(key, obj)
+
+    def _has_quotas(self, target: Target) -> bool:
+        resource = target.resource
+        if not resource.namespaced or (resource.group, resource.plural) in IGNORED:
+            return False
+        self._pull(self._feed)
+        return bool(self._quotas.under(target.namespace))
+
+    def _pull(self, feed: Feed) -> None:
+        feed.pull()
+        if feed.lost:
+            raise ServiceUnavailable("quotas are being read again: try again")
+
+    def _situation(self, target: Target) -> tuple[list[Record], list[Obj], Evaluator]:
+        records = self._quotas.newest(target.namespace)
+        return records, [self._objects.bare(each) for each in records], self._evaluator(target)
+
+    def _puts(self, records: Iterable[Record], charges: Iterable[Charge]) -> list[Op]:
+        by_name = {record.key.name: record for record in records}
+        return [_put(by_name[charge.name], charge.used, self._objects) for charge in charges]
+
+    def _evaluator(self, target: Target) -> Evaluator:
+        self._pull(self._others)
+        resource = target.resource
+        classes = {key.name: value for key, value in self._classes.values.items()}
+        claims = Claims(classes, self._owner_usage)
+        return evaluator(resource.group, resource.plural, self._clock.now(), claims)
+
+    def _owner_usage(self, claim: Obj) -> Usage:
+        """Return what the pod uses whose extended resources a claim stands for, if there is one."""
+        owner = owning_pod(claim)
+        if owner is None:
+            return {}
+        record = self._store.newest(Key(PODS, claim["metadata"]["namespace"], owner["name"]))
+        pod = None if record is None else self._objects.bare(record)
+        if pod is None or pod["metadata"]["uid"] != owner["uid"]:
+            return {}
+        owned = map(self._objects.bare, self._claims.newest(owner["uid"]))
+        others = [each for each in owned if _owner_uid(each) == owner["uid"]]
+        return pod_usage(pod, self._clock.now()) if is_claim_of(claim, pod, others) else {}
+
+
+def _changes_usage(target: Target, obj: Obj, old: Obj) -> bool:
+    """Say whether an update may change what an object uses; what a pod asks for never changes."""
+    match target.resource.storage_key, target.subresource:
+        case "pods", "" | "status":
+            return is_terminating(obj) != is_terminating(old) or has_ended(obj) != has_ended(old)
+        case "resource.k8s.io/resourceclaims", "":
+            return True
+        case _:
+            return False
+
+
+def _put(record: Record, used: dict[str, str], objects: Objects) -> Put:
+    quota = objects.bare(record)
+    changed = {**quota, "status": {**quota["status"], "used": used}}
+    return Put(record.key, to_json(changed), record.revision, {"bare": changed})
+
+
+def _namespace(quota: Obj) -> str:
+    return str(quota["metadata"]["namespace"])
+
+
+def _owner_uid(claim: Obj) -> str | None:
+    owner = owning_pod(claim)
+    return None if owner is None else str(owner["uid"])
+
+
+def _extended_resource(device_class: Obj) -> str:
+    return device_class["spec"].get("extendedResourceName") or ""

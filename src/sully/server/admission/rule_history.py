@@ -1,0 +1,93 @@
+"""Notes who changes or deletes a taint rule, in the rule's record and in the same transaction.
+
+Only the server knows who writes. The record itself (TaintRecord) is begun and counted on by
+`controllers/history`; where nobody has begun one, there is nothing to note. What a record says is
+`domain/history.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import msgspec
+
+from sully.api.resource.annotations import expiry
+from sully.api.resource.types import DeviceTaintRule
+from sully.api.sully.types import GROUP, VERSION, TaintRecordStatus
+from sully.domain.eviction.records import EXPIRY, follow, leave, lift, taint_record_name
+from sully.machinery.codec import from_json, to_json
+from sully.machinery.decode import decode
+from sully.machinery.moments import rewriter
+from sully.machinery.strategy import Obj
+from sully.runtime.clock import Clock
+from sully.server.requests import Request
+from sully.server.storage.objects import Objects
+from sully.store.base import Key, Op, Put, Store
+
+RULES = "resource.k8s.io/devicetaintrules"
+RECORDS = "taintrecords"
+_EXPIRY_CONTROLLER = "taint-expiry-controller"
+
+
+class RuleHistory:
+    """Keeps records of rules up to date with those who write them."""
+
+    def __init__(self, store: Store, objects: Objects, clock: Clock) -> None:
+        self._store = store
+        self._objects = objects
+        self._clock = clock
+        # A server in compatibility mode has no records.
+        self._resource = objects.scheme.find(GROUP, VERSION, RECORDS)
+
+    def ops(self, request: Request, old: Obj, new: Obj | None) -> Iterator[Op]:
+        """Yield what a write must do besides; without a new object the old one goes."""
+        target = request.target
+        if target.resource.storage_key != RULES or target.subresource or self._resource is None:
+            return
+        metadata = old["metadata"]
+        name = taint_record_name(metadata["name"], metadata["uid"])
+        key = Key(self._resource.storage_key, "", name)
+        record = self._store.newest(key)
+        if record is None:
+            return
+        bare = self._objects.bare(record)
+        status = msgspec.convert(bare.get("status", {}), TaintRecordStatus)
+        noted = _noted(status, old, new, request=request, now=self._clock.now())
+        if noted == status:
+            return
+        schema = self._objects.scheme.schema(self._resource, VERSION)
+        # In the normal form, as after every other write.
+        normal = decode({**bare, "status": _plain(noted)}, schema, [])
+        obj = {**bare, "status": normal["status"]}
+        yield Put(key, to_json(obj), record.revision, {"bare": obj})
+
+
+def _noted(
+    status: TaintRecordStatus, old: Obj, new: Obj | None, *, request: Request, now: datetime
+) -> TaintRecordStatus:
+    if new is None:
+        return lift(status, now=now, by=_deleter(old, request, now))
+    if "deletionTimestamp" not in new["metadata"]:
+        rule = msgspec.convert(new, DeviceTaintRule)
+        return follow(status, rule, now=now, by=request.user.name)
+    if "deletionTimestamp" not in old["metadata"]:
+        return leave(status, by=_deleter(old, request, now))
+    return status
+
+
+def _deleter(rule: Obj, request: Request, now: datetime) -> str:
+    """Return who deletes a rule: not the program that does it when the rule's time has come.
+
+    That is told by what it calls itself, for it may run as any user; whoever else deletes a rule
+    whose time has come hides nothing by that.
+    """
+    ends = expiry(rule["metadata"].get("annotations") or {})
+    due = ends is not None and ends <= now
+    return EXPIRY if due and request.manager == _EXPIRY_CONTROLLER else request.user.name
+
+
+def _plain(status: TaintRecordStatus) -> Obj:
+    plain: Obj = from_json(to_json(status))
+    rewrite = rewriter(TaintRecordStatus)
+    return plain if rewrite is None else rewrite(plain)

@@ -1,0 +1,232 @@
+"""The audit log: who wrote what, who was refused what, and as whom; one JSON line a request.
+
+A thread of its own writes the lines (auditevents.py says what they show), so that a slow disk does
+not hold up answers; what it cannot keep up with is dropped, counted and told.
+
+Requests of clients that are not authenticated have a file of their own and a rate: whoever needs
+no credentials must not be able to push the traces of others out of the log.
+"""
+
+import contextlib
+import sys
+import threading
+from collections import deque
+from datetime import datetime
+from pathlib import Path
+from typing import IO
+
+from sully.machinery.errors import ApiError, Forbidden
+from sully.machinery.strategy import Obj
+from sully.runtime.clock import Clock, SystemClock
+from sully.runtime.files import open_private
+from sully.runtime.ids import Ids
+from sully.runtime.log import get_logger
+from sully.runtime.ratelimit import TokenBucket
+from sully.server.audit.events import DECISION, Entry, bounded, line
+from sully.server.requests import Request
+
+_log = get_logger("audit")
+MAX_BYTES = 64 << 20
+KEPT = 4
+UNAUTHENTICATED_BYTES = 8 << 20
+UNAUTHENTICATED_KEPT = 1
+UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST = 10.0, 100
+"""Entries a second for all clients together that are not authenticated."""
+REPORT_SECONDS = 60.0
+"""How often at most the number of suppressed entries is logged."""
+_WAITING = 20_000
+_GATHER_SECONDS = 0.1
+_AT_ONCE = 16
+
+
+class RotatingFile:
+    """Appends to a file, which it renames when it is full, or to the standard output."""
+
+    def __init__(self, path: Path | None, *, max_bytes: int, kept: int) -> None:
+        self._path = path
+        self._max_bytes = max_bytes
+        self._kept = kept
+        self._file: IO[bytes] | None = None
+
+    def open(self) -> IO[bytes]:
+        """Open the file if it is not open; raises OSError."""
+        if self._file is None:
+            # Whoever may not read the data directory may not read who did what in it.
+            self._file = sys.stdout.buffer if self._path is None else open_private(self._path)
+        return self._file
+
+    def append(self, data: bytes) -> None:
+        """Write whole lines; raises OSError."""
+        file = self.open()
+        if self._path is not None and file.tell() and file.tell() + len(data) > self._max_bytes:
+            self._rename(self._path)
+            file = self.open()
+        file.write(data)
+        file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        file, self._file = self._file, None
+        if file is not None and self._path is not None:
+            file.close()
+
+    def _rename(self, path: Path) -> None:
+        self.close()
+        for number in range(self._kept - 1, 0, -1):
+            with contextlib.suppress(FileNotFoundError):
+                _numbered(path, number).replace(_numbered(path, number + 1))
+        path.replace(_numbered(path, 1))
+
+
+def _numbered(path: Path, number: int) -> Path:
+    return path.with_name(f"{path.name}.{number}")
+
+
+class AuditLog:
+    """Writes entries to a file, or to the standard output."""
+
+    def __init__(
+        self,
+        path: Path | None,
+        *,
+        max_bytes: int = MAX_BYTES,
+        kept: int = KEPT,
+        clock: Clock | None = None,
+    ) -> None:
+        self._clock = clock or SystemClock()
+        self._file = RotatingFile(path, max_bytes=max_bytes, kept=kept)
+        self._unauthenticated = self._file if path is None else _file_of_unauthenticated(path)
+        self._bucket = TokenBucket(UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST, self._clock)
+        self._waiting: deque[Entry] = deque()
+        self._dropped = 0
+        self._suppressed = 0
+        self._reported: float | None = None
+        self._wake = threading.Event()
+        self._ending = threading.Event()
+        self._failed = False
+        self._file.open()
+        self._thread = threading.Thread(target=self._run, name="audit", daemon=True)
+        self._thread.start()
+
+    def write(self, entry: Entry) -> None:
+        """Take an entry; never waits."""
+        if not entry.authenticated and not self._bucket.take():
+            self._suppressed += 1
+        elif len(self._waiting) >= _WAITING:
+            self._dropped += 1
+        else:
+            self._waiting.append(bounded(entry))
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def close(self) -> None:
+        """Write what waits, and end."""
+        self._ending.set()
+        self._wake.set()
+        self._thread.join()
+        self._report_suppressed()
+        self._file.close()
+        self._unauthenticated.close()
+
+    def _run(self) -> None:
+        while not self._ending.is_set() or self._waiting:
+            self._wake.wait(REPORT_SECONDS if self._suppressed else None)
+            # To write each line at once would cost the thread that answers far more.
+            self._ending.wait(_GATHER_SECONDS)
+            self._wake.clear()
+            while self._waiting:
+                # A few at a time: each write lets the thread that answers go on.
+                self._append([self._waiting.popleft() for _ in range(self._some())])
+            dropped, self._dropped = self._dropped, 0
+            if dropped:
+                _log.error("audit entries dropped", count=dropped)
+            if self._is_time_to_report():
+                self._report_suppressed()
+
+    def _some(self) -> int:
+        return min(len(self._waiting), _AT_ONCE)
+
+    def _append(self, entries: list[Entry]) -> None:
+        try:
+            for file, authenticated in ((self._file, True), (self._unauthenticated, False)):
+                lines = [line(each) for each in entries if each.authenticated is authenticated]
+                if lines:
+                    file.append(b"".join(lines))
+        except OSError as error:
+            if not self._failed:
+                _log.error("the audit log cannot be written", error=str(error), lost=len(entries))
+            self._failed = True
+        else:
+            self._failed = False
+
+    def _is_time_to_report(self) -> bool:
+        last = self._reported
+        return last is None or self._clock.monotonic() >= last + REPORT_SECONDS
+
+    def _report_suppressed(self) -> None:
+        count, self._suppressed = self._suppressed, 0
+        if count:
+            self._reported = self._clock.monotonic()
+            _log.warning("audit entries of unauthenticated requests suppressed", count=count)
+
+
+def _file_of_unauthenticated(path: Path) -> RotatingFile:
+    beside = path.with_name(f"{path.stem}-unauthenticated{path.suffix}")
+    return RotatingFile(beside, max_bytes=UNAUTHENTICATED_BYTES, kept=UNAUTHENTICATED_KEPT)
+
+
+class Note:
+    """Watches one write of a caller in this process, or a read that was refused."""
+
+    def __init__(self, log: AuditLog, clock: Clock, ids: Ids, request: Request) -> None:
+        self._log = log
+        self._clock = clock
+        self._ids = ids
+        self._request = request
+        self.allowed = False
+        self._code = 500
+        self._name = ""
+        self._verb = ""
+        self._received = clock.now()
+
+    def taken(self, verb: str) -> "Note":
+        """Return the note as a block that writes down how it ended."""
+        self._verb = verb
+        return self
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Write it down, whatever the end was."""
+        reason = ""
+        if isinstance(error, ApiError):
+            self._code, reason = error.code, error.reason
+        self._log.write(self._entry(self._verb, self._received, reason))
+
+    def answered(self, verb: str, obj: Obj) -> None:
+        """Note a success."""
+        self._code = 201 if verb == "create" else 200
+        self._name = obj.get("metadata", {}).get("name", "")
+
+    def refused(self, verb: str) -> None:
+        """Write down that the caller may not."""
+        self._code = Forbidden.code
+        self._log.write(self._entry(verb, self._received, Forbidden.reason))
+
+    def _entry(self, verb: str, received: datetime, reason: str) -> Entry:
+        request = self._request
+        return Entry(
+            id=self._ids.uid(),
+            verb=verb,
+            uri="",
+            received=received,
+            ended=self._clock.now(),
+            code=self._code,
+            reason=reason,
+            user=request.user,
+            target=request.target,
+            name=self._name,
+            agent=request.user_agent,
+            annotations={DECISION: "allow" if self.allowed else "forbid"},
+        )

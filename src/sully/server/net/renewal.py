@@ -1,0 +1,77 @@
+"""Certificates that a running server replaces before they end: its own, and the admin's.
+
+New connections get the new certificate from the same TLS context; nothing restarts. The authority
+itself lives for ten years and is not replaced: every client would have to learn the new one.
+"""
+
+import ssl
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from pathlib import Path
+
+from sully.runtime.clock import Clock
+from sully.runtime.files import write_private
+from sully.runtime.log import get_logger
+from sully.server.net.tls import Authority, Pair, belong_together, expires_soon, names_of
+
+_log = get_logger("server")
+EVERY = timedelta(hours=1)
+
+
+class ServerCertificate:
+    """The server's certificate in a data directory, good for some names."""
+
+    def __init__(self, folder: Path, authority: Authority, names: Iterable[str]) -> None:
+        self.certificate = folder / "server.crt"
+        self.key = folder / "server.key"
+        self._authority = authority
+        self._names = sorted(set(names))
+
+    def ensure(self, clock: Clock) -> bool:
+        """Make a new certificate if there is none that will do; say whether one was made."""
+        if self.certificate.exists() and self.key.exists():
+            pair = Pair(self.certificate.read_bytes(), self.key.read_bytes())
+            if belong_together(pair) and self._will_do(pair, clock):
+                return False
+        pair = self._authority.server(self._names, clock.now())
+        write_private(self.key, pair.key)
+        write_private(self.certificate, pair.certificate)
+        return True
+
+    def _will_do(self, pair: Pair, clock: Clock) -> bool:
+        if expires_soon(pair, clock.now()) or not self._authority.signed(pair):
+            return False
+        return set(self._names) <= names_of(pair)
+
+
+class Renewal:
+    """Looks at the certificates now and then."""
+
+    def __init__(
+        self,
+        serving: ServerCertificate,
+        context: ssl.SSLContext,
+        clock: Clock,
+        renew_login: Callable[[], None],
+    ) -> None:
+        self._serving = serving
+        self._context = context
+        self._clock = clock
+        self._renew_login = renew_login
+
+    async def run(self) -> None:
+        """Go on until cancelled."""
+        while True:
+            await self._clock.sleep(EVERY.total_seconds())
+            try:
+                self.look()
+            except OSError as error:
+                # The old ones are good for weeks; the disk may be fine again by then.
+                _log.error("a certificate could not be renewed", error=str(error))
+
+    def look(self) -> None:
+        """Replace what ends soon."""
+        if self._serving.ensure(self._clock):
+            self._context.load_cert_chain(self._serving.certificate, self._serving.key)
+            _log.info("server certificate renewed", file=str(self._serving.certificate))
+        self._renew_login()

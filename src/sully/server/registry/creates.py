@@ -1,0 +1,179 @@
+"""Creating: name, place, admission, validation, and one insert."""
+
+from itertools import chain
+
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    already_exists,
+    blunder,
+    forbidden,
+    not_found,
+)
+from sully.machinery.strategy import Obj, Strategy, WriteContext
+from sully.machinery.timestamps import format_time
+from sully.server.registry import metadata as meta
+from sully.server.registry.bodies import Body, decode_body
+from sully.server.registry.writes import Result, Writer, is_dry_run, set_managed, warned
+from sully.server.requests import Request, Target
+from sully.store.base import Key, Record
+from sully.store.errors import ConflictError
+
+_NAME_TRIES = 8
+_PATIENCE = 1.5
+_PAUSE = 0.05
+"""Seconds that a create waits for what is on its way, and between two looks for it."""
+
+
+class Creator:
+    """Creates objects of all kinds."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def create(self, request: Request, body: Body) -> Result:
+        """Create an object from a body."""
+        decoded = decode_body(self._writer.objects, request, body)
+        with warned(decoded.warnings):
+            result = await self.create_object(request, decoded.obj)
+        result.warnings[:0] = decoded.warnings
+        return result
+
+    async def create_object(
+        self, request: Request, obj: Obj, *, managed_fields: list[Obj] | None = None
+    ) -> Result:
+        """Create an object that is already in the hub version."""
+        target, strategy = request.target, request.target.resource.strategy
+        if (expected := strategy.expects(obj)) is not None:
+            await self._await(target.namespace, *expected)
+        if self._writer.quotas.awaits_count(target):
+            await self._await_count(target)
+        ctx = self._writer.context(request)
+        strategy.default(obj, ctx)
+        self._place(target, obj)
+        generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
+        self._check_namespace(target, obj)
+        if obj["metadata"].get("resourceVersion"):
+            text = "resourceVersion should not be set on objects to be created"
+            raise blunder(text, strict=self._writer.strict)
+        # Before admission: what it fills in belongs to nobody.
+        if managed_fields is None:
+            managed_fields = self._writer.track(request, None, obj, strategy, ctx)
+        set_managed(obj, managed_fields)
+        told = list(strategy.notices(obj, None, ctx))
+        strategy.admit(obj, None, ctx)
+        self._writer.guard(request, "create", obj)
+        for attempt in range(_NAME_TRIES):
+            if generated:
+                base = obj["metadata"]["generateName"]
+                obj["metadata"]["name"] = meta.generated_name(base, self._writer.ids.suffix())
+            self._before_create(obj, strategy, target, ctx)
+            try:
+                result = await self._insert(request, obj, ctx)
+                result.warnings[:0] = told
+                return result
+            except ConflictError:
+                if not generated or attempt == _NAME_TRIES - 1:
+                    raise self._exists(target, obj["metadata"]["name"]) from None
+        raise self._exists(target, obj["metadata"]["name"])
+
+    async def _await(self, namespace: str, resource: str, name: str) -> None:
+        """Give whoever fills new namespaces a moment, as the reference does."""
+        clock = self._writer.clock
+        until = clock.monotonic() + _PATIENCE
+        while self._writer.lookup(resource, namespace, name) is None:
+            found = self._writer.lookup("namespaces", "", namespace)
+            if found is None or "deletionTimestamp" in found["metadata"]:
+                return
+            if clock.monotonic() >= until:
+                return
+            await clock.sleep(_PAUSE)
+
+    async def _await_count(self, target: Target) -> None:
+        """Give whoever counts for new quotas a moment: what is not counted cannot be charged."""
+        clock = self._writer.clock
+        until = clock.monotonic() + _PATIENCE
+        while self._writer.quotas.awaits_count(target) and clock.monotonic() < until:
+            await clock.sleep(_PAUSE)
+
+    def _place(self, target: Target, obj: Obj) -> None:
+        metadata = obj["metadata"]
+        if not target.resource.namespaced:
+            metadata.pop("namespace", None)
+            return
+        if metadata.get("namespace", target.namespace) != target.namespace:
+            raise BadRequest(
+                "the namespace of the provided object does not match the namespace sent on the"
+                " request"
+            )
+        metadata["namespace"] = target.namespace
+
+    def _check_namespace(self, target: Target, obj: Obj) -> None:
+        if not target.resource.namespaced:
+            return
+        namespace = self._writer.lookup("namespaces", "", target.namespace)
+        if namespace is None:
+            raise not_found("namespaces", "", target.namespace)
+        if "deletionTimestamp" in namespace["metadata"]:
+            name = obj["metadata"].get("name", "")
+            error = forbidden(
+                target.resource.plural,
+                target.resource.group,
+                name,
+                f"unable to create new content in namespace {target.namespace} because it is"
+                " being terminated",
+            )
+            cause = {
+                "reason": "NamespaceTerminating",
+                "message": f"namespace {target.namespace} is being terminated",
+                "field": "metadata.namespace",
+            }
+            error.details = (error.details or {}) | {"causes": [cause]}
+            raise error
+
+    def _before_create(
+        self, obj: Obj, strategy: Strategy, target: Target, ctx: WriteContext
+    ) -> None:
+        meta.clear_system_fields(obj)
+        obj["metadata"].pop("generation", None)
+        obj["metadata"].setdefault("name", "")
+        obj["metadata"]["creationTimestamp"] = format_time(ctx.now)
+        obj["metadata"]["uid"] = self._writer.ids.uid()
+        strategy.prepare_create(obj, ctx)
+        problems = chain(
+            meta.validate_metadata(obj, strategy, namespaced=target.resource.namespaced),
+            strategy.validate_create(obj, ctx),
+        )
+        self._writer.refuse(target, obj["metadata"]["name"], problems)
+        strategy.review(obj, None, ctx)
+
+    async def _insert(self, request: Request, obj: Obj, ctx: WriteContext) -> Result:
+        target = request.target
+        warnings = list(target.resource.strategy.warnings(obj, None, ctx))
+        key = self._writer.objects.key(target, obj["metadata"]["name"])
+        if is_dry_run(request):
+            self._writer.quotas.charge(target, obj)
+            if self._writer.store.newest(key) is not None:
+                raise self._exists(target, key.name)
+            return Result(obj, created=True, warnings=warnings)
+        record = await self._put(target, key, obj)
+        return Result(self._writer.objects.live(record), record, created=True, warnings=warnings)
+
+    async def _put(self, target: Target, key: Key, obj: Obj) -> Record:
+        """Write a new object and charge it to quotas, both or neither."""
+        while True:
+            charges = self._writer.quotas.charge(target, obj)
+            try:
+                with self._writer.quotas.accepting(key, obj):
+                    return await self._writer.put(key, obj, 0, *charges)
+            except ConflictError as error:
+                if error.key == key:
+                    raise
+                # Another process charged the quota, or changed it: decide again.
+
+    def _exists(self, target: Target, name: str) -> ApiError:
+        error = already_exists(target.resource.plural, target.resource.group, name)
+        record = self._writer.store.newest(self._writer.objects.key(target, name))
+        if record and "deletionTimestamp" in self._writer.objects.live(record)["metadata"]:
+            error.message = f"object is being deleted: {error.message}"
+        return error

@@ -1,0 +1,251 @@
+"""Deleting: at once, after a grace period, or when the last finalizer goes."""
+
+from contextlib import suppress
+from datetime import datetime, timedelta
+from typing import Any
+
+from sully.domain.workloads.ownership import deletion_finalizers
+from sully.machinery.codec import copy
+from sully.machinery.decode import DecodeError, decode
+from sully.machinery.errors import BadRequest, Conflict, NotFound, conflict, invalid
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
+from sully.machinery.schema import ObjectType
+from sully.machinery.strategy import Obj
+from sully.machinery.timestamps import format_time, parse_time
+from sully.server.registry.writes import Result, Writer, is_dry_run, without_version
+from sully.server.requests import Request, Target
+from sully.server.storage.reads import Listing, Reader, parse_int
+from sully.store.base import Check, Commit, Delete, Record
+from sully.store.errors import ConflictError
+
+LONGEST_WAIT = 1000 * 365 * 86400
+_META_SCHEME = "pkg/apis/meta/internalversion/scheme/register.go:27"
+POLICIES = ("Background", "Foreground", "Orphan")
+
+
+class Deleter:
+    """Runs deletions of all kinds."""
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+
+    async def delete(self, request: Request, options: Obj) -> Result:
+        """Delete one object, or begin to."""
+        check_options(options)
+        target = request.target
+        while True:
+            record = self._writer.newest(target)
+            self._writer.guard(request, "delete", None, self._writer.objects.live(record))
+            self._check_preconditions(target, record, options)
+            try:
+                return await self._delete_state(request, record, options)
+            except ConflictError:
+                # Another process changed it in between: decide again on what is there now.
+                continue
+
+    async def delete_collection(self, request: Request, options: Obj, reader: Reader) -> Listing:
+        """Delete all objects that the request selects; return them as they were."""
+        check_options(options)
+        listing = await reader.listing(request)
+        target = request.target
+        for record in listing.records:
+            one = Target(target.resource, target.version, record.key.namespace, record.key.name)
+            single = Request(request.user, one, request.options, request.user_agent)
+            # Someone else may have been quicker.
+            with suppress(NotFound):
+                await self.delete(single, options)
+        return listing
+
+    def _check_preconditions(self, target: Target, record: Record, options: Obj) -> None:
+        wanted = options.get("preconditions") or {}
+        live = self._writer.objects.live(record)["metadata"]
+        for option, word, actual in (
+            ("uid", "UID", live["uid"]),
+            ("resourceVersion", "ResourceVersion", live["resourceVersion"]),
+        ):
+            given = wanted.get(option)
+            if given is not None and given != actual:
+                raise _precondition_failed(target, word, given, actual)
+
+    async def _delete_state(self, request: Request, record: Record, options: Obj) -> Result:
+        live = self._writer.objects.live(record)
+        pending = self._pending(request, live, options)
+        if pending is None:
+            return await self._remove(request, record)
+        if is_dry_run(request):
+            return Result(pending)
+        bare = without_version(pending)
+        if bare == self._writer.objects.bare(record):
+            await self._writer.commit([Check(record.key, record.revision)])
+            return Result(live, record)
+        notes = self._writer.recorded(request, live, bare)
+        stored = await self._writer.put(record.key, bare, record.revision, *notes)
+        return Result(self._writer.objects.live(stored), stored)
+
+    async def _remove(self, request: Request, record: Record) -> Result:
+        """Take an object out of the store."""
+        live = self._writer.objects.live(record)
+        graceful = request.target.resource.grace_period is not None
+        if graceful:
+            # Watchers of kinds with a grace period are told that it is over before the end.
+            live = self._marked(live, 0)
+        if is_dry_run(request):
+            return Result(live, deleted=True)
+        last = record
+        if graceful:
+            last = await self._writer.put(record.key, live, record.revision)
+            live = self._writer.objects.live(last)
+        done = await self._commit(request, record, Delete(last.key, last.revision))
+        return Result(self._writer.objects.stamped(live, done.revision), deleted=True)
+
+    async def _commit(self, request: Request, record: Record, delete: Delete) -> Commit:
+        """Delete an object and release what it used, by its state before it was marked as over."""
+        old = self._writer.objects.live(record)
+        while True:
+            released = self._writer.quotas.release(request.target, record)
+            notes = self._writer.recorded(request, old, None)
+            try:
+                return await self._writer.commit([delete, *released, *notes])
+            except ConflictError as error:
+                if error.key == delete.key:
+                    raise
+                # Another process wrote to the quota or the record: go on from what it left.
+
+    def _pending(self, request: Request, live: Obj, options: Obj) -> Obj | None:
+        """Return the object as it waits to go, or None if it can go now."""
+        if request.target.resource.storage_key == "namespaces":
+            return self._terminating_namespace(live, options)
+        left = live["metadata"].get("deletionGracePeriodSeconds", 0)
+        asked = options.get("gracePeriodSeconds")
+        if left > 0 and (asked is None or asked >= left):
+            # While a grace period runs, it can be made shorter and nothing else.
+            return live
+        grace = self._grace(request, live, options)
+        finalizers = _finalizers(request.target, live, options)
+        if grace <= 0 and not finalizers:
+            return None
+        return self._marked(live, grace, finalizers)
+
+    def _grace(self, request: Request, live: Obj, options: Obj) -> int:
+        usual = request.target.resource.grace_period
+        metadata = live["metadata"]
+        over = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
+        if usual is None or over:
+            return 0
+        asked = options.get("gracePeriodSeconds")
+        seconds = usual(live)
+        if asked is None or seconds == 0:
+            return seconds
+        return max(int(asked), 0) if asked >= 0 else 1
+
+    def _marked(self, live: Obj, grace: int, finalizers: list[str] | None = None) -> Obj:
+        """Return the object with the time of its end, and what it waits for if that is given."""
+        # Only metadata changes, and only its own entries.
+        metadata = dict(live["metadata"])
+        if finalizers:
+            metadata["finalizers"] = finalizers
+        elif finalizers is not None:
+            metadata.pop("finalizers", None)
+        if "deletionTimestamp" not in metadata and metadata.get("generation", 0) > 0:
+            metadata["generation"] += 1
+        metadata["deletionTimestamp"] = format_time(self._end(metadata, grace))
+        metadata["deletionGracePeriodSeconds"] = grace
+        return {**live, "metadata": metadata}
+
+    def _end(self, metadata: Obj, grace: int) -> datetime:
+        # A period may be longer than there are dates.
+        wait = timedelta(seconds=min(grace, LONGEST_WAIT))
+        now = self._writer.clock.now()
+        if "deletionTimestamp" not in metadata:
+            return now + wait
+        end = parse_time(metadata["deletionTimestamp"])
+        left = metadata.get("deletionGracePeriodSeconds", 0)
+        if grace > 0 and left <= LONGEST_WAIT:
+            # A shorter period counts from when the first one began.
+            return end - timedelta(seconds=left) + wait
+        return min(end, now)
+
+    def _terminating_namespace(self, live: Obj, options: Obj) -> Obj | None:
+        if "deletionTimestamp" in live["metadata"]:
+            held = live["spec"].get("finalizers") or live["metadata"].get("finalizers")
+            return live if held else None
+        finalizers = deletion_finalizers(live["metadata"].get("finalizers", ()), options)
+        if not live["spec"].get("finalizers") and not finalizers:
+            return None
+        obj: Obj = copy(live)
+        if finalizers:
+            obj["metadata"]["finalizers"] = finalizers
+        obj["metadata"]["deletionTimestamp"] = format_time(self._writer.clock.now())
+        obj["status"]["phase"] = "Terminating"
+        return obj
+
+
+def _finalizers(target: Target, live: Obj, options: Obj) -> list[str]:
+    """Return what the object waits for once its deletion is asked for."""
+    there: list[str] = live["metadata"].get("finalizers", [])
+    # The garbage collector does not look at events.
+    return there if target.resource.storage_key == "events" else deletion_finalizers(there, options)
+
+
+def delete_options(request: Request, body: Any, schema: ObjectType) -> Obj:
+    """Return the options of a deletion: those of its body, or without one those of its URL."""
+    options: Obj = {}
+    if request.option("gracePeriodSeconds"):
+        options["gracePeriodSeconds"] = parse_int(request.option("gracePeriodSeconds"))
+    for name in ("propagationPolicy", "dryRun"):
+        if request.option(name):
+            value = request.option(name)
+            options[name] = [value] if name == "dryRun" else value
+    return options if body is None else _read_options(body, schema)
+
+
+def _read_options(body: Any, schema: ObjectType) -> Obj:
+    kind = (body.get("kind") if isinstance(body, dict) else "") or "DeleteOptions"
+    if kind != "DeleteOptions":
+        version = quote(str(body.get("apiVersion") or "v1"))
+        text = f"no kind {quote(str(kind))} is registered for version {version} in scheme"
+        raise BadRequest(f'{text} "{_META_SCHEME}"')
+    try:
+        return decode(body, schema, [])
+    except DecodeError as error:
+        raise BadRequest(
+            f'DeleteOptions in version "v1" cannot be handled as a DeleteOptions: {error}'
+        ) from None
+
+
+def _precondition_failed(target: Target, word: str, given: str, actual: str) -> Conflict:
+    resource = target.resource
+    if (resource.group, resource.plural) == ("", "namespaces"):
+        # Their deletion takes another way in Kubernetes, which words it so.
+        text = f"{word} in precondition: {given}, {word} in object meta: {actual}"
+        return conflict(*target.names, f"Precondition failed: {text}")
+    happened = "deleted and then recreated" if word == "UID" else "modified"
+    text = (
+        f"the {word} in the precondition ({given}) does not match the {word} in record ({actual})."
+        f" The object might have been {happened}"
+    )
+    return conflict(resource.kind, resource.group, target.name, text)
+
+
+def check_options(options: Obj) -> None:
+    """Refuse options that mean nothing."""
+    problems: list[FieldError] = []
+    policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
+    if policy is not None and orphan is not None:
+        problems.append(
+            Path("propagationPolicy").invalid(
+                policy,
+                "orphanDependents and deletionPropagation cannot be both set",
+            )
+        )
+    if policy is not None and policy not in POLICIES:
+        problems.append(
+            Path("propagationPolicy").not_supported(
+                policy, ("Foreground", "Background", "Orphan", "nil")
+            )
+        )
+    if any(value != "All" for value in options.get("dryRun") or []):
+        problems.append(Path("dryRun").not_supported(options["dryRun"], ("All",)))
+    if problems:
+        raise invalid("DeleteOptions", "meta.k8s.io", "", problems)

@@ -1,0 +1,209 @@
+"""PATCH: JSON patch, merge patch, strategic merge patch, and server-side apply."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from sully.api.numbers import numbers_text
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    UnsupportedMediaType,
+    blunder,
+    not_found,
+)
+from sully.machinery.patch.apply import apply
+from sully.machinery.patch.entries import entries_of
+from sully.machinery.patch.errors import PatchError
+from sully.machinery.patch.gotext import plain
+from sully.machinery.patch.json_patch import apply_json_patch
+from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch
+from sully.machinery.patch.quoting import json_patched, merge_patched
+from sully.machinery.patch.strategic import apply_strategic_merge_patch
+from sully.machinery.protobuf_numbers import Numbers
+from sully.machinery.strategy import Obj
+from sully.server.registry.bodies import Body, check_kind, check_values, decode_object
+from sully.server.registry.creates import Creator
+from sully.server.registry.updates import Updater, check_name
+from sully.server.registry.writes import Result, Writer, warned
+from sully.server.requests import Request
+from sully.server.storage.objects import typed
+
+JSON_PATCH = "application/json-patch+json"
+MERGE = "application/merge-patch+json"
+STRATEGIC = "application/strategic-merge-patch+json"
+APPLY = "application/apply-patch+yaml"
+
+
+class Patcher:
+    """Runs patches of all kinds."""
+
+    def __init__(self, writer: Writer, creator: Creator, updater: Updater) -> None:
+        self._writer = writer
+        self._creator = creator
+        self._updater = updater
+        self._objects = writer.objects
+        self._numbers = Numbers(numbers_text)
+
+    async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
+        """Change an object as a patch says."""
+        if patch_type == APPLY:
+            return await self._apply(request, body)
+        if patch_type == STRATEGIC:
+            self._check_strategic(request)
+        if patch_type != JSON_PATCH:
+            self._check_shape(body.value)
+        warnings: list[str] = []
+
+        def change(old: Obj) -> Obj:
+            warnings.clear()
+            return self._patched(request, patch_type, body, old, warnings)
+
+        with warned(warnings):
+            result = await self._updater.modify(request, change)
+        result.warnings[:0] = list(dict.fromkeys(warnings))
+        return result
+
+    def _check_strategic(self, request: Request) -> None:
+        """Refuse what the reference's custom resources have no rules for."""
+        target = request.target
+        version = target.resource.version(target.version)
+        if version is not None and version.structural:
+            raise UnsupportedMediaType(
+                "the body of the request was in an unknown format - accepted media types include:"
+                f" {JSON_PATCH}, {MERGE}, {APPLY}"
+            )
+
+    def _check_shape(self, value: Any) -> None:
+        try:
+            check_merge_patch(value)
+        except PatchError as error:
+            raise error.answer() from None
+
+    def _patched(
+        self, request: Request, patch_type: str, body: Body, old: Obj, warnings: list[str]
+    ) -> Obj:
+        target = request.target
+        view = self._objects.convert(old, target.resource, target.version)
+        try:
+            changed = self._run(request, patch_type, typed(view, target), body.value)
+        except PatchError as error:
+            raise self._ours(error.answer()) from None
+        if not isinstance(changed, dict):
+            raise BadRequest("a patch must leave an object")
+        if patch_type == JSON_PATCH:
+            # Its own size says little about that of the result.
+            check_values(target.resource, changed)
+        shown = partial(self._shown, request, patch_type, changed, body.value)
+        return self._read(request, changed, body, warnings, shown, entries_of(old))
+
+    def _shown(self, request: Request, patch_type: str, changed: Obj, patch: Any) -> str:
+        """Return what an error quotes: the patched object, or of a strategic patch the patch."""
+        if patch_type == STRATEGIC:
+            return plain(patch)
+        target = request.target
+        schema = self._objects.scheme.schema(target.resource, target.version)
+        show = json_patched if patch_type == JSON_PATCH else merge_patched
+        return show(changed, schema, patch, self._numbers.order)
+
+    def _run(self, request: Request, patch_type: str, document: Obj, patch: Any) -> Any:
+        if patch_type == JSON_PATCH:
+            return apply_json_patch(document, patch)
+        if patch_type == MERGE:
+            return apply_merge_patch(document, patch)
+        schema = self._objects.scheme.schema(request.target.resource, request.target.version)
+        return apply_strategic_merge_patch(document, patch, schema)
+
+    def _read(
+        self,
+        request: Request,
+        changed: Obj,
+        body: Body,
+        warnings: list[str],
+        shown: Callable[[], str] | None = None,
+        kept: Sequence[Obj] = (),
+    ) -> Obj:
+        """Check a patched object like one that was sent whole."""
+        target = request.target
+        check_kind(self._objects, target, changed)
+        decoded = decode_object(self._objects, request, changed, body.repeated, shown, kept)
+        warnings += decoded.warnings
+        strategy = self._writer.strategy(target)
+        strategy.default(decoded.obj, self._writer.context(request))
+        check_name(target, decoded.obj, required=False)
+        decoded.obj["metadata"].setdefault("name", target.name)
+        return decoded.obj
+
+    # -- server-side apply ------------------------------------------------------------------------
+
+    async def _apply(self, request: Request, body: Body) -> Result:
+        value = body.value
+        if not isinstance(value, dict):
+            raise BadRequest("an apply patch must be an object")
+        self._check_applied(request, value)
+        target = request.target
+        key = self._objects.key(target)
+        warnings: list[str] = []
+        if self._writer.store.newest(key) is None:
+            if target.subresource:
+                raise not_found(*target.names)
+            return await self._create_applied(request, value, body, warnings)
+
+        def change(old: Obj) -> Obj:
+            warnings.clear()
+            live = self._objects.convert(old, target.resource, target.version)
+            merged, entries = self._merge(request, live, value)
+            obj = self._read(request, merged, body, warnings, kept=entries_of(old))
+            if entries:
+                obj["metadata"]["managedFields"] = entries
+            else:
+                obj["metadata"].pop("managedFields", None)
+            return obj
+
+        with warned(warnings):
+            result = await self._updater.modify(request, change, track=False)
+        result.warnings[:0] = list(dict.fromkeys(warnings))
+        return result
+
+    async def _create_applied(
+        self, request: Request, value: Obj, body: Body, warnings: list[str]
+    ) -> Result:
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("uid"):
+            raise not_found(*request.target.names)
+        merged, entries = self._merge(request, None, value)
+        obj = self._read(request, merged, body, warnings)
+        result = await self._creator.create_object(request, obj, managed_fields=entries)
+        result.warnings[:0] = list(dict.fromkeys(warnings))
+        return result
+
+    def _check_applied(self, request: Request, value: Obj) -> None:
+        target = request.target
+        group, _, version = str(value.get("apiVersion") or "").rpartition("/")
+        kind = str(value.get("kind") or "")
+        if value.get("apiVersion") != target.group_version or kind != target.resource.kind:
+            raise BadRequest(f"invalid object type: {group}/{version}, Kind={kind}")
+        metadata = value.get("metadata")
+        if isinstance(metadata, dict) and metadata.get("managedFields") is not None:
+            raise BadRequest("metadata.managedFields must be nil")
+        probe: Obj = {"metadata": dict(metadata) if isinstance(metadata, dict) else {}}
+        check_name(target, probe, required=False)
+
+    def _merge(self, request: Request, live: Obj | None, value: Obj) -> tuple[Obj, list[Obj]]:
+        target = request.target
+        strategy = self._writer.strategy(target)
+        write = self._writer.managed_write(request, strategy, self._writer.context(request))
+        current = None if live is None else typed(live, target)
+        try:
+            done = apply(current, value, write, force=request.flag("force"))
+        except PatchError as error:
+            raise self._ours(error.answer()) from None
+        except ApiError as error:
+            raise self._ours(error) from None
+        return done.object, done.managed_fields
+
+    def _ours(self, error: ApiError) -> ApiError:
+        """Call a bad request what it is, where the reference takes it for its own failure."""
+        if type(error) is ApiError:
+            return blunder(error.message, strict=self._writer.strict)
+        return error

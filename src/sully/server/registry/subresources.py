@@ -1,0 +1,196 @@
+"""Subresources with verbs of their own: binding, eviction, finalize, and scale (scaling.py).
+
+What they do to an object is decided by pure functions beside the kinds (api/); here they are
+fetched, asked and committed.
+"""
+
+from collections.abc import Callable
+
+from sully.api.core.namespaces import finalized, validate_finalizers
+from sully.api.core.pods.binding import BINDING, bind_pod, check_binding
+from sully.api.policy.eviction import (
+    Eviction,
+    check_eviction,
+    decide_eviction,
+    marked,
+    still_processed,
+)
+from sully.machinery.codec import copy
+from sully.machinery.errors import Conflict, conflict, invalid, method_not_allowed
+from sully.machinery.strategy import Obj
+from sully.server.registry.bodies import Body, Decoded, decode_part
+from sully.server.registry.deletes import Deleter
+from sully.server.registry.options import check_write_options
+from sully.server.registry.replies import ConnectReply, whole
+from sully.server.registry.scale import Scaling
+from sully.server.registry.updates import Updater
+from sully.server.registry.writes import Writer, is_dry_run
+from sully.server.requests import Request, Target
+from sully.server.storage.reads import Reader
+from sully.store.base import Key
+from sully.store.errors import ConflictError
+
+SUCCESS: Obj = {
+    "kind": "Status",
+    "apiVersion": "v1",
+    "metadata": {},
+    "status": "Success",
+    "code": 201,
+}
+_BUDGETS = "policy/poddisruptionbudgets"
+
+
+Handler = Callable[[Request, Body], ConnectReply]
+
+
+class Connector:
+    """Handles the subresources that are no part of the object itself."""
+
+    def __init__(self, writer: Writer, updater: Updater, deleter: Deleter, reader: Reader) -> None:
+        self._writer = writer
+        self._updater = updater
+        self._deleter = deleter
+        self._scaling = Scaling(writer, updater, reader)
+        self._added: dict[tuple[str, str], Handler] = {}
+
+    def add(self, resource: str, subresource: str, handler: Handler) -> None:
+        """Let someone else answer what is posted to a subresource."""
+        self._added[resource, subresource] = handler
+
+    async def call(
+        self, request: Request, method: str, patch_type: str, body: Body | None
+    ) -> ConnectReply:
+        """Run one request on a subresource."""
+        await self._writer.catch_up()
+        if request.target.resource.kind == BINDING:
+            request = self._to_pod(request, body)
+        if method == "POST" and body is not None:
+            posted = body.value if isinstance(body.value, dict) else None
+            self._writer.guard(request, "connect", posted)
+        handler = self._added.get((request.target.resource.plural, request.target.subresource))
+        if handler is not None and method == "POST" and body is not None:
+            return handler(request, body)
+        sent = body or Body({})
+        match request.target.subresource, method:
+            case "scale", _:
+                return await self._scaling.call(request, method, patch_type, sent)
+            case "binding", "POST":
+                decoded = self._decoded(request, sent, "core", "Binding")
+                reply = await self._bind(request, decoded.obj)
+            case "eviction", "POST":
+                decoded = self._decoded(request, sent, "policy", "Eviction")
+                reply = await self._evict(request, decoded.obj)
+            case "finalize", "PUT":
+                decoded = self._decoded(request, sent, "core", "Namespace")
+                reply = await self._finalize(request, decoded.obj)
+            case _:
+                raise method_not_allowed()
+        reply.warnings[:0] = decoded.warnings
+        return reply
+
+    def _decoded(self, request: Request, body: Body, group: str, kind: str) -> Decoded:
+        """Read the body of a kind that is never stored."""
+        tables = self._writer.objects.scheme.tables
+        return decode_part(request, tables.get(f"io.k8s.api.{group}.v1", kind), body)
+
+    # -- pods -------------------------------------------------------------------------------------
+
+    def _to_pod(self, request: Request, body: Body | None) -> Request:
+        """Return a request for the binding endpoint of the pod that a posted binding names."""
+        pods = self._writer.objects.scheme.find("", "v1", "pods")
+        if body is None or pods is None:
+            raise method_not_allowed()
+        target = Target(pods, "v1", request.target.namespace, body.name, "binding")
+        return Request(request.user, target, request.options, request.user_agent)
+
+    async def _bind(self, request: Request, binding: Obj) -> ConnectReply:
+        check_write_options(request, "CreateOptions")
+        ctx = self._writer.context(request)
+        check_binding(request.target.name, binding, ctx)
+        # The rules of an update would forbid clients what a binding does.
+        await self._updater.change_directly(whole(request), lambda pod: bind_pod(pod, binding, ctx))
+        return ConnectReply(SUCCESS, 201)
+
+    async def _evict(self, request: Request, eviction: Obj) -> ConnectReply:
+        check_write_options(request, "CreateOptions")
+        check_eviction(request.target.name, eviction)
+        options = eviction.get("deleteOptions") or {}
+        dry_run = is_dry_run(request) or "All" in (options.get("dryRun") or ())
+        while True:
+            page = await self._writer.store.list(_BUDGETS, request.target.namespace)
+            budgets = [self._writer.objects.live(budget) for budget in page.records]
+            pod = self._writer.objects.live(self._writer.newest(request.target))
+            _check(request.target, pod, options.get("preconditions") or {})
+            decision = decide_eviction(pod, budgets, self._writer.context(request))
+            if dry_run or await self._carry_out(request, decision, pod, options):
+                return ConnectReply(SUCCESS, 201)
+
+    async def _carry_out(
+        self, request: Request, decision: Eviction, pod: Obj, options: Obj
+    ) -> bool:
+        """Do what was decided; return whether it was, for the pod may have changed meanwhile."""
+        given, looked_at = options.get("preconditions") or {}, pod["metadata"]
+        names = ("uid", "resourceVersion") if decision.exact else ("uid",)
+        wanted = {name: looked_at[name] for name in names} | given
+        if decision.budget is not None:
+            await self._spend(decision)
+        try:
+            if "deletionTimestamp" not in looked_at:
+                wanted = await self._mark(request, wanted)
+            await self._deleter.delete(whole(request), {**options, "preconditions": wanted})
+        except Conflict:
+            if not decision.exact or "resourceVersion" in given:
+                raise
+            if decision.budget_name:
+                raise still_processed(decision.budget_name) from None
+            return False
+        return True
+
+    async def _spend(self, decision: Eviction) -> None:
+        """Write the budget first: a pod that goes without being counted would be one too many."""
+        budget = copy(decision.budget)
+        metadata = budget["metadata"]
+        key = Key(_BUDGETS, metadata["namespace"], metadata["name"])
+        try:
+            await self._writer.put(key, budget, int(metadata["resourceVersion"]))
+        except ConflictError:
+            raise still_processed(metadata["name"]) from None
+
+    async def _mark(self, request: Request, wanted: Obj) -> Obj:
+        """Say of a pod why it goes, if it is the one; return what the marked one must be."""
+        now = self._writer.context(request).now
+
+        def mark(live: Obj) -> Obj:
+            _check(request.target, live, wanted)
+            return marked(live, now)
+
+        result = await self._updater.change_directly(whole(request), mark)
+        return {name: result.obj["metadata"][name] for name in wanted}
+
+    # -- namespaces -------------------------------------------------------------------------------
+
+    async def _finalize(self, request: Request, sent: Obj) -> ConnectReply:
+        check_write_options(request, "UpdateOptions")
+        name = request.target.name
+
+        def finalize(old: Obj) -> Obj:
+            changed = finalized(old, sent)
+            problems = list(validate_finalizers(changed))
+            if problems:
+                raise invalid("Namespace", "", name, problems)
+            return changed
+
+        result = await self._updater.change_directly(whole(request), finalize)
+        return ConnectReply({"kind": "Namespace", "apiVersion": "v1", **result.obj})
+
+
+def _check(target: Target, pod: Obj, wanted: Obj) -> None:
+    for name, word, what in (
+        ("uid", "UID", "deleted and then recreated"),
+        ("resourceVersion", "ResourceVersion", "modified"),
+    ):
+        given, actual = wanted.get(name), pod["metadata"][name]
+        if given is not None and given != actual:
+            why = f"the {word} in the precondition ({given}) does not match the {word} in record"
+            text = f"{why} ({actual}). The object might have been {what}"
+            raise conflict("Pod", "", target.name, text)

@@ -1,0 +1,248 @@
+"""Changing an object that exists: the read, the decision and the commit, without a pause between.
+
+So two writers in one process never see the same state; a conflict can only come from another
+process on the same store, and then the decision is made again.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from sully.machinery.codec import from_json
+from sully.machinery.errors import (
+    BadRequest,
+    blunder,
+    conflict,
+    invalid,
+)
+from sully.machinery.fields import Path
+from sully.machinery.patch import entries
+from sully.machinery.strategy import Obj, Strategy
+from sully.server.registry import metadata as meta
+from sully.server.registry.bodies import Body, decode_body
+from sully.server.registry.creates import Creator
+from sully.server.registry.writes import (
+    Result,
+    Writer,
+    is_dry_run,
+    set_managed,
+    warned,
+    without_version,
+)
+from sully.server.requests import Request, Target
+from sully.store.base import Check, Delete, Op, Record
+from sully.store.errors import ConflictError
+
+_MODIFIED = (
+    "the object has been modified; please apply your changes to the latest version and try again"
+)
+
+
+class Updater:
+    """Changes objects of all kinds."""
+
+    def __init__(self, writer: Writer, creator: Creator) -> None:
+        self._writer = writer
+        self._creator = creator
+
+    async def update(self, request: Request, body: Body) -> Result:
+        """Replace an object, or the part of it that the endpoint owns."""
+        live = self._writer.store.newest(self._writer.objects.key(request.target))
+        kept = () if live is None else entries.entries_of(self._writer.objects.bare(live))
+        decoded = decode_body(self._writer.objects, request, body, kept)
+        with warned(decoded.warnings):
+            result = await self._replace(request, decoded.obj)
+        result.warnings[:0] = decoded.warnings
+        return result
+
+    async def _replace(self, request: Request, obj: Obj) -> Result:
+        target = request.target
+        check_name(target, obj, required=True)
+        if self._creates(target):
+            return await self._creator.create_object(request, obj)
+        self._writer.strategy(target).default(obj, self._writer.context(request))
+        self._check_update_version(target, obj)
+
+        def replace(old: Obj) -> Obj:
+            self._check_uid(target, obj, old)
+            # A retry must not see what a first try changed.
+            return {**obj, "metadata": dict(obj["metadata"])}
+
+        return await self.modify(request, replace)
+
+    def _creates(self, target: Target) -> bool:
+        """Say whether a PUT makes the object, as a few kinds allow."""
+        if not target.resource.create_on_update or target.subresource:
+            return False
+        return self._writer.store.newest(self._writer.objects.key(target)) is None
+
+    def _check_update_version(self, target: Target, obj: Obj) -> None:
+        given = obj["metadata"].get("resourceVersion", "")
+        if given and not meta.is_version(given):
+            text = f'strconv.ParseUint: parsing "{given}": invalid syntax'
+            raise blunder(text, strict=self._writer.strict)
+        version = target.resource.version(target.version)
+        if given in ("", "0") and version is not None and not version.unconditional_update:
+            self._writer.newest(target)
+            at = Path("metadata").child("resourceVersion")
+            raise invalid(*target.names, [at.invalid(0, "must be specified for an update")])
+
+    async def modify(
+        self,
+        request: Request,
+        change: Callable[[Obj], Obj],
+        *,
+        track: bool = True,
+        strategy: Strategy | None = None,
+    ) -> Result:
+        """Change one object: `change` makes the new hub object from the live one."""
+        target = request.target
+        while True:
+            record = self._writer.newest(target)
+            step = self._next_state(request, record, change, track=track, strategy=strategy)
+            try:
+                return await self._store_update(request, record, step)
+            except ConflictError:
+                # Only another process can come in between: look at the state it left.
+                continue
+
+    def _next_state(
+        self,
+        request: Request,
+        record: Record,
+        change: Callable[[Obj], Obj],
+        *,
+        track: bool,
+        strategy: Strategy | None,
+    ) -> "_Step":
+        target, ctx = request.target, self._writer.context(request)
+        strategy = strategy or self._writer.strategy(target)
+        old = self._writer.objects.live(record)
+        obj = change(old)
+        self._check_preconditions(target, obj, old)
+        meta.carry_over(obj, old)
+        if track:
+            live = self._writer.objects.convert(old, target.resource, target.version)
+            set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
+        told = list(strategy.notices(obj, old, ctx))
+        strategy.admit(obj, old, ctx)
+        also = self._writer.guard(request, "update", obj, old)
+        generation = old["metadata"].get("generation")
+        if generation is not None:
+            obj["metadata"]["generation"] = generation
+        else:
+            obj["metadata"].pop("generation", None)
+        strategy.prepare_update(obj, old, ctx)
+        problems = chain(
+            meta.validate_metadata_update(obj, old, strategy),
+            strategy.validate_update(obj, old, ctx),
+        )
+        self._writer.refuse(target, target.name, problems)
+        strategy.review(obj, old, ctx)
+        also += self._writer.quotas.charge(target, obj, old)
+        return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)], also)
+
+    def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
+        given = obj["metadata"].get("resourceVersion", "")
+        if given not in ("", "0") and given != old["metadata"]["resourceVersion"]:
+            raise conflict(*target.names, _MODIFIED)
+
+    def _check_uid(self, target: Target, obj: Obj, old: Obj) -> None:
+        given, actual = obj["metadata"].get("uid"), old["metadata"]["uid"]
+        if not given or given == actual:
+            return
+        where = f"{target.namespace}/{target.name}" if target.namespace else target.name
+        raise conflict(
+            *target.names,
+            "StorageError: invalid object, Code: 4, Key:"
+            f" /registry/{target.resource.plural}/{where}"
+            ", ResourceVersion: 0, AdditionalErrorMsg: Precondition failed:"
+            f" UID in precondition: {given}, UID in object meta: {actual}",
+        )
+
+    async def change_directly(self, request: Request, change: Callable[[Obj], Obj]) -> Result:
+        """Change one object as the server itself does, past the rules for clients."""
+        while True:
+            record = self._writer.newest(request.target)
+            old = self._writer.objects.live(record)
+            # Quicker than to copy, and as fresh: what was stored, read once more.
+            fresh = self._writer.objects.stamped(from_json(record.value), record.revision)
+            step = _Step(change(fresh), old, [])
+            try:
+                return await self._store_update(request, record, step)
+            except ConflictError:
+                continue
+
+    async def _store_update(self, request: Request, record: Record, step: "_Step") -> Result:
+        obj = entries.settle_times(self._writer.objects.bare(record), without_version(step.obj))
+        if _finished(obj, step.old):
+            if not is_dry_run(request):
+                also = self._writer.quotas.release(request.target, record)
+                also += self._writer.recorded(request, step.old, None)
+                done = await self._writer.commit([Delete(record.key, record.revision), *also])
+                # What was deleted has a revision that everyone may see; `newest` may have none.
+                record = done.records[0] or record
+            gone = self._writer.objects.stamped(obj, record.revision)
+            return Result(gone, deleted=True, warnings=step.warnings)
+        if is_dry_run(request):
+            return Result(
+                self._writer.objects.stamped(obj, record.revision), warnings=step.warnings
+            )
+        if obj == self._writer.objects.bare(record):
+            # Nothing changed. What is shown must still be durable before it is shown.
+            await self._writer.commit([Check(record.key, record.revision)])
+            return Result(self._writer.objects.live(record), record, warnings=step.warnings)
+        notes = self._writer.recorded(request, step.old, obj)
+        stored = await self._writer.put(record.key, obj, record.revision, *step.also, *notes)
+        return Result(self._writer.objects.live(stored), stored, warnings=step.warnings)
+
+
+@dataclass(slots=True)
+class _Step:
+    """One computed update, not yet written."""
+
+    obj: Obj
+    old: Obj
+    warnings: list[str]
+    also: Sequence[Op] = ()  # what guards want done in the same transaction
+
+
+def _finished(obj: Obj, old: Obj) -> bool:
+    """Say whether an object that is being deleted has nothing left to wait for."""
+    metadata = obj["metadata"]
+    if "deletionTimestamp" not in old["metadata"] or metadata.get("finalizers"):
+        return False
+    if old["metadata"].get("deletionGracePeriodSeconds", 0) > 0:
+        return False
+    return not _namespace_finalizers(obj) and bool(
+        old["metadata"].get("finalizers") or _namespace_finalizers(old)
+    )
+
+
+def _namespace_finalizers(obj: Obj) -> bool:
+    spec = obj.get("spec")
+    return isinstance(spec, dict) and bool(spec.get("finalizers"))
+
+
+def check_name(target: Target, obj: Obj, *, required: bool) -> None:
+    """Refuse a body whose name or namespace is not the one in the URL."""
+    name = obj["metadata"].get("name", "")
+    if not name and required:
+        raise BadRequest(
+            f"the name of the object ({target.name} based on URL) was undeterminable:"
+            " name must be provided"
+        )
+    if name and name != target.name:
+        raise BadRequest(
+            f"the name of the object ({name}) does not match the name on the URL ({target.name})"
+        )
+    namespace = obj["metadata"].get("namespace", "")
+    if target.resource.namespaced:
+        if namespace and namespace != target.namespace:
+            raise BadRequest(
+                f"the namespace of the object ({namespace}) does not match the namespace on the"
+                f" URL ({target.namespace})"
+            )
+        obj["metadata"]["namespace"] = target.namespace
+    else:
+        obj["metadata"].pop("namespace", None)

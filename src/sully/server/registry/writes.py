@@ -1,0 +1,279 @@
+"""The life of one write: decode → default → admit → prepare → validate → review → commit.
+
+`Writer` has what all writes share; creates.py, updates.py, patches.py and deletes.py run the steps.
+What differs from kind to kind lives in the kind's Strategy.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, partial
+from itertools import islice
+
+from sully.machinery.codec import to_json
+from sully.machinery.errors import (
+    ApiError,
+    InternalError,
+    RequestEntityTooLarge,
+    ServiceUnavailable,
+    Timeout,
+    invalid,
+    not_found,
+)
+from sully.machinery.fields import FieldError
+from sully.machinery.gates import Gates
+from sully.machinery.patch import managed
+from sully.machinery.patch.fieldset import FieldSet
+from sully.machinery.schema import ObjectType
+from sully.machinery.strategy import Obj, Strategy, WriteContext
+from sully.machinery.timestamps import format_time
+from sully.runtime.clock import Clock
+from sully.runtime.ids import Ids
+from sully.runtime.log import get_logger
+from sully.server.admission.guards import Attempt, Guard, Recorder
+from sully.server.admission.quota import QuotaAdmission
+from sully.server.authorization.attributes import Attributes, Authorizer
+from sully.server.registry.bodies import check_values
+from sully.server.requests import Request, Target
+from sully.server.storage.objects import Objects
+from sully.store.base import Commit, Key, Op, Put, Record, Store
+from sully.store.errors import (
+    ConflictError,
+    StoreError,
+    TooLargeError,
+    UnavailableError,
+    UncertainError,
+)
+
+_log = get_logger("server")
+MOST_PROBLEMS = 1000
+"""How many are told of one object. A body of 3 MiB can have half a million, each worth a KiB."""
+
+
+@dataclass(slots=True)
+class Result:
+    """What a write did: the object in the hub version, and what to tell the client."""
+
+    obj: Obj
+    record: Record | None = None  # None: dry run, or gone
+    created: bool = False
+    deleted: bool = False  # the write made the object go
+    warnings: list[str] = field(default_factory=list)
+
+
+class Writer:
+    """Runs writes of all kinds against one store."""
+
+    def __init__(
+        self, *, store: Store, objects: Objects, clock: Clock, ids: Ids, gates: Gates, strict: bool
+    ) -> None:
+        self.store = store
+        self.objects = objects
+        self.clock = clock
+        self.ids = ids
+        self._gates = gates
+        self.strict = strict
+        self.guards: tuple[Guard, ...] = ()
+        self.recorders: tuple[Recorder, ...] = ()
+        self.authorizer: Authorizer | None = None
+        self.quotas = QuotaAdmission(store, objects, clock, strict=strict)
+
+    # -- shared by all writes -------------------------------------------------------------------
+
+    def context(self, request: Request) -> WriteContext:
+        """Return what strategies may know about a request."""
+        return WriteContext(
+            now=self.clock.now(),
+            user=request.user.name,
+            groups=request.user.groups,
+            version=request.target.version,
+            gates=self._gates,
+            lookup=self.lookup,
+            new_suffix=self.ids.suffix,
+            strict_compat=self.strict,
+            subresource=request.target.subresource,
+            may=partial(self._may, request),
+        )
+
+    def _may(self, request: Request, verb: str, subresource: str) -> bool:
+        if self.authorizer is None:
+            return False
+        target = request.target
+        asked = Attributes(
+            verb,
+            target.resource.group,
+            target.version,
+            target.resource.plural,
+            subresource,
+            target.namespace,
+            target.name,
+        )
+        return self.authorizer.decide(request.user, asked).allowed
+
+    def guard(
+        self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
+    ) -> list[Op]:
+        """Let everyone who may refuse a write look at it; return what an update must do besides."""
+        attempt = Attempt(request, operation, obj, old)
+        for guard in self.guards:
+            guard.check(attempt)
+        return attempt.also
+
+    def recorded(self, request: Request, old: Obj, new: Obj | None) -> list[Op]:
+        """Return what is written with a change, or with the end, of an object."""
+        return [op for recorder in self.recorders for op in recorder.ops(request, old, new)]
+
+    def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
+        """Read another object for a strategy, newest state first."""
+        record = self.store.newest(Key(resource, namespace, name))
+        return None if record is None else self.objects.live(record)
+
+    def newest(self, target: Target) -> Record:
+        """Return an object as the next write finds it, or raise that it is not there."""
+        record = self.store.newest(self.objects.key(target))
+        if record is None:
+            raise not_found(*target.names)
+        return record
+
+    def strategy(self, target: Target) -> Strategy:
+        """Return the strategy of the endpoint a request addresses."""
+        if target.subresource == "status" and target.resource.status is not None:
+            return target.resource.status
+        return target.resource.strategy
+
+    async def catch_up(self) -> None:
+        """See what other replicas have acknowledged, before anything is judged by it."""
+        try:
+            await self.store.catch_up()
+        except UnavailableError as error:
+            raise _unanswered(error) from error
+
+    async def put(self, key: Key, obj: Obj, expect: int, *extra: Op) -> Record:
+        """Write an object; the caller has decided on the state with revision `expect`."""
+        bare = without_version(obj)
+        data = to_json(bare)
+        stored = self.objects.scheme.stored(key.resource)
+        if stored is not None:
+            # Many small changes make a large object too.
+            check_values(stored, bare, len(data))
+        done = await self.commit([Put(key, data, expect, {"bare": bare}), *extra])
+        record = done.records[0]
+        if record is None:
+            raise InternalError(f"the store returned no record for {key}")
+        return record
+
+    async def commit(self, ops: list[Op]) -> Commit:
+        """Commit, with the store's refusals as answers; conflicts pass through."""
+        try:
+            return await self.store.commit(ops)
+        except ConflictError:
+            raise
+        except UncertainError as error:
+            raise Timeout(str(error)) from error
+        except TooLargeError as error:
+            raise RequestEntityTooLarge(f"Request entity too large: {error}") from error
+        except StoreError as error:
+            _log.error("the store refused a write", error=str(error))
+            raise ServiceUnavailable(f"the write could not be stored: {error}") from error
+
+    def refuse(self, target: Target, name: str, found: Iterable[FieldError]) -> None:
+        problems = list(islice(found, MOST_PROBLEMS))
+        if problems:
+            # Objects with two views are validated, and named, as what they are stored as.
+            stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
+            raise invalid(stored.kind, stored.group, name, problems)
+
+    def managed_write(
+        self, request: Request, strategy: Strategy, ctx: WriteContext
+    ) -> managed.Write:
+        """Describe a write to field management."""
+        target = request.target
+        resource = target.resource
+        return managed.Write(
+            manager=request.manager,
+            api_version=target.group_version,
+            schema=self.objects.scheme.schema(resource, target.version),
+            time=format_time(ctx.now),
+            subresource=target.subresource,
+            reset=_reset(strategy.reset),
+            convert=self._converter(target) if resource.has_shapes else None,
+        )
+
+    def _converter(self, target: Target) -> managed.Convert:
+        """Return how objects of the request's version look in other versions."""
+        resource = target.resource
+
+        def convert(obj: Obj, api_version: str) -> tuple[Obj, ObjectType] | None:
+            group, _, version = api_version.rpartition("/")
+            if group != resource.group or resource.version(version) is None:
+                return None
+            hub = self.objects.to_hub(obj, resource, target.version)
+            view = self.objects.convert(hub, resource, version)
+            return view, self.objects.scheme.schema(resource, version)
+
+        return convert
+
+    def track(
+        self, request: Request, live: Obj | None, obj: Obj, strategy: Strategy, ctx: WriteContext
+    ) -> list[Obj]:
+        """Say who manages which field after this write; `live` is in the request's version."""
+        view = self.objects.convert(obj, request.target.resource, request.target.version)
+        return managed.track_update(live, view, self.managed_write(request, strategy, ctx))
+
+
+@cache
+def _reset(paths: tuple[tuple[str, ...], ...]) -> FieldSet:
+    return FieldSet.of(*paths)
+
+
+def set_managed(obj: Obj, entries: list[Obj]) -> None:
+    if entries:
+        obj["metadata"]["managedFields"] = entries
+    else:
+        obj["metadata"].pop("managedFields", None)
+
+
+def without_version(obj: Obj) -> Obj:
+    """Return an object as it is stored; the version is the store's to say.
+
+    A copy: strategies may have put parts of the old object into the new one.
+    """
+    metadata = obj["metadata"].copy()
+    metadata.pop("resourceVersion", None)
+    return {**obj, "metadata": metadata}
+
+
+class warned:  # noqa: N801 - used as a block, where a generator would cost each write more
+    """Lets an error carry the warnings that were due before it."""
+
+    __slots__ = ("_warnings",)
+
+    def __init__(self, warnings: list[str]) -> None:
+        self._warnings = warnings
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        """Add the warnings to the answer, if there is one."""
+        if isinstance(error, ApiError):
+            error.warnings[:0] = self._warnings
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """Turn a store that cannot be reached into an answer that says so."""
+    try:
+        yield
+    except UnavailableError as error:
+        raise _unanswered(error) from error
+
+
+def _unanswered(error: UnavailableError) -> ServiceUnavailable:
+    _log.error("the store does not answer", error=str(error))
+    return ServiceUnavailable(f"the store does not answer: {error}")
+
+
+def is_dry_run(request: Request) -> bool:
+    """Say whether the client only wants to see what would happen."""
+    return request.option("dryRun") == "All"

@@ -1,0 +1,215 @@
+"""Reading: one object, or a list at one consistent state, in pages."""
+
+import re
+from dataclasses import dataclass
+
+from sully.machinery.errors import (
+    ApiError,
+    BadRequest,
+    Expired,
+    Timeout,
+    blunder,
+    invalid,
+    not_found,
+)
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.gotext import quote
+from sully.server.requests import Request, Target
+from sully.server.storage.continue_tokens import read_token, write_token
+from sully.server.storage.objects import Objects
+from sully.server.storage.selection import Selection, selection
+from sully.store.base import Record, Store
+from sully.store.errors import CompactedError, FutureRevisionError
+
+_INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
+
+
+@dataclass(slots=True)
+class Listing:
+    """One page of a list."""
+
+    records: list[Record]
+    revision: int
+    continue_token: str = ""
+    remaining: int | None = None
+
+
+class Reader:
+    """Answers get and list from the store."""
+
+    def __init__(self, store: Store, objects: Objects) -> None:
+        self._store = store
+        self._objects = objects
+
+    async def get(self, request: Request) -> Record:
+        """Return one object."""
+        target = request.target
+        version = parse_version(request.option("resourceVersion"))
+        await catch_up_to(self._store, version)
+        if version > self._store.revision:
+            raise too_large_version(version, self._store.revision)
+        record = await self._store.get(self._objects.key(target))
+        if record is None:
+            raise not_found(*target.names)
+        return record
+
+    async def listing(self, request: Request) -> Listing:
+        """Return a page of the objects that the request selects."""
+        check_list_options(request)
+        chosen = selection(request)
+        limit = _limit(request)
+        parse_int(request.option("timeoutSeconds") or "0")
+        start, at = await self._position(request)
+        try:
+            return await self._page(request.target, chosen, start, at, limit)
+        except CompactedError:
+            raise self._expired(request.target.namespace, start) from None
+        except FutureRevisionError:
+            raise too_large_version(at or 0, self._store.revision) from None
+
+    async def _position(self, request: Request) -> tuple[tuple[str, str] | None, int | None]:
+        token = request.option("continue")
+        version = request.option("resourceVersion")
+        if token:
+            if version not in ("", "0"):
+                raise BadRequest("specifying resource version is not allowed when using continue")
+            return read_token(request.target.namespace, token)
+        number = parse_version(version, wrapped=True)
+        await catch_up_to(self._store, number)
+        if number > self._store.revision:
+            raise too_large_version(number, self._store.revision)
+        exact = request.option("resourceVersionMatch") == "Exact"
+        # A limit with a version and no match rule reads at that version, as the reference does.
+        legacy = bool(request.option("limit")) and not request.option("resourceVersionMatch")
+        return None, number if number and (exact or legacy) else None
+
+    def _expired(self, namespace: str, start: tuple[str, str] | None) -> ApiError:
+        if start is None:
+            return Expired("The resourceVersion for the provided list is too old.")
+        token = write_token(namespace, start, -1)
+        error = Expired(
+            "The provided continue parameter is too old to display a consistent list result. You"
+            " can start a new list without the continue parameter, or use the continue token in"
+            " this response to retrieve the remainder of the results. Continuing with the provided"
+            " token results in an inconsistent list - objects that were created, modified, or"
+            " deleted between the time the first chunk was returned and now may show up in the"
+            " list."
+        )
+        error.list_metadata = {"continue": token}
+        return error
+
+    async def _page(
+        self,
+        target: Target,
+        chosen: Selection,
+        start: tuple[str, str] | None,
+        at: int | None,
+        limit: int | None,
+    ) -> Listing:
+        where = (target.resource.storage_key, target.namespace or None)
+        name = chosen.fields.exact("metadata.name")
+        if chosen.everything:
+            page = await self._store.list(*where, at=at, start=start, limit=limit)
+            token = self._next_token(target, page.records, page.revision, page.remaining)
+            remaining = page.remaining if page.remaining else None
+            return Listing(page.records, page.revision, token, remaining)
+        page = await self._store.list(*where, at=at, start=start)
+        live = self._objects.live
+        records = [
+            record
+            for record in page.records
+            if (name is None or record.key.name == name) and chosen.matches(live(record))
+        ]
+        if limit is None or len(records) <= limit:
+            return Listing(records, page.revision)
+        kept = records[:limit]
+        # With a selector the reference does not say how many are left.
+        return Listing(kept, page.revision, self._next_token(target, kept, page.revision, 1))
+
+    def _next_token(
+        self, target: Target, records: list[Record], revision: int, remaining: int
+    ) -> str:
+        if not remaining or not records:
+            return ""
+        last = records[-1].key
+        return write_token(target.namespace, (last.namespace, last.name), revision)
+
+
+def check_list_options(request: Request) -> None:
+    """Refuse combinations of version options that mean nothing for a list."""
+    match = request.option("resourceVersionMatch")
+    version = request.option("resourceVersion")
+    problems: list[FieldError] = []
+    at = Path("resourceVersionMatch")
+    if match:
+        if not version:
+            problems.append(
+                at.forbidden("resourceVersionMatch is forbidden unless resourceVersion is provided")
+            )
+        elif request.option("continue"):
+            problems.append(
+                at.forbidden("resourceVersionMatch is forbidden when continue is provided")
+            )
+        elif match not in ("Exact", "NotOlderThan"):
+            problems.append(at.not_supported(match, ("Exact", "NotOlderThan", "")))
+        elif match == "Exact" and version == "0":
+            problems.append(
+                at.forbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"')
+            )
+    if request.options.get("sendInitialEvents") is not None:
+        problems.append(
+            Path("sendInitialEvents").forbidden("sendInitialEvents is forbidden for list")
+        )
+    if problems:
+        raise invalid("ListOptions", "meta.k8s.io", "", problems)
+
+
+def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> int:
+    """Read a resourceVersion option; empty and 0 mean none in particular."""
+    if not text:
+        return 0
+    digits = text.isdigit() and text.isascii()
+    # Twenty digits are more than the largest version has; Python refuses thousands of them.
+    if digits and len(text) <= 20 and int(text) < 2**64:
+        return int(text)
+    why = "value out of range" if digits else "invalid syntax"
+    problem = Path("resourceVersion").invalid(
+        text, f"strconv.ParseUint: parsing {quote(text)}: {why}"
+    )
+    if wrapped:
+        raise BadRequest(f"invalid resource version: {problem}")
+    raise blunder(str(problem), strict=strict)
+
+
+async def catch_up_to(store: Store, version: int) -> None:
+    """Wait for a version that another replica may have told a client about."""
+    if version > store.revision:
+        await store.catch_up()
+
+
+def too_large_version(asked: int, current: int) -> Timeout:
+    """Say that a version has not happened yet."""
+    cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
+    return Timeout(
+        f"Timeout: Too large resource version: {asked}, current: {current}",
+        details={"causes": [cause], "retryAfterSeconds": 1},
+        headers={"Retry-After": "1"},
+    )
+
+
+def _limit(request: Request) -> int | None:
+    text = request.option("limit")
+    if not text:
+        return None
+    value = parse_int(text)
+    return value if value > 0 else None
+
+
+def parse_int(text: str) -> int:
+    """Read a whole number option."""
+    if not _INTEGER.fullmatch(text):
+        raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: invalid syntax")
+    value = int(text) if len(text) < 100 else 2**63
+    if not -(2**63) <= value < 2**63:
+        raise BadRequest(f"strconv.ParseInt: parsing {quote(text)}: value out of range")
+    return value

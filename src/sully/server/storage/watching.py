@@ -1,0 +1,294 @@
+"""Watches: the events of a resource as one client sees them.
+
+A watch is a cursor into the store's log (store/base.py), so it costs nothing while nothing
+happens. With a selector, an object that begins or ceases to match appears as ADDED or DELETED.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from sully.machinery.errors import BadRequest, Expired, InternalError, invalid
+from sully.machinery.fields import FieldError, Path
+from sully.machinery.strategy import Obj
+from sully.server.requests import Request
+from sully.server.storage.objects import Objects
+from sully.server.storage.reads import catch_up_to, parse_int, parse_version
+from sully.server.storage.selection import Selection, selection
+from sully.store.base import Event, Record, Store, Subscription
+from sully.store.errors import (
+    ClosedError,
+    CompactedError,
+    FutureRevisionError,
+    UnavailableError,
+)
+
+BOOKMARK_SECONDS = 60.0
+MIN_TIMEOUT_SECONDS = 1800.0
+MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
+"""The longest that a watch lasts: what it would at most get if its client asked for nothing."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One thing to tell a watcher. `source` carries the memo its encodings are kept in."""
+
+    type: str  # ADDED MODIFIED DELETED BOOKMARK
+    record: Record | None
+    revision: int  # what resourceVersion says in this event
+    source: Event | None = None
+    initial_end: bool = False
+
+
+class Random(Protocol):
+    """The one thing asked of chance: spreading the ends of watches."""
+
+    def random(self) -> float:
+        """Return a number from 0 to 1."""
+
+
+class Watcher:
+    """Opens watches on one store."""
+
+    def __init__(
+        self, store: Store, objects: Objects, random: Random, *, strict: bool = False
+    ) -> None:
+        self._strict = strict
+        self._store = store
+        self._objects = objects
+        self._random = random
+        self.stopping = asyncio.Event()
+        self._open: set[Subscription] = set()
+
+    async def watch(self, request: Request) -> AsyncGenerator[Sequence[Change], None]:
+        """Check the request, then return its stream of batches."""
+        check_watch_options(request)
+        chosen = selection(request)
+        seconds = timeout(request.option("timeoutSeconds"), self._random)
+        version = parse_version(request.option("resourceVersion"), strict=self._strict)
+        plan = await self._start(request, chosen, version)
+        return self._stream(request, chosen, plan, seconds)
+
+    def stop(self) -> None:
+        """End all watches, as the server does before it goes."""
+        self.stopping.set()
+        for subscription in list(self._open):
+            subscription.close()
+
+    async def _start(self, request: Request, chosen: Selection, version: int) -> "_Plan":
+        target = request.target
+        where = (target.resource.storage_key, target.namespace or None)
+        initial = request.options.get("sendInitialEvents")
+        wants = request.flag("sendInitialEvents") if initial is not None else version == 0
+        # A watch without a version begins with the present, wherever that was written.
+        await (catch_up_to(self._store, version) if version else self._store.catch_up())
+        if version > self._store.revision:
+            return _Plan(None, [], version, wants_bookmark=False)
+        if not wants:
+            after = version or self._store.revision
+            try:
+                return _Plan(self._subscribe(where, after), [], after, wants_bookmark=False)
+            except Expired as gone:
+                # Clients look for it in the stream, where it also meets those that fall behind.
+                return _Plan(None, [], after, wants_bookmark=False, gone=gone)
+        page = await self._store.list(*where)
+        subscription = self._subscribe(where, page.revision)
+        first = [
+            Change("ADDED", record, record.revision)
+            for record in page.records
+            if chosen.matches(self._objects.live(record))
+        ]
+        marked = initial is not None and request.flag("allowWatchBookmarks")
+        return _Plan(subscription, first, page.revision, wants_bookmark=marked)
+
+    def _subscribe(self, where: tuple[str, str | None], after: int) -> Subscription:
+        try:
+            return self._store.watch(*where, after=after)
+        except CompactedError:
+            raise Expired(f"too old resource version: {after} ({self._store.compacted})") from None
+        except FutureRevisionError:
+            raise InternalError("the watch starts at a version that has not happened") from None
+
+    async def _stream(
+        self, request: Request, chosen: Selection, plan: "_Plan", seconds: float
+    ) -> AsyncGenerator[Sequence[Change], None]:
+        if plan.gone is not None:
+            raise plan.gone
+        if plan.subscription is not None:
+            self._open.add(plan.subscription)
+        try:
+            if plan.first:
+                first, plan.first = plan.first, []
+                yield first
+                # Here and below: a watch that waits must not keep what it told.
+                del first
+            if plan.wants_bookmark:
+                yield [Change("BOOKMARK", None, plan.revision, initial_end=True)]
+            bookmarks = request.flag("allowWatchBookmarks")
+            async for batch in self._follow(plan, seconds, bookmarks=bookmarks):
+                told = self._tell(batch, chosen)
+                del batch
+                if told:
+                    yield told
+                del told
+        finally:
+            if plan.subscription is not None:
+                self._open.discard(plan.subscription)
+                plan.subscription.close()
+
+    async def _follow(
+        self, plan: "_Plan", seconds: float, *, bookmarks: bool
+    ) -> AsyncIterator[list[Event | int]]:
+        """Yield batches of events, and revisions to mark when it is quiet."""
+        if plan.subscription is None:
+            await self._until_stopped(seconds)
+            return
+        subscription = plan.subscription
+        alarm = Alarm(subscription.wake, seconds, BOOKMARK_SECONDS if bookmarks else seconds)
+        try:
+            while not alarm.over and not self.stopping.is_set():
+                events: list[Event | int] = list(subscription.take())
+                if events:
+                    yield events
+                elif bookmarks and alarm.rang():
+                    marked = await self._mark(subscription)
+                    if marked:
+                        yield marked
+                else:
+                    await subscription.wait()
+        except ClosedError:
+            return
+        except CompactedError:
+            raise Expired(f"too old resource version: {plan.revision}") from None
+        finally:
+            alarm.cancel()
+
+    async def _mark(self, subscription: Subscription) -> list[Event | int]:
+        """Return what there was still to tell, and then that nothing is missing.
+
+        Clients rely on that word, so a replica that cannot know what others wrote does not give it.
+        """
+        try:
+            await self._store.catch_up()
+        except UnavailableError:
+            return []
+        return [*subscription.take(), subscription.progress]
+
+    async def _until_stopped(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self.stopping.wait()
+
+    def _tell(self, batch: list[Event | int], chosen: Selection) -> list[Change]:
+        if chosen.everything:
+            return [
+                Change("BOOKMARK", None, item)
+                if isinstance(item, int)
+                else Change(item.kind, item.record, item.revision, item)
+                for item in batch
+            ]
+        return [told for item in batch if (told := self._judge(item, chosen)) is not None]
+
+    def _judge(self, item: Event | int, chosen: Selection) -> Change | None:
+        if isinstance(item, int):
+            return Change("BOOKMARK", None, item)
+        live = self._objects.live
+        matches = item.kind != "DELETED" and chosen.matches(live(item.record))
+        before = item.previous if item.kind != "DELETED" else item.record
+        matched = before is not None and chosen.matches(live(before))
+        if matches:
+            return Change("MODIFIED" if matched else "ADDED", item.record, item.revision, item)
+        if matched:
+            return Change("DELETED", before, item.revision, item)
+        return None
+
+
+def timeout(asked: str, random: Random) -> float:
+    """Return how many seconds a watch lasts: as its client asks, within limits."""
+    seconds = parse_int(asked) if asked else 0
+    if not seconds:
+        return MIN_TIMEOUT_SECONDS * (1 + random.random())
+    return min(float(seconds), MAX_TIMEOUT_SECONDS)
+
+
+@dataclass(slots=True)
+class _Plan:
+    """How a watch begins. No subscription: its version lies in the future, or is `gone`."""
+
+    subscription: Subscription | None
+    first: list[Change]
+    revision: int
+    wants_bookmark: bool
+    gone: Expired | None = None
+
+
+class Alarm:
+    """One timer for the whole life of a watch: it rings at each interval and at the end.
+
+    A timer for every wait would cost more than sending the event that ends it.
+    """
+
+    def __init__(self, ring: Callable[[], None], seconds: float, interval: float) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ring = ring
+        self._end = self._loop.time() + seconds
+        self._interval = interval
+        self._rang = False
+        self.over = False
+        self._timer = self._set()
+
+    def _set(self) -> asyncio.TimerHandle:
+        return self._loop.call_at(min(self._loop.time() + self._interval, self._end), self._due)
+
+    def _due(self) -> None:
+        self.over = self._loop.time() >= self._end
+        self._rang = True
+        if not self.over:
+            self._timer = self._set()
+        self._ring()
+
+    def rang(self) -> bool:
+        """Say once that an interval has passed."""
+        rang, self._rang = self._rang, False
+        return rang
+
+    def cancel(self) -> None:
+        """Let it not ring any more."""
+        self._timer.cancel()
+
+
+def check_watch_options(request: Request) -> None:
+    """Refuse combinations of options that mean nothing for a watch."""
+    match = request.option("resourceVersionMatch")
+    initial = request.options.get("sendInitialEvents")
+    at = Path("resourceVersionMatch")
+    problems: list[FieldError] = []
+    if initial is not None and match != "NotOlderThan":
+        problems.append(
+            at.forbidden("sendInitialEvents requires setting resourceVersionMatch to NotOlderThan")
+        )
+        if match:
+            problems.append(at.not_supported(match, ("NotOlderThan",)))
+    elif match and initial is None:
+        problems.append(
+            at.forbidden(
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"
+            )
+        )
+    if request.option("continue"):
+        problems.append(Path("continue").forbidden("continue is forbidden for watch"))
+    if problems:
+        raise invalid("ListOptions", "meta.k8s.io", "", problems)
+    if request.target.name and not request.target.watch:
+        raise BadRequest("a watch of one object is a list with a field selector on its name")
+
+
+def bookmark(change: Change, empty: Obj) -> Obj:
+    """Return the object of a BOOKMARK event: an empty one of its kind, with a version."""
+    metadata: Obj = {"resourceVersion": str(change.revision)}
+    if change.initial_end:
+        metadata["annotations"] = {"k8s.io/initial-events-end": "true"}
+    return {**empty, "metadata": metadata}

@@ -1,0 +1,83 @@
+"""Which kinds a snapshot is made of, by what is asked of it.
+
+A kind that is asked for as another type than it was loaded as is converted (snapshot.py), so each
+resource stands here once, as the type that knows the most.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sully.api.resource.claim_types import ResourceClaimTemplate
+from sully.api.resource.types import GROUP
+from sully.api.sully.types import GROUP as OURS
+from sully.api.sully.types import VERSION, EvictionRecord, TaintRecord
+from sully.client.transport import Kind
+from sully.domain.scheduling.objects import Node
+from sully.domain.scheduling.objects import Pod as SchedulablePod
+from sully.views.fleet_kinds import (
+    BINDINGS,
+    CLUSTERS,
+    DECISIONS,
+    PLACEMENTS,
+    POLICIES,
+    SCORES,
+    SETS,
+)
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+
+NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
+SCHEDULABLE_PODS: Kind[SchedulablePod] = Kind("", "v1", "pods", "Pod", SchedulablePod)
+"""Pods with all that decides where they run; also says all that `PODS` does."""
+TEMPLATES: Kind[ResourceClaimTemplate] = Kind(
+    GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", ResourceClaimTemplate
+)
+EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
+    OURS, VERSION, "evictionrecords", "EvictionRecord", EvictionRecord
+)
+TAINT_RECORDS: Kind[TaintRecord] = Kind(
+    OURS, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
+)
+
+DEVICES: tuple[Kind[Any], ...] = (SLICES, CLASSES, RULES, PATCHES, CLAIMS, PODS)
+"""What the devices are, what is on them, and who uses them."""
+SCHEDULING: tuple[Kind[Any], ...] = (
+    SLICES,
+    CLASSES,
+    RULES,
+    PATCHES,
+    CLAIMS,
+    TEMPLATES,
+    SCHEDULABLE_PODS,
+    NODES,
+)
+"""What also decides where pods could go."""
+FLEET: tuple[Kind[Any], ...] = (
+    CLUSTERS,
+    SETS,
+    BINDINGS,
+    PLACEMENTS,
+    DECISIONS,
+    SCORES,
+    POLICIES,
+)
+HISTORY: tuple[Kind[Any], ...] = (EVICTION_RECORDS, TAINT_RECORDS)
+
+
+def _untyped(group: str, version: str, plural: str, kind: str) -> Kind[dict[str, Any]]:
+    return Kind(group, version, plural, kind, dict[str, Any])
+
+
+_OWNERS = (
+    _untyped("apps", "v1", "replicasets", "ReplicaSet"),
+    _untyped("apps", "v1", "deployments", "Deployment"),
+    _untyped("apps", "v1", "statefulsets", "StatefulSet"),
+    _untyped("apps", "v1", "daemonsets", "DaemonSet"),
+    _untyped("batch", "v1", "jobs", "Job"),
+    _untyped("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget"),
+)
+EVERYTHING: tuple[Kind[dict[str, Any]], ...] = (
+    *(each.read_as(dict[str, Any]) for each in (*SCHEDULING, *FLEET, *HISTORY)),
+    *_OWNERS,
+)
+"""What `sully snapshot` saves: enough for every question that is answered from a file."""
