@@ -11,6 +11,8 @@ CLUSTER = "/apis/cluster.open-cluster-management.io"
 DEVICES = 96
 MOST_SELECTORS = 31
 """As many as a request may have, with that of its class."""
+MOST_CONSTRAINTS = 32
+"""As many as a claim may have."""
 LIST = f"[{','.join(map(str, range(22)))}]"
 FOUR_DEEP = f"{LIST}.all(a, {LIST}.all(b, {LIST}.all(c, {LIST}.all(d, true))))"
 """Costs 0.9 million units, where a million is allowed."""
@@ -58,10 +60,28 @@ def publish(target: Target, node: str, devices: int) -> str:
 def run_pod(caller: Caller, namespace: str, name: str, class_: str, selectors: list[Obj]) -> None:
     """Create a pod with a claim for one device."""
     exactly = {"deviceClassName": class_, "selectors": selectors}
-    claim = {
-        "metadata": {"name": name},
-        "spec": {"devices": {"requests": [{"name": "gpu", "exactly": exactly}]}},
+    run_claim(caller, namespace, name, {"requests": [{"name": "gpu", "exactly": exactly}]})
+
+
+def entangled(class_: str, constraints: int) -> Obj:
+    """Return requests and constraints for which more combinations are tried than ever end.
+
+    The second request wants the device that the first one takes first, and no two devices are
+    alike to the constraints.
+    """
+    first = f'device.attributes["{class_}.example.com"].index == 0'
+    last = {"deviceClassName": class_, "selectors": [{"cel": {"expression": first}}]}
+    many = {"deviceClassName": class_, "count": 31}
+    distinct = {"requests": ["many"], "distinctAttribute": f"{class_}.example.com/index"}
+    return {
+        "requests": [{"name": "many", "exactly": many}, {"name": "last", "exactly": last}],
+        "constraints": [distinct] * constraints,
     }
+
+
+def run_claim(caller: Caller, namespace: str, name: str, devices: Obj) -> None:
+    """Create a pod with a claim for devices."""
+    claim = {"metadata": {"name": name}, "spec": {"devices": devices}}
     pod = {
         "metadata": {"name": name},
         "spec": {
