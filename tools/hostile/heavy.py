@@ -101,9 +101,21 @@ def heavy_claims(target: Target) -> Counter[int]:
     class_ = publish(target, "hostile-node", DEVICES)
     run_pod(mallory, "hostile-cel", "heavy", class_, heavy(MOST_SELECTORS))
     pod = "/api/v1/namespaces/hostile-cel/pods/heavy"
-    eventually(lambda: mallory.get(pod).json.get("status", {}).get("conditions"))
     codes = Counter(target.admin.get(pod).code for _ in range(20))
-    mallory.delete(pod)
+    eventually(lambda: _conditions(mallory, pod).get("PodScheduled") == "False")
+    mallory.delete(pod).ok()
+    return codes
+
+
+def heavy_search(target: Target) -> Counter[int]:
+    """Let a tenant run a pod for which very many combinations of devices are tried."""
+    mallory = target.tenant("hostile-search")
+    class_ = publish(target, "hostile-search", DEVICES)
+    run_claim(mallory, "hostile-search", "heavy", entangled(class_, MOST_CONSTRAINTS))
+    pod = "/api/v1/namespaces/hostile-search/pods/heavy"
+    # The search takes minutes beside everything else.
+    codes = Counter(target.admin.get(pod).code for _ in range(400))
+    mallory.delete(pod).ok()
     return codes
 
 
@@ -112,15 +124,24 @@ def heavy_placement(target: Target) -> Counter[int]:
     mallory = target.tenant("hostile-placements")
     for at in range(20):
         made = {"metadata": {"name": f"hostile-{at}"}, "spec": {"hubAcceptsClient": True}}
-        target.admin.post(f"{CLUSTER}/v1/managedclusters", made)
+        target.admin.post(f"{CLUSTER}/v1/managedclusters", made).ok()
     target.admin.post(
         f"{CLUSTER}/v1beta2/namespaces/hostile-placements/managedclustersetbindings",
         {"metadata": {"name": "global"}, "spec": {"clusterSet": "global"}},
-    )
+    ).ok()
     placements = f"{CLUSTER}/v1beta1/namespaces/hostile-placements/placements"
     selector = {"celSelector": {"celExpressions": heavy_predicates(10)}}
-    predicates = [{"requiredClusterSelector": selector}]
-    mallory.post(placements, {"metadata": {"name": "heavy"}, "spec": {"predicates": predicates}})
-    eventually(lambda: mallory.get(f"{placements}/heavy").json.get("status", {}).get("conditions"))
+    spec = {
+        "predicates": [{"requiredClusterSelector": selector}],
+        # Nobody renews the leases of these clusters.
+        "tolerations": [{"operator": "Exists"}],
+    }
+    mallory.post(placements, {"metadata": {"name": "heavy"}, "spec": spec}).ok()
     codes = Counter(target.admin.get(placements).code for _ in range(20))
+    eventually(lambda: _conditions(mallory, f"{placements}/heavy").get("PlacementSatisfied"))
     return codes
+
+
+def _conditions(caller: Caller, path: str) -> dict[str, str]:
+    found = caller.get(path).ok().get("status", {}).get("conditions", ())
+    return {each["type"]: each["status"] for each in found}
