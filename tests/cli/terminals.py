@@ -16,13 +16,14 @@ import select
 import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from sully.testing.forkserver import COMMAND, run, start
 
 ERASE = "\r\x1b[K"
 """Empties the line: what was on it is gone, also for whoever reads the screen."""
@@ -40,24 +41,16 @@ def environment(kubeconfig: Path | None = None, **more: str) -> dict[str, str]:
 
 
 def program(*words: str) -> list[str]:
-    return [sys.executable, "-m", "sully.cli.main", *words]
+    """Return how to start a command with an interpreter of its own."""
+    return [*COMMAND, *words]
 
 
 def piped(
     *words: str, env: Mapping[str, str], given: str | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a command whose output is no terminal."""
-    return subprocess.run(
-        program(*words),
-        env=env,
-        cwd=cwd,
-        input=given,
-        stdin=subprocess.DEVNULL if given is None else None,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    options = {"stdin": subprocess.DEVNULL} if given is None else {}
+    return run(*words, env=env, cwd=cwd, given=given, timeout=PATIENCE, **options)
 
 
 def _decoder() -> codecs.IncrementalDecoder:
@@ -132,8 +125,8 @@ def terminal(
     keyboard, screen = pty.openpty()
     fcntl.ioctl(screen, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with ExitStack() as stack:
-        child = subprocess.Popen(
-            program(*words),
+        child = start(
+            *words,
             env=env,
             cwd=cwd,
             stdin=screen,

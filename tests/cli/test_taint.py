@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -463,6 +463,7 @@ def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) ->
         for name in names:
             body = {"metadata": {"name": name}, "spec": {"hubAcceptsClient": True}}
             await transport.create(CLUSTERS, body)
+        await until_accepted(transport, names)
         since = (await transport.list(CLUSTERS)).resource_version
         words = ("taint", "cluster", "us-*", "maintenance:NoSelect", "--yes")
         done = await asyncio.to_thread(server.sully, *words)
@@ -476,6 +477,18 @@ def test_no_placement_moves_to_a_cluster_that_is_tainted_next(server: Server) ->
         return {name for name, _ in takewhile(lambda each: each[1] == "NoSelectIfNew", marked)}
 
     assert server.ask(there_when_the_first_is_left) == {*names}
+
+
+async def until_accepted(transport: HttpTransport, names: Iterable[str]) -> None:
+    """Wait until the controllers have written to new clusters what they write only once."""
+    missing = set(names)
+    async for event in transport.watch(CLUSTERS, "", WatchOptions()):
+        cluster = event.object or {"metadata": {}, "spec": {}}
+        conditions = cluster.get("status", {}).get("conditions")
+        if cluster["metadata"].get("finalizers") and cluster["spec"].get("taints") and conditions:
+            missing.discard(cluster["metadata"]["name"])
+        if not missing:
+            return
 
 
 def _maintenance(cluster: Obj) -> str:

@@ -11,7 +11,6 @@ What the account of the controllers asked for is read from the audit log when a 
 from __future__ import annotations
 
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,6 +23,7 @@ from e2e import trail
 from e2e.raw import Raw
 from sully.controller_setup import CONTROLLERS
 from sully.testing.cluster import Process, process
+from sully.testing.forkserver import run
 from sully.testing.remote import Crew, controllers
 
 INSIDE, BESIDE = "inside", "beside"
@@ -150,8 +150,7 @@ def installed(
 
 def sully(kubeconfig: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command as the user of a kubeconfig."""
-    command = [sys.executable, "-m", "sully.cli.main", *arguments, "--kubeconfig", str(kubeconfig)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    return run(*arguments, "--kubeconfig", str(kubeconfig))
 
 
 def as_account(admin: Raw, kubeconfig: Path, target: Path) -> Path:

@@ -24,6 +24,7 @@ from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import in_cluster
 from sully.client.transport import Kind
 from sully.testing.cluster import Process, process
+from sully.testing.forkserver import run
 from sully.testing.remote import controllers
 
 pytestmark = pytest.mark.e2e
@@ -181,13 +182,7 @@ WAYS: dict[str, Callable[[Ground], Obj]] = {
 
 
 def sully(*arguments: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "sully.cli.main", *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **(env or {})},
-    )
+    return run(*arguments, env={**os.environ, **(env or {})})
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())

@@ -5,7 +5,6 @@ import re
 import signal
 import socket
 import stat
-import subprocess
 import sys
 import threading
 import time
@@ -17,21 +16,11 @@ from cli.terminals import environment, terminal
 from e2e.raw import Raw
 from sully.server.net.listen import DRAIN_SECONDS
 from sully.testing.cluster import Process, process
+from sully.testing.forkserver import run
 
 pytestmark = pytest.mark.e2e
 # How long a user may wait for the prompt after Ctrl-C, with watches open.
 PATIENCE = 30.0
-
-
-def run(*arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run `sully` to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "sully.cli.main", *arguments],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
 
 
 def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.raw import Raw
+from sully.testing.forkserver import run
 
 TESTS = Path(__file__).parents[1]
 
@@ -43,13 +44,8 @@ class Foreign:
     ) -> subprocess.CompletedProcess[str]:
         """Run a command against it."""
         config = str(kubeconfig or self.kubeconfig)
-        return subprocess.run(
-            [sys.executable, "-m", "sully.cli.main", *arguments, "--kubeconfig", config],
-            capture_output=True,
-            text=True,
-            check=False,
-            env={**os.environ, "COLUMNS": "200", **env},
-        )
+        environment = {**os.environ, "COLUMNS": "200", **env}
+        return run(*arguments, "--kubeconfig", config, env=environment)
 
 
 @contextmanager

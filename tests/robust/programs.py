@@ -2,21 +2,16 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from sully.testing.forkserver import run
 
 SECONDS = 30
 
 
 def sully(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "sully.cli.main", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        timeout=SECONDS,
-        check=False,
-    )
+    return run(*map(str, arguments), timeout=SECONDS)
 
 
 def up_fails(directory: Path) -> str:

@@ -11,7 +11,6 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -23,6 +22,7 @@ from queue import SimpleQueue
 from sully.app import Config, ControlPlane, running
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
+from sully.testing.forkserver import start
 
 _PATIENCE = 120.0
 """Seconds after which a process is stuck."""
@@ -79,11 +79,12 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
     """Run `sully up` as a process of its own until the block ends."""
     with tempfile.TemporaryDirectory(prefix="sully-") as folder:
         where = data_dir or Path(folder)
-        command = [sys.executable, "-m", "sully.cli.main", "up", "--data-dir", str(where)]
+        command = ["up", "--data-dir", str(where)]
         if "--listen" not in arguments:
             command += ["--listen", "127.0.0.1:0"]
-        child = subprocess.Popen(
-            [*command, *arguments],
+        child = start(
+            *command,
+            *arguments,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,

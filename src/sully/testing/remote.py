@@ -7,13 +7,14 @@ with process("--disable-controllers") as up, controllers(up.kubeconfig) as crew:
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
+
+from sully.testing.forkserver import start
 
 _PATIENCE = 120.0
 """Seconds after which a process is stuck."""
@@ -57,9 +58,11 @@ class Crew:
 @contextmanager
 def controllers(kubeconfig: Path, *arguments: str) -> Iterator[Crew]:
     """Run `sully controllers` as a process of its own until the block ends."""
-    command = [sys.executable, "-m", "sully.cli.main", "controllers"]
-    child = subprocess.Popen(
-        [*command, "--kubeconfig", str(kubeconfig), *arguments],
+    child = start(
+        "controllers",
+        "--kubeconfig",
+        str(kubeconfig),
+        *arguments,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

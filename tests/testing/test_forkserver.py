@@ -1,0 +1,124 @@
+"""Forked commands behave as started ones: streams, environment, folder, signals, exit codes."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sully import __version__
+from sully.testing import forkserver
+from sully.testing.forkserver import COMMAND, run, start
+
+
+def started(*arguments: str, given: str | None = None) -> tuple[int, str, str]:
+    """Run a command with an interpreter of its own."""
+    done = subprocess.run(
+        [*COMMAND, *arguments], input=given, capture_output=True, text=True, check=False
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def forked(
+    *arguments: str, given: str | None = None, env: dict[str, str] | None = None
+) -> tuple[int, str, str]:
+    """Run a command in a forked process."""
+    done = run(*arguments, given=given, env=env)
+    return done.returncode, done.stdout, done.stderr
+
+
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "success": ("version",),
+    "help": ("devices", "--help"),
+    "wrong usage": ("devices", "--no-such-flag"),
+    "unknown command": ("no-such-command",),
+    "failure": ("devices", "--kubeconfig", "no-such-file"),
+    "letters outside of ASCII": ("devices", "--kubeconfig", "Gerät-😀"),
+    "bytes that are no text": ("devices", "--kubeconfig", os.fsdecode(b"\xff")),
+}
+
+
+@pytest.mark.parametrize("arguments", COMMANDS.values(), ids=COMMANDS)
+def test_same_output_and_exit_code(arguments: tuple[str, ...]) -> None:
+    assert forked(*arguments) == started(*arguments)
+
+
+def test_environment_is_replaced(tmp_path: Path) -> None:
+    missing = tmp_path / "other"
+    code, _, error = forked("devices", env={"KUBECONFIG": str(missing), "PATH": os.environ["PATH"]})
+
+    assert code == 1
+    assert str(missing) in error
+
+
+def test_input_is_read(tmp_path: Path) -> None:
+    arguments = ("plan", "-f", "-", "--kubeconfig", str(tmp_path / "none"))
+
+    assert forked(*arguments, given="{") == started(*arguments, given="{")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Callable[[], "forkserver.ForkedProcess"]:
+    """Return a function that starts a server in a folder and waits until it is ready."""
+
+    def up() -> forkserver.ForkedProcess:
+        child = start(
+            *("up", "--data-dir", "data", "--listen", "127.0.0.1:0"),
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            start_new_session=True,
+            text=True,
+        )
+        assert child.stdout is not None
+        assert any(line.startswith("ready after") for line in child.stdout)
+        return child
+
+    return up
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, 0), (signal.SIGKILL, -9)]
+)
+def test_a_server_is_a_child_that_signals_reach(
+    server: Callable[[], forkserver.ForkedProcess], tmp_path: Path, sent: int, code: int
+) -> None:
+    with server() as child:
+        status = Path(f"/proc/{child.pid}/status").read_text().split("\n")
+        assert f"PPid:\t{os.getpid()}" in status
+        assert Path(f"/proc/{child.pid}/cwd").readlink() == tmp_path
+        assert os.getsid(child.pid) == child.pid
+        assert (tmp_path / "data").is_dir()
+        child.send_signal(sent)
+        assert child.wait(60) == code
+
+
+PLAIN = {
+    "another locale": {"LC_ALL": "en_US.ISO-8859-1"},
+    "a setting of Python": {"PYTHONWARNINGS": "error::UserWarning"},
+    "another time zone": {"TZ": "America/New_York"},
+}
+
+
+@pytest.mark.parametrize("more", PLAIN.values(), ids=PLAIN)
+def test_what_a_fork_cannot_do_starts_an_interpreter(more: dict[str, str]) -> None:
+    with start("version", env=os.environ | more, stdout=subprocess.PIPE, text=True) as child:
+        # A forked process shows the command line of the fork server.
+        words = Path(f"/proc/{child.pid}/cmdline").read_bytes().split(b"\0")
+        printed, _ = child.communicate()
+
+    assert b"sully.cli.main" in words
+    assert printed.startswith(f"sully {__version__}")
+
+
+def test_the_function_before_a_start_is_called(tmp_path: Path) -> None:
+    marker = tmp_path / "called"
+    with start("version", preexec_fn=marker.touch, stdout=subprocess.DEVNULL) as child:
+        assert child.wait() == 0
+
+    assert marker.exists()
