@@ -4,10 +4,12 @@ A suite whose tool cannot be had is skipped, but never quietly: it is named at t
 and in CI, where every tool can be had, a skip fails the run. `conftest.py` loads this file.
 """
 
+import gc
 import os
 import random
 import shutil
 import signal
+from collections.abc import Generator
 from itertools import groupby
 from pathlib import Path
 
@@ -67,6 +69,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="N",
         help="shuffle the files, and the tests of each; the same number is the same order",
     )
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    # All tests and their modules stay until the end: to search them for garbage again and again
+    # would take a part of the whole run.
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 # First: pytest then brings together again what shares a fixture with parameters.
