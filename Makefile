@@ -29,7 +29,7 @@ IPROUTE2 := .cache/iproute2
 .DEFAULT_GOAL := help
 # What broke off halfway is begun anew the next time, not taken for done.
 .DELETE_ON_ERROR:
-.PHONY: help setup up fmt lint quick test clients bench robust conformance generate verify demo clean
+.PHONY: help setup up fmt lint quick test coverage clients bench robust conformance generate verify demo clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ quick: $(DEV_STAMP) ## the fast tests
 
 test: $(DEV_STAMP) clients ## all tests, real clients included
 	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
+
+coverage: $(DEV_STAMP) clients ## all tests, and how much of src they cover: not below its floor
+	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder --cov --cov-report= \
+	  $(if $(ARGS),--cov-fail-under=0) $(ARGS)
 
 clients:
 	@tools/fetch-debian-kubectl $(DEBIAN_KUBECTL)
@@ -92,7 +96,7 @@ demo: $(RUN_STAMP) ## a control plane with a fleet of GPUs in use, in a folder o
 
 clean: ## remove the virtual environment, caches and build outputs; data stays
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
-	  .import_linter_cache
+	  .import_linter_cache .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # pip comes last into a new environment: where it is missing, what there is broke off halfway, and
