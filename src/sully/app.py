@@ -212,7 +212,8 @@ async def _serving(
     key = SigningKey.open(config.data_dir)
     await _check_identity(api.store, config.data_dir, authority, key)
     door = _door(config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics)))
-    app = HttpApp(api, clock, RequestCounter(metrics), door)
+    patience = config.connections.timeouts.whole_body
+    app = HttpApp(api, clock, RequestCounter(metrics), door, body_seconds=patience)
     placing = behaviour(config.placement, strict=config.strict_compat)
     app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
     app.checks["store"] = lambda: api.store.problem

@@ -8,7 +8,6 @@ import pytest_asyncio
 
 from manifests import TWO, secret
 from serving import MERGE, Asgi, local
-from sully.server.storage import watching
 from sully.store.base import Commit, Key, Op, Page, Record
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.memory import MemoryStore
@@ -48,15 +47,14 @@ async def server() -> AsyncIterator[Asgi]:
         yield made
 
 
-async def test_a_replica_that_is_cut_off_promises_nothing(
-    server: Asgi, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.01)
+async def test_a_replica_that_is_cut_off_promises_nothing(server: Asgi) -> None:
+    server.api.watcher.bookmark_seconds = 0.01
+    assert isinstance(server.store, FarStore)
     how = {"allowWatchBookmarks": "true", "timeoutSeconds": "1"}
     version = (await server.get(SECRETS)).ok()["metadata"]["resourceVersion"]
     async with server.watch(SECRETS, resourceVersion=version, **how) as answer:
         before = await answer.until(lambda seen: b'"BOOKMARK"' in b"".join(seen.chunks))
-        monkeypatch.setattr(FarStore, "lost", True)
+        server.store.lost = True
         after = await answer.until(lambda seen: seen.ended)
 
     assert {event["type"] for event in before} == {"BOOKMARK"}

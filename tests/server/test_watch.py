@@ -10,7 +10,6 @@ import pytest
 from manifests import ONE, TWO, secret
 from serving import Http, Lines, Obj, connected, local, said
 from sully.app import ControlPlane
-from sully.server.storage import watching
 from sully.store.base import Event
 from sully.testing.cluster import in_process
 
@@ -212,34 +211,33 @@ async def test_the_end_comes_in_time(http: Http, room: str) -> None:
         assert said(await lines.rest()) == [("ADDED", "a")]
 
 
-async def test_bookmarks_when_it_is_quiet(
-    http: Http, room: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.01)
-    path = f"{room}/secrets"
-    start = await version_of(http, path)
+async def test_bookmarks_when_it_is_quiet() -> None:
+    async with local() as server:
+        server.api.watcher.bookmark_seconds = 0.01
+        start = await version_of(server, SECRETS)
+        query = {"resourceVersion": start, "allowWatchBookmarks": "true"}
 
-    async with http.watch(path, resourceVersion=start, allowWatchBookmarks="true") as lines:
-        # Elsewhere something happens; only a bookmark can say that nothing of it is for us.
-        await http.post("/api/v1/namespaces/default/secrets", secret(generateName="x-"))
-        newest = int(await version_of(http, path))
+        async with server.watch(SECRETS, **query) as answer:
+            # Elsewhere something happens; only a bookmark can say that nothing of it is for us.
+            namespaces = "/api/v1/namespaces"
+            (await server.post(namespaces, {"metadata": {"name": "elsewhere"}})).ok(201)
+            newest = int(await version_of(server, SECRETS))
+            assert newest > int(start)
 
-        def up_to_date(event: Obj) -> bool:
-            return int(event["object"]["metadata"]["resourceVersion"]) >= newest
+            def up_to_date(event: Obj) -> bool:
+                return int(event["object"]["metadata"]["resourceVersion"]) >= newest
 
-        events = await lines.until(up_to_date)
+            events = await answer.until(lambda seen: any(map(up_to_date, seen.events)))
 
     assert {event["type"] for event in events} == {"BOOKMARK"}
     assert events[-1]["object"]["metadata"].keys() == {"resourceVersion"}
 
 
-async def test_no_bookmarks_for_who_does_not_want_them(
-    http: Http, room: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.01)
-
-    async with http.watch(f"{room}/secrets", timeoutSeconds="1") as lines:
-        assert await lines.rest() == []
+async def test_no_bookmarks_for_who_does_not_want_them() -> None:
+    async with local() as server:
+        server.api.watcher.bookmark_seconds = 0.01
+        async with server.watch(SECRETS, timeoutSeconds="1") as answer:
+            assert await answer.until(lambda seen: seen.ended) == []
 
 
 async def test_old_paths_of_watches(http: Http, room: str) -> None:

@@ -11,15 +11,9 @@ from hypothesis import strategies as st
 
 from manifests import secret
 from serving import Asgi, Obj, local
-from sully.server.storage import watching
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 SECRETS = "/api/v1/namespaces/default/secrets"
-
-
-@pytest.fixture(autouse=True)
-def _prompt_bookmarks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "BOOKMARK_SECONDS", 0.001)
 
 
 async def change(server: Asgi, step: str) -> None:
@@ -55,6 +49,7 @@ async def check_that_events_lead_to_the_list(
     steps: list[str], split: int, selector: dict[str, str]
 ) -> None:
     async with local() as server:
+        server.api.watcher.bookmark_seconds = 0.001
         for step in steps[:split]:
             await change(server, step)
         listed = (await server.get(SECRETS, **selector)).ok()

@@ -15,9 +15,8 @@ from sully.machinery.errors import InternalError
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot import loading
 from sully.views.snapshot.kinds import DEVICES, SCHEDULABLE_PODS, TAINT_RECORDS
-from sully.views.snapshot.loading import load
+from sully.views.snapshot.loading import PAGE_SIZE, list_all, load
 from sully.views.snapshot.snapshot import Gap
 
 
@@ -33,15 +32,16 @@ def slice_(number: int) -> dict[str, Any]:
     }
 
 
-async def test_everything_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "PAGE_SIZE", 2)
+async def test_everything_is_listed() -> None:
     async with in_process() as plane:
         transport = DirectTransport(plane.direct())
         for number in range(1, 6):
             await transport.create(SLICES, slice_(number))
 
         found = await load(transport, DEVICES, now=NOON)
+        in_pages = await list_all(transport, SLICES, page_size=2)
 
+    assert [each.metadata.name for each in in_pages] == [f"slice-{n}" for n in range(1, 6)]
     assert found.taken == NOON
     assert found.gaps == ()
     assert len(found.of(SLICES)) == 5
@@ -133,7 +133,7 @@ async def test_pages_that_expire_are_listed_anew() -> None:
     async with connected(answer) as transport:
         found = await load(transport, (SLICES,), now=NOON)
 
-    assert asked == [str(loading.PAGE_SIZE), "token", "all"]
+    assert asked == [str(PAGE_SIZE), "token", "all"]
     assert len(found.of(SLICES)) == 2
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from jwt.utils import base64url_decode, base64url_encode
 
-from sully.server.authentication.accounts import Accounts
+from sully.server.authentication.accounts import MAX_REMEMBERED, Accounts
 from sully.server.authentication.keys import SigningKey
 from sully.server.authentication.tokens import ISSUER, Bound, Claims
 from sully.server.authorization.attributes import Attributes, Verdict
@@ -41,8 +41,8 @@ class World:
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
         return self.objects.get((resource, namespace, name))
 
-    def accounts(self, key: SigningKey = KEY) -> Accounts:
-        return Accounts(key, self.lookup, self.clock)
+    def accounts(self, key: SigningKey = KEY, *, max_remembered: int = MAX_REMEMBERED) -> Accounts:
+        return Accounts(key, self.lookup, self.clock, max_remembered=max_remembered)
 
     def claims(self, **changed: Any) -> Claims:
         now = int(self.clock.now().timestamp())

@@ -11,15 +11,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from serving import Http, connected
 from sully.app import Config, ControlPlane, running
 from sully.machinery.errors import Forbidden
-from sully.server.audit import log as audit
 from sully.server.audit.events import Entry
 from sully.server.audit.log import UNAUTHENTICATED_BURST, UNAUTHENTICATED_RATE, AuditLog
 from sully.server.authentication.groups import ANONYMOUS
@@ -373,41 +372,35 @@ def test_everything_that_waits_is_written_at_the_end(tmp_path: Path) -> None:
     ]
 
 
-def test_what_cannot_be_kept_up_with_is_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(audit, "_WAITING", 3)
-    told: list[int] = []
-    monkeypatch.setattr(audit, "_log", SimpleNamespace(error=lambda _, count: told.append(count)))
-    log = AuditLog(tmp_path / "audit.log")
-    for number in range(10):
-        log.write(entry(number))
-    log.close()
+def test_what_cannot_be_kept_up_with_is_counted(tmp_path: Path) -> None:
+    with capture_logs() as lines_logged:
+        log = AuditLog(tmp_path / "audit.log", max_waiting=3)
+        for number in range(10):
+            log.write(entry(number))
+        log.close()
 
     assert [event["auditID"] for event in lines(tmp_path)] == ["id-0000", "id-0001", "id-0002"]
-    assert told == [7]
+    assert [(line["log_level"], line["count"]) for line in lines_logged] == [("error", 7)]
 
 
 @pytest.mark.parametrize("user", [None, ANONYMOUS], ids=["bad credentials", "no credentials"])
-def test_those_without_credentials_have_a_rate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, user: User | None
-) -> None:
-    told: list[int] = []
-    monkeypatch.setattr(audit, "_log", SimpleNamespace(warning=lambda _, count: told.append(count)))
+def test_those_without_credentials_have_a_rate(tmp_path: Path, user: User | None) -> None:
     clock = FakeClock()
-    log = AuditLog(tmp_path / "audit.log", clock=clock)
-    for number in range(UNAUTHENTICATED_BURST + 7):
-        log.write(entry(number, user))
-    log.write(entry(9000))
-    clock.advance(3 / UNAUTHENTICATED_RATE)
-    for number in range(5000, 5005):
-        log.write(entry(number, user))
-    log.close()
+    with capture_logs() as lines_logged:
+        log = AuditLog(tmp_path / "audit.log", clock=clock)
+        for number in range(UNAUTHENTICATED_BURST + 7):
+            log.write(entry(number, user))
+        log.write(entry(9000))
+        clock.advance(3 / UNAUTHENTICATED_RATE)
+        for number in range(5000, 5005):
+            log.write(entry(number, user))
+        log.close()
 
     assert [event["auditID"] for event in lines(tmp_path)] == ["id-9000"]
     unknown = [event["auditID"] for event in lines(tmp_path, name=UNKNOWN)]
     assert unknown[UNAUTHENTICATED_BURST:] == ["id-5000", "id-5001", "id-5002"]
-    assert sum(told) == 7 + 2
+    assert {line["log_level"] for line in lines_logged} == {"warning"}
+    assert sum(line["count"] for line in lines_logged) == 7 + 2
 
 
 def test_a_disk_that_fails_stops_nobody(tmp_path: Path) -> None:

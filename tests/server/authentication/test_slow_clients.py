@@ -15,7 +15,6 @@ import pytest_asyncio
 
 from serving import LONG, client_tls
 from sully.app import Config, ControlPlane, running
-from sully.server.http import exchange as exchange_module
 from sully.server.net.connection import MAX_HEAD, ConnectionTimeouts
 from sully.server.net.listen import SWEEP_SECONDS, ConnectionSettings
 from sully.server.requests import Ref
@@ -157,10 +156,11 @@ async def test_a_refused_request_keeps_the_connection(
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, shared_plane: ControlPlane
+    tmp_path: Path,
 ) -> None:
-    monkeypatch.setattr(exchange_module, "BODY_SECONDS", 0.05)
-    async with dialled(shared_plane) as (reader, writer):
+    settings = ConnectionSettings(timeouts=ConnectionTimeouts(whole_body=0.05))
+    config = Config(data_dir=tmp_path, port=0, store="memory", connections=settings)
+    async with running(config) as plane, dialled(plane) as (reader, writer):
         writer.write(
             b"POST /api/v1/namespaces HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
             b"content-length: 100\r\n\r\n{"

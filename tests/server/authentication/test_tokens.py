@@ -13,7 +13,6 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
 
 from server.authentication.tables import KEY, World, decode, encode, world
-from sully.server.authentication import accounts as accounts_module
 from sully.server.authentication.accounts import TokenError, split_account
 from sully.server.authentication.keys import KeyFileError, SigningKey
 from sully.server.authentication.tokens import ISSUER, Bound, read, sign
@@ -290,12 +289,11 @@ def test_whom_a_token_is_for(name: str) -> None:
 def test_signatures_are_checked_once_and_few_are_remembered(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(accounts_module, "_REMEMBERED", 2)
     there, checked = world(), list[str]()
     key = SigningKey.new()
     verify = key.verify
     monkeypatch.setattr(key, "verify", lambda *a, **b: checked.append(a[0]) or verify(*a, **b))
-    accounts = there.accounts(key)
+    accounts = there.accounts(key, max_remembered=2)
     one, two, three = (sign(there.claims(id=name), key) for name in "abc")
 
     for token in (one, one, two, one, two):

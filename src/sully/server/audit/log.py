@@ -34,7 +34,8 @@ UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST = 10.0, 100
 """Entries a second for all clients together that are not authenticated."""
 REPORT_SECONDS = 60.0
 """How often at most the number of suppressed entries is logged."""
-_WAITING = 20_000
+MAX_WAITING = 20_000
+"""Entries that wait to be written; more are dropped, and counted."""
 _GATHER_SECONDS = 0.1
 _AT_ONCE = 16
 
@@ -91,9 +92,11 @@ class AuditLog:
         *,
         max_bytes: int = MAX_BYTES,
         kept: int = KEPT,
+        max_waiting: int = MAX_WAITING,
         clock: Clock | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
+        self._max_waiting = max_waiting
         self._file = RotatingFile(path, max_bytes=max_bytes, kept=kept)
         self._unauthenticated = self._file if path is None else _file_of_unauthenticated(path)
         self._bucket = TokenBucket(UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST, self._clock)
@@ -112,7 +115,7 @@ class AuditLog:
         """Take an entry; never waits."""
         if not entry.authenticated and not self._bucket.take():
             self._suppressed += 1
-        elif len(self._waiting) >= _WAITING:
+        elif len(self._waiting) >= self._max_waiting:
             self._dropped += 1
         else:
             self._waiting.append(bounded(entry))

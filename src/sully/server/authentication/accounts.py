@@ -25,7 +25,7 @@ AUDIENCES = (tokens.ISSUER,)
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 GRACE = timedelta(seconds=60)
 """How long tokens outlive the time at which their object was to be gone, for orderly endings."""
-_REMEMBERED = 4096
+MAX_REMEMBERED = 4096
 _INVALIDATED = "service account token has been invalidated"
 
 
@@ -44,8 +44,16 @@ class Accepted:
 class Accounts:
     """Checks tokens against the objects of one API server."""
 
-    def __init__(self, key: SigningKey, lookup: Lookup, clock: Clock) -> None:
+    def __init__(
+        self,
+        key: SigningKey,
+        lookup: Lookup,
+        clock: Clock,
+        *,
+        max_remembered: int = MAX_REMEMBERED,
+    ) -> None:
         self._key = key
+        self._max_remembered = max_remembered
         self._lookup = lookup
         self._clock = clock
         # Hashes, so that memory holds no tokens; oldest first.
@@ -80,7 +88,7 @@ class Accounts:
             claims = tokens.read(token, self._key)
             if claims is None:
                 return None
-            if len(self._read) >= _REMEMBERED:
+            if len(self._read) >= self._max_remembered:
                 del self._read[next(iter(self._read))]
             found = self._read[name] = claims, user_of(claims)
         return found

@@ -20,7 +20,7 @@ from sully.server.flowcontrol.limits import Limits
 from sully.server.http import backup, pages
 from sully.server.http.access import Door, Visit
 from sully.server.http.documents import Documents
-from sully.server.http.exchange import Exchange, Receive, Send
+from sully.server.http.exchange import BODY_SECONDS, Exchange, Receive, Send
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.objects import ObjectRoutes, verb_of
 from sully.server.http.open_watches import OpenWatches
@@ -36,9 +36,16 @@ class HttpApp:
     """Serves one Api over ASGI."""
 
     def __init__(
-        self, api: Api, clock: Clock, metrics: RequestCounter, door: Door | None = None
+        self,
+        api: Api,
+        clock: Clock,
+        metrics: RequestCounter,
+        door: Door | None = None,
+        *,
+        body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._api = api
+        self._body_seconds = body_seconds
         self._door = door or Door(
             Authenticator(clock), api.authorizer, Limits(), clock, api.writer.ids
         )
@@ -58,7 +65,7 @@ class HttpApp:
             return
         if scope["type"] != "http":
             return
-        await self._exchange(Exchange(scope, receive, send))
+        await self._exchange(Exchange(scope, receive, send, body_seconds=self._body_seconds))
 
     async def _exchange(self, exchange: Exchange) -> None:
         started = self._clock.monotonic()

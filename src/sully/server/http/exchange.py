@@ -100,8 +100,16 @@ class SlowBody(Timeout):
 class Exchange:
     """What came in, and the way back."""
 
-    def __init__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
+    def __init__(
+        self,
+        scope: Mapping[str, Any],
+        receive: Receive,
+        send: Send,
+        *,
+        body_seconds: float = BODY_SECONDS,
+    ) -> None:
         self.scope = scope
+        self._body_seconds = body_seconds
         self.method: str = scope["method"]
         raw = scope.get("raw_path") or scope["path"].encode()
         self.path: str = raw.split(b"?", 1)[0].decode("latin-1")
@@ -169,7 +177,7 @@ class Exchange:
         if announced.isdigit() and int(announced) > MAX_BODY:
             raise _too_large()
         try:
-            async with asyncio.timeout(BODY_SECONDS):
+            async with asyncio.timeout(self._body_seconds):
                 return await self._read_chunks(held)
         except TimeoutError:
             # The rest of the body may still come: nothing after it could be told from it.

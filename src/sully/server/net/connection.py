@@ -59,7 +59,8 @@ class ConnectionTimeouts:
 
     handshake: float = 15.0
     head: float = 30.0
-    body: float = 70.0  # longer than exchange.BODY_SECONDS, after which there is an answer
+    body: float = 70.0  # longer than `whole_body`, after which there is an answer
+    whole_body: float = 60.0  # of a request, after which it is answered with 408
     answer: float = NEVER  # a watch may last; what an answer may take is decided in http/
     idle: float = 75.0
     unread: float = 30.0  # of an answer, while more than `MAX_UNREAD` waits to be sent

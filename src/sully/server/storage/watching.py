@@ -56,6 +56,7 @@ class Watcher:
     def __init__(
         self, store: Store, objects: Objects, random: Random, *, strict: bool = False
     ) -> None:
+        self.bookmark_seconds = BOOKMARK_SECONDS  # how often a quiet watch gets one
         self._strict = strict
         self._store = store
         self._objects = objects
@@ -147,7 +148,7 @@ class Watcher:
             await self._until_stopped(seconds)
             return
         subscription = plan.subscription
-        alarm = Alarm(subscription.wake, seconds, BOOKMARK_SECONDS if bookmarks else seconds)
+        alarm = Alarm(subscription.wake, seconds, self.bookmark_seconds if bookmarks else seconds)
         try:
             while not alarm.over and not self.stopping.is_set():
                 events: list[Event | int] = list(subscription.take())

@@ -101,10 +101,12 @@ async def _fetch_other_version(
     return Gap(kind, "not served", f"the server has no {kind.plural}.{kind.group}".rstrip("."))
 
 
-async def list_all(transport: Transport, kind: Kind[Any], namespace: str = "") -> list[Any]:
+async def list_all(
+    transport: Transport, kind: Kind[Any], namespace: str = "", *, page_size: int = PAGE_SIZE
+) -> list[Any]:
     """Return all objects of a kind, page by page."""
     try:
-        return await _pages(transport, kind, namespace, PAGE_SIZE)
+        return await _pages(transport, kind, namespace, page_size)
     except Gone:
         # The pages took longer than the server keeps them: ask for all at once.
         return await _pages(transport, kind, namespace, 0)
