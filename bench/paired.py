@@ -18,7 +18,7 @@ import shapes
 import uvloop
 from harness import Server
 
-import devices
+from sully.testing import builders as devices
 
 HERE = Path(__file__).resolve().parent.parent
 DRAWS = 2000

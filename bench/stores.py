@@ -29,7 +29,6 @@ from harness import Server
 from shapes import Shape
 
 import api
-import devices
 from etcds import Etcd  # found by api.py
 from sully.client.direct import DirectTransport
 from sully.client.http.transport import HttpTransport
@@ -38,6 +37,7 @@ from sully.client.transport import Key, Kind, Transport
 from sully.controller_setup import CONTROLLERS
 from sully.runtime.log import configure as configure_log
 from sully.server.requests import User
+from sully.testing import builders as devices
 from sully.testing.cluster import in_process
 from sully.testing.remote import Crew, controllers
 

@@ -28,22 +28,14 @@ from sully.api.cluster.placement_types import (
 )
 from sully.api.cluster.types import (
     PLACEMENT_LABEL,
-    SET_LABEL,
     AddOnPlacementScore,
     AddOnPlacementScoreStatus,
-    ClusterClaimValue,
-    ClusterSelector,
     LabelSelector,
     LabelSelectorRequirement,
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
-    ManagedClusterSetBindingSpec,
-    ManagedClusterSetSpec,
-    ManagedClusterSpec,
-    ManagedClusterStatus,
     Score,
-    Taint,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
@@ -51,24 +43,14 @@ from sully.domain.placement.fleet import Fleet, Touched
 from sully.domain.placement.membership import eligible_sets, membership
 from sully.domain.placement.outcome import Reach
 from sully.domain.placement.schedule import Inputs
-from sully.machinery.meta import Condition, ObjectMeta
+from sully.machinery.meta import ObjectMeta
+from sully.testing.builders import NAMESPACE
 from sully.testing.clock import NOON
-
-NAMESPACE = "apps"
-SET = "fleet"
 
 
 def later(seconds: float) -> datetime:
     """Return a time relative to noon."""
     return NOON + timedelta(seconds=seconds)
-
-
-def taint(
-    key: str = "k1", value: str = "v1", effect: str = "NoSelect", *, added: float | None = 0
-) -> Taint:
-    """Return a taint that was added so many seconds after noon; None is no time."""
-    when = later(added) if added is not None else None
-    return Taint(key=key, value=value, effect=effect, time_added=when)
 
 
 def equal(key: str = "k1", value: str = "v1", effect: str = "", seconds: int | None = None) -> Any:
@@ -79,63 +61,6 @@ def equal(key: str = "k1", value: str = "v1", effect: str = "", seconds: int | N
 
 def exists(key: str = "k1", effect: str = "", seconds: int | None = None) -> Toleration:
     return Toleration(key=key, operator="Exists", effect=effect, toleration_seconds=seconds)
-
-
-def cluster(
-    name: str,
-    *taints: Taint,
-    sets: str | None = SET,
-    labels: Mapping[str, str] | None = None,
-    claims: Mapping[str, str] | None = None,
-    amounts: Mapping[str, str | int] | None = None,
-    conditions: Mapping[str, str] | None = None,
-    leaving: bool = False,
-    **metadata: Any,
-) -> ManagedCluster:
-    own = {SET_LABEL: sets} if sets is not None else {}
-    return ManagedCluster(
-        metadata=ObjectMeta(
-            name=name,
-            uid=f"uid-{name}",
-            labels={**own, **(labels or {})},
-            deletion_timestamp=NOON if leaving else None,
-            **metadata,
-        ),
-        spec=ManagedClusterSpec(taints=taints),
-        status=ManagedClusterStatus(
-            capacity={**(amounts or {})},
-            allocatable={**(amounts or {})},
-            cluster_claims=tuple(
-                ClusterClaimValue(name=claim, value=value)
-                for claim, value in (claims or {}).items()
-            ),
-            conditions=tuple(
-                Condition(
-                    type=kind, status=status, reason="R", message="", last_transition_time=NOON
-                )
-                for kind, status in (conditions or {}).items()
-            ),
-        ),
-    )
-
-
-def cluster_set(
-    name: str = SET, selector: LabelSelector | None = None, kind: str = ""
-) -> ManagedClusterSet:
-    """Return a set by its label, or by a selector."""
-    kind = kind or ("LabelSelector" if selector is not None else "ExclusiveClusterSetLabel")
-    found = ClusterSelector(selector_type=kind, label_selector=selector)
-    return ManagedClusterSet(
-        metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
-        spec=ManagedClusterSetSpec(cluster_selector=found),
-    )
-
-
-def binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSetBinding:
-    return ManagedClusterSetBinding(
-        metadata=ObjectMeta(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}"),
-        spec=ManagedClusterSetBindingSpec(cluster_set=name),
-    )
 
 
 def labelled(**labels: str) -> LabelSelector:

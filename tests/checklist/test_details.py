@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import rule, select, taint
 from sully.domain.explaining.sources import MOST_DATA, Sources
+from sully.testing.builders import rule, select, taint
 from sully.testing.clock import NOON
 
 LONG = "x" * MOST_DATA

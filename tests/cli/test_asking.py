@@ -14,7 +14,6 @@ import pytest
 from msgspec.structs import replace
 
 from client.foreign import Foreign, connected
-from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
 from sully.cli.change.asking import in_sight, number_to_type
@@ -41,6 +40,7 @@ from sully.domain.planning.rulemaking import made_together
 from sully.machinery.errors import ServiceUnavailable
 from sully.machinery.meta import Condition
 from sully.machinery.timestamps import format_time
+from sully.testing.builders import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot

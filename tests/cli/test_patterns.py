@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from devices import equal, exists, taint
 from sully.cli.client.calling import CommandError
 from sully.cli.client.patterns import Pattern, parse_pattern
 from sully.cli.client.words import (
@@ -20,6 +19,7 @@ from sully.cli.client.words import (
     until,
 )
 from sully.domain.devices.taints import Origin
+from sully.testing.builders import equal, exists, taint
 from sully.testing.clock import NOON
 
 PARSED = {

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import DRIVER, GPU, claim, class_, device, meta, pod, rule, select, slice_, taint
 from sully.cli.client.calling import Session
 from sully.cli.client.following import REST_SECONDS, Caches, News, rest_after
 from sully.cli.client.outages import Outages
@@ -21,6 +20,19 @@ from sully.client.informers.collection import Copy
 from sully.client.transport import UnreachableError
 from sully.domain.devices.pools import PoolId
 from sully.machinery.errors import Forbidden
+from sully.testing.builders import (
+    DRIVER,
+    GPU,
+    claim,
+    class_,
+    device,
+    meta,
+    pod,
+    rule,
+    select,
+    slice_,
+    taint,
+)
 from sully.testing.clock import NOON, FakeClock
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
 

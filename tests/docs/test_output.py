@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from cli.shapes import paths, type_paths
-from devices import rule, select
 from house.project import ROOT
 from sully.cli.main import main
 from sully.client.transport import Key
 from sully.domain.planning.report import Plan
 from sully.domain.scheduling.account import Account
+from sully.testing.builders import rule, select
 from sully.testing.clock import NOON
 from sully.views.evictions import Progress
 from sully.views.timeline import Happening

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from fleets import cluster, later, taint
+from fleets import later
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.domain.clusters.health import (
     ACCEPTED,
@@ -28,6 +28,7 @@ from sully.domain.clusters.health import (
     watch_lease,
 )
 from sully.machinery.timestamps import END_OF_TIME
+from sully.testing.builders import cluster, cluster_taint
 
 YES = {ACCEPTED: "True"}
 
@@ -93,9 +94,9 @@ def test_a_lease_of_a_clock_at_the_end_of_time_is_fresh() -> None:
     assert watch_lease(accepted(), Lease(END_OF_TIME), later(0)) == Fresh(END_OF_TIME)
 
 
-GONE = taint(UNREACHABLE, "", added=None)
-DOWN = taint(UNAVAILABLE, "", added=None)
-OTHER, STRANGE = taint("k1"), taint(UNREACHABLE, "by-hand")
+GONE = cluster_taint(UNREACHABLE, "", added=None)
+DOWN = cluster_taint(UNAVAILABLE, "", added=None)
+OTHER, STRANGE = cluster_taint("k1"), cluster_taint(UNREACHABLE, "by-hand")
 TAINTS: dict[str, tuple[tuple[Taint, ...], str | None, tuple[Taint, ...]]] = {
     "R1 available": ((), "True", ()),
     "R1 not available": ((), "False", (DOWN,)),
@@ -105,16 +106,16 @@ TAINTS: dict[str, tuple[tuple[Taint, ...], str | None, tuple[Taint, ...]]] = {
     "both go": ((GONE, OTHER, DOWN), "True", (OTHER,)),
     "one for the other, at the end": ((GONE, OTHER), "False", (OTHER, DOWN)),
     "what is there stays as it is": (
-        (taint(UNREACHABLE, "", added=-9), OTHER),
+        (cluster_taint(UNREACHABLE, "", added=-9), OTHER),
         "Unknown",
-        (taint(UNREACHABLE, "", added=-9), OTHER),
+        (cluster_taint(UNREACHABLE, "", added=-9), OTHER),
     ),
     "one of another value is not ours": ((STRANGE,), "Unknown", (STRANGE, GONE)),
     "nor is it taken away": ((STRANGE,), "True", (STRANGE,)),
     "nor one of another effect": (
-        (taint(UNREACHABLE, "", "PreferNoSelect"),),
+        (cluster_taint(UNREACHABLE, "", "PreferNoSelect"),),
         "True",
-        (taint(UNREACHABLE, "", "PreferNoSelect"),),
+        (cluster_taint(UNREACHABLE, "", "PreferNoSelect"),),
     ),
 }
 
@@ -132,7 +133,7 @@ def test_a_cluster_that_goes_is_left_alone() -> None:
 
 
 def test_the_time_of_a_taint_where_no_server_stamps_it() -> None:
-    assert health_taints((), "False", later(5)) == (taint(UNAVAILABLE, "", added=5),)
+    assert health_taints((), "False", later(5)) == (cluster_taint(UNAVAILABLE, "", added=5),)
 
 
 CLOCKS = {

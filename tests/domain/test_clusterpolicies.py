@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from fleets import cluster, expression, labelled, later, taint
+from fleets import expression, labelled, later
 from sully.api.cluster.types import LabelSelector, ManagedCluster
 from sully.api.sully.policy_types import (
     ClusterTaintPolicy,
@@ -17,6 +17,7 @@ from sully.api.sully.policy_types import (
 )
 from sully.domain.clusters.policies import Mark, PolicyVerdict, policy_taints
 from sully.machinery.meta import ObjectMeta
+from sully.testing.builders import cluster, cluster_taint
 from sully.testing.clock import NOON
 
 EVERYWHERE = LabelSelector()
@@ -41,7 +42,7 @@ def policy(*rules: PolicyRule, selector: LabelSelector | None = EVERYWHERE) -> C
 
 
 HOT: Mark = ("hot", "", "NoSelect")
-NEW, OLD = taint("hot", "", added=None), taint("hot", "", added=-90)
+NEW, OLD = cluster_taint("hot", "", added=None), cluster_taint("hot", "", added=-90)
 BORN = {"creation_timestamp": NOON}
 
 
@@ -112,9 +113,11 @@ def test_policy(case: Case) -> None:
 
 
 def test_other_taints_keep_their_places() -> None:
-    found = one("False", taint("a"), OLD, taint("b"))
+    found = one("False", cluster_taint("a"), OLD, cluster_taint("b"))
     cleared = policy_taints(found, (), frozenset((HOT,)), later(0))
-    added = policy_taints(one("False", taint("a")), [policy(rule())], frozenset(), later(30))
+    added = policy_taints(
+        one("False", cluster_taint("a")), [policy(rule())], frozenset(), later(30)
+    )
 
-    assert cleared.taints == (taint("a"), taint("b"))
-    assert added.taints == (taint("a"), NEW)
+    assert cleared.taints == (cluster_taint("a"), cluster_taint("b"))
+    assert added.taints == (cluster_taint("a"), NEW)

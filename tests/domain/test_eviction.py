@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import GPU, equal, exists, rule, select, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
 from sully.domain.devices.pools import DeviceId
@@ -31,6 +30,7 @@ from sully.domain.eviction.judge import (
     leaves_at,
     needs_budget,
 )
+from sully.testing.builders import GPU, equal, exists, rule, select, taint
 from sully.testing.clock import NOON
 
 NEVER = None

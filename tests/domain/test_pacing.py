@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import rule, select, taint
 from sully.api.resource.types import DeviceTaint
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import Origin, SourcedTaint
@@ -24,6 +23,7 @@ from sully.domain.eviction.rates import (
     bucket_after,
     limits,
 )
+from sully.testing.builders import rule, select, taint
 from sully.testing.clock import NOON
 
 

@@ -9,12 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import DRIVER, NULL, cel, class_, device, patch, select, set_to, slice_, taint, text
 from sully.api.resource.types import Device, DeviceCapacity, DeviceTaintSelector, ResourceSlicePatch
 from sully.domain.devices.device import Published
 from sully.domain.devices.patches import applies, overlay, precedence
 from sully.domain.devices.selectors import SelectorError, matches
 from sully.machinery.cel import CostBudget
+from sully.testing.builders import (
+    DRIVER,
+    NULL,
+    cel,
+    class_,
+    device,
+    patch,
+    select,
+    set_to,
+    slice_,
+    taint,
+    text,
+)
 
 MODEL = f"{DRIVER}/model"
 PLAIN = device("gpu-0", model=text("A100"))

@@ -9,9 +9,9 @@ from itertools import permutations
 import pytest
 from msgspec.structs import replace
 
-from devices import slice_
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import Standing, current, newest_generation, pool_owner, standing
+from sully.testing.builders import slice_
 
 OLD = slice_("old", generation=1)
 A, B = slice_("a", generation=2, count=2), slice_("b", generation=2, count=2)

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from devices import DRIVER, GPU, cel, class_, device, rule, select, slice_, taint, text
 from sully.api.resource.types import DeviceCapacity, DeviceTaintSelector
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.rules import (
@@ -21,6 +20,18 @@ from sully.domain.devices.rules import (
     with_taints,
 )
 from sully.domain.devices.selectors import Content
+from sully.testing.builders import (
+    DRIVER,
+    GPU,
+    cel,
+    class_,
+    device,
+    rule,
+    select,
+    slice_,
+    taint,
+    text,
+)
 
 NAMES = {
     "absent": (None, False),

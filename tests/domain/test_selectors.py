@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from devices import DRIVER, cel, device, text
 from sully.api.resource.types import DeviceCapacity
 from sully.domain.devices import selectors
 from sully.domain.devices.selectors import Content, content_of, matches, shared
 from sully.machinery.cel import CostBudget
+from sully.testing.builders import DRIVER, cel, device, text
 
 MODEL = f'device.attributes["{DRIVER}"].model'
 

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import equal, exists, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
 from sully.domain.devices.taints import Origin, SourcedTaint, tolerates, untolerated
 from sully.domain.eviction.judge import leaves_at
+from sully.testing.builders import equal, exists, taint
 from sully.testing.clock import NOON
 
 DETAILS: dict[str, dict[str, Any]] = {

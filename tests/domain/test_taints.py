@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import KEY, equal, exists, taint
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
 from sully.domain.devices.taints import (
@@ -20,6 +19,7 @@ from sully.domain.devices.taints import (
     tolerates_eviction,
     untolerated,
 )
+from sully.testing.builders import KEY, equal, exists, taint
 
 ECC = taint(value="ecc")
 

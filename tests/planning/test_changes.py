@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from devices import device, rule, select, slice_, taint
 from sully.planning.changes import Put, Remove, begins
+from sully.testing.builders import device, rule, select, slice_, taint
 from sully.testing.clock import NOON
 from sully.views.kinds import RULES, SLICES
 

@@ -8,19 +8,7 @@ from typing import Any
 
 import pytest
 
-from fleets import (
-    SET,
-    binding,
-    cluster,
-    cluster_set,
-    decision,
-    exists,
-    labelled,
-    later,
-    placement,
-    scored,
-    taint,
-)
+from fleets import decision, exists, labelled, later, placement, scored
 from fleets import policy as prioritizing
 from sully.api.cluster.marks import OWNED
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
@@ -38,10 +26,11 @@ from sully.domain.planning.report import Plan
 from sully.machinery.meta import ObjectMeta
 from sully.planning.changes import Change, Put, Remove
 from sully.planning.fleet import plan_fleet
+from sully.testing.builders import SET, cluster, cluster_set, cluster_taint, set_binding
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, POLICIES, SETS
 from sully.views.snapshot.snapshot import Gap, Objects, Snapshot
 
-LOST = taint(UNREACHABLE, "", added=-60)
+LOST = cluster_taint(UNREACHABLE, "", added=-60)
 SICK = "Sick"
 NEVER_CONTENT = prioritizing(scored("Steady", -1), mode="Exact")
 
@@ -92,7 +81,7 @@ class Case:
 SICKLY = {AVAILABLE: "True", SICK: "True"}
 MARKED = cluster(
     "b",
-    taint("sick", ""),
+    cluster_taint("sick", ""),
     conditions=SICKLY,
     labels={"region": "eu"},
     annotations={OWNED: "sick:NoSelect"},
@@ -122,7 +111,7 @@ CASES = {
     "who tries a taint of the hub asks what comes when the cluster is silent": Case(
         [healthy("a"), healthy("b")],
         ["a", "b"],
-        [put(healthy("b", taint(UNREACHABLE, "")))],
+        [put(healthy("b", cluster_taint(UNREACHABLE, "")))],
         ["60 b + "],
         ["a"],
         tolerations=[exists(UNREACHABLE, seconds=60)],
@@ -131,7 +120,7 @@ CASES = {
     "and what policies make of that": Case(
         [healthy("a"), healthy("b", labels={"region": "eu"})],
         ["a", "b"],
-        [put(healthy("b", taint(UNREACHABLE, ""), labels={"region": "eu"}))],
+        [put(healthy("b", cluster_taint(UNREACHABLE, ""), labels={"region": "eu"}))],
         ["30 b + "],
         ["a"],
         policies=[policy(30, about=AVAILABLE, status="Unknown")],
@@ -139,7 +128,11 @@ CASES = {
         notes=1,
     ),
     "where nobody taints after health, nobody does so now": Case(
-        [cluster("a"), cluster("b", taint("k"))], ["a"], [put(cluster("b"))], ["0 + b"], ["a", "b"]
+        [cluster("a"), cluster("b", cluster_taint("k"))],
+        ["a"],
+        [put(cluster("b"))],
+        ["0 + b"],
+        ["a", "b"],
     ),
     "another label brings a cluster under a policy": Case(
         [healthy("a"), cluster("b", conditions=SICKLY)],
@@ -160,14 +153,14 @@ CASES = {
     "what a policy does anyway is left out": Case(
         [healthy("a"), cluster("b", conditions=SICKLY, labels={"region": "eu"})],
         ["a", "b"],
-        [put(healthy("a", taint("k")))],
+        [put(healthy("a", cluster_taint("k")))],
         ["0 a + "],
         [],
         lacks=1,
         policies=[policy(30)],
     ),
     "a cluster that would have left stays": Case(
-        [healthy("a"), healthy("b", taint("k", added=-5))],
+        [healthy("a"), healthy("b", cluster_taint("k", added=-5))],
         ["a", "b"],
         [put(healthy("b"))],
         ends=["a", "b"],
@@ -185,7 +178,7 @@ CASES = {
         notes=1,
     ),
     "ours likes clusters that nothing speaks against": Case(
-        [healthy("a", taint("k", effect="PreferNoSelect")), healthy("b")],
+        [healthy("a", cluster_taint("k", effect="PreferNoSelect")), healthy("b")],
         ["a"],
         [Put(PLACEMENTS, placement("web", want=1))],
         ["0 a + b"],
@@ -194,7 +187,7 @@ CASES = {
     "flags of the hub say how long silence is tolerated": Case(
         [healthy("a"), healthy("b")],
         ["a", "b"],
-        [put(healthy("b", taint(UNREACHABLE, "")))],
+        [put(healthy("b", cluster_taint(UNREACHABLE, "")))],
         ["300 b + "],
         ["a"],
         notes=1,
@@ -203,7 +196,10 @@ CASES = {
     "and how many clusters leave in a minute": Case(
         [healthy("a"), healthy("b"), healthy("c")],
         ["a", "b", "c"],
-        [put(healthy("b", taint(UNREACHABLE, ""))), put(healthy("c", taint(UNREACHABLE, "")))],
+        [
+            put(healthy("b", cluster_taint(UNREACHABLE, ""))),
+            put(healthy("c", cluster_taint(UNREACHABLE, ""))),
+        ],
         ["0 b + ", "60 c + "],
         ["a"],
         notes=2,
@@ -217,12 +213,14 @@ CASES = {
         ["a"],
         [
             Put(SETS, cluster_set("gold", labelled(tier="gold"))),
-            Put(BINDINGS, binding("gold")),
+            Put(BINDINGS, set_binding("gold")),
         ],
         ["0 + b"],
         ["a", "b"],
     ),
-    "which leads nowhere": Case([healthy("a")], ["a"], [Put(BINDINGS, binding("none"))], notes=1),
+    "which leads nowhere": Case(
+        [healthy("a")], ["a"], [Put(BINDINGS, set_binding("none"))], notes=1
+    ),
     "a set goes": Case(
         [healthy("a")], ["a"], [Remove(SETS, Key("", SET))], ["0 a + "], [], lacks=1
     ),
@@ -234,7 +232,7 @@ CASES = {
         ["a"],
         [
             Put(SETS, cluster_set("global", labelled(tier="silver"))),
-            Put(BINDINGS, binding("global")),
+            Put(BINDINGS, set_binding("global")),
         ],
         ["0 + b"],
         ["a", "b"],
@@ -263,7 +261,7 @@ CASES = {
         policies=[policy(30)],
     ),
     "the reference does not know about that": Case(
-        [healthy("a", taint("k", effect="PreferNoSelect")), healthy("b")],
+        [healthy("a", cluster_taint("k", effect="PreferNoSelect")), healthy("b")],
         ["a"],
         [Put(PLACEMENTS, placement("web", want=1))],
         ends=["a"],
@@ -277,7 +275,7 @@ def snapshot(case: Case) -> Snapshot:
     found = [
         Objects(CLUSTERS, list(case.clusters)),
         Objects(SETS, [cluster_set()]),
-        Objects(BINDINGS, [binding()]),
+        Objects(BINDINGS, [set_binding()]),
         Objects(PLACEMENTS, [wish]),
         Objects(DECISIONS, [decision("web", *case.has)]),
     ]
@@ -308,7 +306,7 @@ def test_plans_of_a_fleet(case: Case) -> None:
     ("changes", "told"),
     [
         ([put(healthy("a"))], "ManagedCluster/a unchanged"),
-        ([put(healthy("a", taint("k")))], "ManagedCluster/a changed"),
+        ([put(healthy("a", cluster_taint("k")))], "ManagedCluster/a changed"),
         ([put(healthy("b"))], "ManagedCluster/b created"),
         ([Put(PLACEMENTS, placement("web"))], "Placement/apps/web unchanged"),
         ([Put(PLACEMENTS, placement("web", want=1))], "Placement/apps/web changed"),

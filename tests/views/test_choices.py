@@ -6,13 +6,13 @@ from itertools import count
 
 import pytest
 
-from devices import DRIVER, cel, device, rule, select, slice_, text
 from sully.client.transport import Key
 from sully.controllers.evaluation import SelectorEvaluation
 from sully.controllers.framework import AGAIN, DONE, Result
 from sully.controllers.scheduling.devices import Shelf
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.evaluation import Evaluator
+from sully.testing.builders import DRIVER, cel, device, rule, select, slice_, text
 from views.feeds import Scene
 
 _NUMBERS = count()

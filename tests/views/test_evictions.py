@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import DRIVER, claim, device, exists, patch, pod, rule, select, slice_, taint
 from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import (
@@ -26,6 +25,18 @@ from sully.client.transport import Key
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
 from sully.machinery.meta import Condition, ObjectMeta
+from sully.testing.builders import (
+    DRIVER,
+    claim,
+    device,
+    exists,
+    patch,
+    pod,
+    rule,
+    select,
+    slice_,
+    taint,
+)
 from sully.testing.clock import NOON
 from sully.views.evictions import Progress, in_line, left_in, only_in, others_due, progress_of
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES

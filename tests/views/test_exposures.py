@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from devices import (
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
+from sully.api.resource.types import DeviceTaintRule
+from sully.client.transport import Key
+from sully.domain.devices.rules import record
+from sully.domain.devices.selectors import Content
+from sully.domain.eviction.judge import Evict, Hold
+from sully.domain.eviction.preview import Leaver
+from sully.domain.eviction.status import Counts
+from sully.testing.builders import (
     DRIVER,
     GPU,
     cel,
@@ -22,14 +30,6 @@ from devices import (
     taint,
     text,
 )
-from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
-from sully.api.resource.types import DeviceTaintRule
-from sully.client.transport import Key
-from sully.domain.devices.rules import record
-from sully.domain.devices.selectors import Content
-from sully.domain.eviction.judge import Evict, Hold
-from sully.domain.eviction.preview import Leaver
-from sully.domain.eviction.status import Counts
 from sully.views.devices.changes import Change, RuleChange
 from views.feeds import Scene
 

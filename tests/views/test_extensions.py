@@ -5,7 +5,12 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from devices import (
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
+from sully.api.resource.types import DeviceTaintSelector
+from sully.domain.devices.pools import DeviceId, PoolId, Standing, standing
+from sully.domain.devices.rules import record
+from sully.domain.devices.selectors import Content
+from sully.testing.builders import (
     DRIVER,
     GPU,
     cel,
@@ -20,11 +25,6 @@ from devices import (
     taint,
     text,
 )
-from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
-from sully.api.resource.types import DeviceTaintSelector
-from sully.domain.devices.pools import DeviceId, PoolId, Standing, standing
-from sully.domain.devices.rules import record
-from sully.domain.devices.selectors import Content
 from sully.views.devices.changes import Features
 from views.feeds import Scene, Step, orders, put
 

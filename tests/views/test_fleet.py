@@ -7,25 +7,12 @@ from typing import Any
 
 import pytest
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    decision,
-    exists,
-    inputs_of,
-    later,
-    placement,
-    policy,
-    predicate,
-    score,
-    scored,
-    taint,
-)
+from fleets import decision, exists, inputs_of, later, placement, policy, predicate, score, scored
 from sully.client.transport import Key
 from sully.domain.placement.behaviour import improved
 from sully.domain.placement.changes import DropCluster
 from sully.domain.placement.schedule import schedule
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 from sully.testing.clock import FakeClock
 from sully.views.fleet import Caches, FleetView
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SCORES, SETS
@@ -76,8 +63,8 @@ class Scene:
 
 OBJECTS = (
     cluster_set(),
-    binding(),
-    cluster("a", taint(added=-5)),
+    set_binding(),
+    cluster("a", cluster_taint(added=-5)),
     cluster("b"),
     placement("p", exists(seconds=30), want=1, prioritizer_policy=policy(scored("s/x"))),
     score("a", "s", x=50),
@@ -118,9 +105,9 @@ def test_who_hears() -> None:
         scene.view.decide(key)
     scene.heard.clear()
 
-    scene.put(cluster("b", taint()))
+    scene.put(cluster("b", cluster_taint()))
     assert scene.heard == [KEY]
-    scene.put(cluster("b", taint(), conditions={"x": "True"}))
+    scene.put(cluster("b", cluster_taint(), conditions={"x": "True"}))
     assert scene.heard == [KEY]
     scene.put(decision("q", "b"))
     assert scene.heard == [KEY, Key("apps", "q")]

@@ -6,8 +6,20 @@ from dataclasses import dataclass
 
 import pytest
 
-from devices import DRIVER, GPU, cel, device, patch, rule, select, set_to, slice_, taint, text
 from sully.machinery.gates import Gates
+from sully.testing.builders import (
+    DRIVER,
+    GPU,
+    cel,
+    device,
+    patch,
+    rule,
+    select,
+    set_to,
+    slice_,
+    taint,
+    text,
+)
 from sully.views.devices.changes import features
 from views.feeds import Scene
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from devices import (
+from sully.api.resource.types import DeviceTaint
+from sully.domain.devices.pools import DeviceId, PoolId
+from sully.testing.builders import (
     DRIVER,
     GPU,
     cel,
@@ -18,8 +20,6 @@ from devices import (
     taint,
     text,
 )
-from sully.api.resource.types import DeviceTaint
-from sully.domain.devices.pools import DeviceId, PoolId
 from sully.views.devices.changes import Features
 from views.feeds import Scene, Step, orders, put
 

@@ -8,10 +8,10 @@ import pytest
 from aiohttp import web
 
 from client.foreign import connected
-from devices import DRIVER, GPU
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, UnreachableError
 from sully.machinery.errors import InternalError
+from sully.testing.builders import DRIVER, GPU
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES

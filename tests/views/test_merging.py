@@ -9,7 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from devices import (
+from sully.api.resource.types import (
+    DeviceClass,
+    DeviceTaintRule,
+    DeviceTaintSelector,
+    ResourceSlice,
+    ResourceSlicePatch,
+)
+from sully.domain.devices.device import EffectiveDevice, Published, slice_origin
+from sully.domain.devices.patches import applies, overlay
+from sully.domain.devices.pools import DeviceId, PoolId, current, pool_of
+from sully.domain.devices.rules import choose, sourced, stacked, with_taints
+from sully.domain.devices.taints import SourcedTaint
+from sully.testing.builders import (
     DRIVER,
     GPU,
     cel,
@@ -23,18 +35,6 @@ from devices import (
     taint,
     text,
 )
-from sully.api.resource.types import (
-    DeviceClass,
-    DeviceTaintRule,
-    DeviceTaintSelector,
-    ResourceSlice,
-    ResourceSlicePatch,
-)
-from sully.domain.devices.device import EffectiveDevice, Published, slice_origin
-from sully.domain.devices.patches import applies, overlay
-from sully.domain.devices.pools import DeviceId, PoolId, current, pool_of
-from sully.domain.devices.rules import choose, sourced, stacked, with_taints
-from sully.domain.devices.taints import SourcedTaint
 from views.feeds import Scene
 
 POOL, SECOND = PoolId(DRIVER, "pool-1"), PoolId(DRIVER, "pool-2")

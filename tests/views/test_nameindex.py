@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from devices import DRIVER, GPU
 from sully.domain.devices.pools import PoolId
+from sully.testing.builders import DRIVER, GPU
 from sully.views.devices.name_index import ANY, NameIndex, Names
 
 POOL = PoolId(DRIVER, "pool-1")

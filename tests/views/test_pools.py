@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from devices import device, slice_, taint, text
 from sully.api.resource.types import ResourceSlice
 from sully.domain.devices.pools import PoolId, current
+from sully.testing.builders import device, slice_, taint, text
 from sully.views.devices.pools import Pool
 
 ID = PoolId("gpu.example.com", "pool-1")

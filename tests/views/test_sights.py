@@ -9,7 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import (
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import (
+    Counter,
+    CounterSet,
+    Device,
+    DeviceCapacity,
+    DeviceCounterConsumption,
+    NodeSelector,
+)
+from sully.client.transport import Key
+from sully.domain.devices.pools import DeviceId
+from sully.testing.builders import (
     DRIVER,
     GPU,
     claim,
@@ -24,17 +35,6 @@ from devices import (
     taint,
     text,
 )
-from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import (
-    Counter,
-    CounterSet,
-    Device,
-    DeviceCapacity,
-    DeviceCounterConsumption,
-    NodeSelector,
-)
-from sully.client.transport import Key
-from sully.domain.devices.pools import DeviceId
 from sully.testing.clock import NOON
 from sully.views.devices.details import Holder, Mark, Sight, Sights, natural
 from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import GPU, claim, class_, device, pod, rule, select, slice_
 from sully.client.transport import Key, Kind, UnreadableError
 from sully.domain.claims.pods import Pod
 from sully.domain.scheduling.objects import Pod as SchedulablePod
+from sully.testing.builders import GPU, claim, class_, device, pod, rule, select, slice_
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, CLASSES, PODS, RULES, SLICES
 from sully.views.snapshot.kinds import SCHEDULABLE_PODS

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from devices import DRIVER, GPU
 from sully.client.transport import Key
 from sully.machinery.codec import to_yaml
+from sully.testing.builders import DRIVER, GPU
 from sully.testing.clock import NOON
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
 from sully.views.snapshot.file import (

@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import KEY, device, taint
 from domain.allocation.fixtures import pool_slice
 from sully.api.resource.types import (
     DevicePatch,
@@ -17,6 +16,7 @@ from sully.api.resource.types import (
     ResourceSlicePatchSpec,
 )
 from sully.machinery.meta import ObjectMeta
+from sully.testing.builders import KEY, device, taint
 from sully.testing.clock import NOON
 from sully.views.devices.taint_times import TaintTimes
 

@@ -8,7 +8,6 @@ from itertools import permutations
 
 import pytest
 
-from devices import DRIVER, cel, class_, device, select, slice_, taint, text
 from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import (
     EvictedPod,
@@ -22,6 +21,7 @@ from sully.api.sully.types import (
     TaintRecordStatus,
 )
 from sully.machinery.meta import ObjectMeta
+from sully.testing.builders import DRIVER, cel, class_, device, select, slice_, taint, text
 from sully.testing.clock import NOON
 from sully.views.kinds import CLASSES, SLICES
 from sully.views.snapshot.snapshot import Objects, Snapshot

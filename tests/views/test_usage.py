@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from devices import DRIVER, GPU, claim, pod
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import PoolId
+from sully.testing.builders import DRIVER, GPU, claim, pod
 from sully.views.devices.name_index import ANY, Names
 from sully.views.devices.usage import Usage
 from views.feeds import Scene, Step, orders

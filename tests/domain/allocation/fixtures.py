@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from devices import DRIVER, class_, meta
 from sully.api.resource.claim_types import (
     DeviceConstraint,
     DeviceToleration,
@@ -33,6 +32,7 @@ from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import overlay
 from sully.domain.devices.pools import PoolId, pool_of
 from sully.domain.devices.rules import names_match, sourced
+from sully.testing.builders import DRIVER, class_, meta
 
 NODE = Node("node-1", {"zone": "a"})
 GPU = class_("gpu", f'device.driver == "{DRIVER}"')

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from devices import class_, device, exists, rule, select, taint, text
 from domain.allocation.fixtures import (
     attempt,
     exactly,
@@ -27,6 +26,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.verdicts import Reason, Refused, RequestAccount
 from sully.domain.devices.taints import Origin
+from sully.testing.builders import class_, device, exists, rule, select, taint, text
 
 H100 = 'device.attributes["gpu.example.com"].model == "h100"'
 BROKEN = taint("NoExecute", value="ecc")

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import device, exists, taint
 from domain.allocation.fixtures import attempt, exactly, names, offer, pool_slice, wish
 from sully.api.resource.claim_types import DeviceConstraint
 from sully.api.resource.types import Device, DeviceAttribute, ResourceSlice
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
+from sully.testing.builders import device, exists, taint
 
 OLD = taint("PreferNoSchedule", key="example.com/old")
 WORN = taint("PreferNoSchedule", key="example.com/worn")

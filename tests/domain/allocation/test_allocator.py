@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from devices import KEY, device, equal, exists, rule, select, taint, text
 from domain.allocation.fixtures import (
     attempt,
     exactly,
@@ -24,6 +23,7 @@ from sully.api.resource.claim_types import DeviceConstraint, ResourceClaim
 from sully.api.resource.types import Device
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
+from sully.testing.builders import KEY, device, equal, exists, rule, select, taint, text
 
 NO_SCHEDULE = taint("NoSchedule")
 NO_EXECUTE = taint("NoExecute", value="ecc")

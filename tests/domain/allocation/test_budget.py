@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from devices import DRIVER, cel, device, text
 from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, wish
 from sully.api.resource.claim_types import DeviceConstraint
 from sully.domain.allocation.allocator import allocate
@@ -21,6 +20,7 @@ from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.verdicts import Allocated, Failed, Verdict
 from sully.domain.devices.selectors import compile_all, content_of, mismatch
 from sully.machinery.cel import CostBudget, UnfinishedError
+from sully.testing.builders import DRIVER, cel, device, text
 
 _NUMBERS = count()
 """Verdicts are remembered by expression, so every attempt brings its own."""

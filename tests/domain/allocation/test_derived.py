@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from devices import device, text
 from domain.allocation.fixtures import attempt, exactly, names, pool_slice, wish
 from sully.api.resource.claim_types import DeviceConstraint
 from sully.api.resource.types import DeviceAttribute
@@ -14,6 +13,7 @@ from sully.domain.allocation.derived import attribute_of
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE
 from sully.machinery.cel import EvaluationError
 from sully.machinery.semver import parse_semver
+from sully.testing.builders import device, text
 
 RACK = "example.com/rack"
 OF_RACK = {"name": RACK, "expression": 'device.attributes["gpu.example.com"].slot.split("-")[0]'}

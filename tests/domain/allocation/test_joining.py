@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from devices import GPU as FIRST
-from devices import NOON, device, equal, exists, taint
 from domain.allocation.fixtures import pool_slice
 from domain.allocation.test_keeping import allocated
 from sully.api.resource.claim_types import DeviceToleration
@@ -13,6 +11,8 @@ from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, Origin, SourcedTaint
 from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.testing.builders import GPU as FIRST
+from sully.testing.builders import NOON, device, equal, exists, taint
 
 JOINING: dict[str, tuple[list[DeviceToleration], bool]] = {
     "nothing tolerated": ([], True),

@@ -7,7 +7,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from devices import device, taint
 from domain.allocation.fixtures import (
     NODE,
     attempt,
@@ -29,6 +28,7 @@ from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId, pool_of
 from sully.domain.devices.taints import Origin, SourcedTaint
+from sully.testing.builders import device, taint
 
 
 def allocated(slices: list[ResourceSlice], **request: Any) -> AllocationResult:

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import device, exists, taint
 from domain.allocation.fixtures import CLASSES, exactly, names, offer, pool_slice, wish
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import Device, DeviceTaint
@@ -23,6 +22,7 @@ from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.requests import Demand, for_good, prepare
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
 from sully.domain.eviction.judge import leaves_at
+from sully.testing.builders import device, exists, taint
 from sully.testing.clock import NOON
 
 

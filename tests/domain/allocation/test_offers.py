@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from devices import device
 from domain.allocation.fixtures import NODE, attempt, exactly, names, offer, pool_slice, wish
 from sully.api.resource.types import (
     Counter,
@@ -20,6 +19,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.nodes import Node, selects_node
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Refused
+from sully.testing.builders import device
 
 ALL = wish(exactly(allocationMode="All"))
 BUSY = "claim default/claim, request r: asks for all devices, but resource pool {} is currently {}"

@@ -10,7 +10,6 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import device, exists, taint, text
 from domain.allocation.fixtures import (
     attempt,
     exactly,
@@ -30,6 +29,7 @@ from sully.api.resource.types import (
 )
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated, Failed, Reason, Refused
+from sully.testing.builders import device, exists, taint, text
 
 MODELS = ("a100", "h100")
 ATTRIBUTE = "gpu.example.com/model"

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from devices import device, meta
 from domain.allocation.fixtures import (
     NODE,
     attempt,
@@ -32,6 +31,7 @@ from sully.api.resource.types import (
 from sully.domain.allocation.rechecks import usable_on
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.verdicts import Allocated
+from sully.testing.builders import device, meta
 
 DEVICES = pool_slice(*(device(f"gpu-{index}") for index in range(4)))
 

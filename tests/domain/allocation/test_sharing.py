@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import device, exists, taint
 from domain.allocation.fixtures import attempt, exactly, names, pool_slice, wish
 from sully.api.resource.claim_types import AllocationResult, DeviceConstraint, ResourceClaim
 from sully.api.resource.types import (
@@ -28,6 +27,7 @@ from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.domain.devices.selectors import Content
 from sully.machinery.quantity import parse_quantity
+from sully.testing.builders import device, exists, taint
 
 NOTHING = CANNOT_ALLOCATE
 

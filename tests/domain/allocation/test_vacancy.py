@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from devices import DRIVER, device, text
 from domain.allocation.fixtures import attempt, exactly, pool_slice, wish
 from sully.api.resource.claim_types import (
     AllocationResult,
@@ -30,6 +29,7 @@ from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.vacancy import Vacancies, used_up
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.selectors import Content
+from sully.testing.builders import DRIVER, device, text
 
 
 def part(name: str, memory: str, card: str = "card", groups: tuple[str, ...] = ()) -> Device:

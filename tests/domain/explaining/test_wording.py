@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from devices import meta, patch, rule, slice_
 from sully.domain.explaining.sources import Sources, author
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import ended, joined, listed, moment, noun, number
+from sully.testing.builders import meta, patch, rule, slice_
 from sully.testing.clock import NOON
 
 

@@ -6,23 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    decision,
-    fleet_of,
-    later,
-    placement,
-    predicate,
-    put,
-)
+from fleets import decision, fleet_of, later, placement, predicate, put
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.whatif import whatif
 from sully.machinery.cel import CostBudget, UnfinishedError
+from sully.testing.builders import cluster, cluster_set, set_binding
 
 KEY = ("apps", "p")
 NOW = later(0)
@@ -40,7 +31,7 @@ def fleet(regions: str, behaviour: Behaviour = REFERENCE, *decided: str) -> Flee
     ]
     wish = placement(predicates=(predicate(LOOP),))
     had = [decision("p", *decided)] if decided else []
-    return fleet_of([cluster_set(), binding(), *clusters, wish, *had], behaviour)
+    return fleet_of([cluster_set(), set_binding(), *clusters, wish, *had], behaviour)
 
 
 def finish(made: Fleet, budget: CostBudget) -> Outcome:

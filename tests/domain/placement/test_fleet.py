@@ -10,9 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fleets import (
-    binding,
-    cluster,
-    cluster_set,
     decision,
     equal,
     exists,
@@ -28,7 +25,6 @@ from fleets import (
     remove,
     score,
     scored,
-    taint,
 )
 from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
@@ -40,13 +36,14 @@ from sully.domain.placement.deciding import decide, inputs, totals
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.schedule import schedule, trace
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 KEY = ("apps", "p")
 NAMES = [f"c{number}" for number in range(6)]
 SETS = st.sampled_from(["fleet", "other"])
 TAINTS = st.lists(
     st.builds(
-        taint,
+        cluster_taint,
         st.sampled_from(["k1", "k2"]),
         st.just("v1"),
         st.sampled_from(["NoSelect", "NoSelectIfNew", "PreferNoSelect"]),
@@ -154,7 +151,7 @@ OBJECTS = st.one_of(
     decisions(),
     SCORES,
     SETS_,
-    st.builds(binding, SETS),
+    st.builds(set_binding, SETS),
 )
 EVENTS = st.lists(
     st.tuples(OBJECTS, st.integers(0, 5).map(lambda n: n == 0), st.integers(0, 8)), max_size=25
@@ -162,8 +159,8 @@ EVENTS = st.lists(
 BASE = (
     cluster_set("fleet"),
     cluster_set("other"),
-    binding("fleet"),
-    binding("other"),
+    set_binding("fleet"),
+    set_binding("other"),
     *(cluster(name) for name in NAMES[:4]),
     *(placement(name, want=2) for name in "pqr"),
 )
@@ -212,8 +209,8 @@ def test_a_copy_is_independent(events: list[tuple[Any, bool, int]], at: int) -> 
 
 INDEPENDENT = (
     cluster_set(),
-    binding(),
-    cluster("a", taint(added=-5)),
+    set_binding(),
+    cluster("a", cluster_taint(added=-5)),
     cluster("b", labels={"tier": "1"}),
     placement("p", exists(seconds=30), want=1),
     decision("p", "a"),
@@ -238,7 +235,7 @@ def selected(outcome: Outcome | None) -> tuple[str, ...]:
     return outcome.clusters
 
 
-WORLD = (cluster_set(), binding(), cluster("a"), cluster("b"), placement(want=1))
+WORLD = (cluster_set(), set_binding(), cluster("a"), cluster("b"), placement(want=1))
 
 
 def test_an_expression_sees_every_part_of_a_cluster() -> None:
@@ -256,10 +253,10 @@ def test_time_alone_removes_a_cluster() -> None:
     fleet = fleet_of(
         (
             cluster_set(),
-            binding(),
+            set_binding(),
             wish,
-            cluster("a", taint()),
-            cluster("b", taint("k2")),
+            cluster("a", cluster_taint()),
+            cluster("b", cluster_taint("k2")),
             cluster("c"),
         )
     )
@@ -268,7 +265,7 @@ def test_time_alone_removes_a_cluster() -> None:
     assert selected(decide(fleet, KEY, later(9.9))) == ("a", "b", "c")
     assert selected(decide(fleet, KEY, later(10))) == ("b", "c")
     assert selected(decide(fleet, KEY, later(20))) == ("c",)
-    put(fleet, cluster("c", taint("k3")))
+    put(fleet, cluster("c", cluster_taint("k3")))
     assert selected(decide(fleet, KEY, later(20))) == ()
 
 
@@ -279,7 +276,7 @@ def test_steady_against_a_better_newcomer() -> None:
         fleet = fleet_of(
             (
                 cluster_set(),
-                binding(),
+                set_binding(),
                 placement(want=1, prioritizer_policy=choice),
                 decision("p", "b"),
                 cluster("b", amounts={"cpu": "1"}),
@@ -294,7 +291,7 @@ def test_steady_against_a_better_newcomer() -> None:
 def test_groups_follow_as_clusters_come_and_go() -> None:
     """I11."""
     wish = placement(decision_strategy=groups(size=2))
-    fleet = fleet_of((cluster_set(), binding(), wish, *(cluster(name) for name in "abcde")))
+    fleet = fleet_of((cluster_set(), set_binding(), wish, *(cluster(name) for name in "abcde")))
 
     def sizes() -> list[int]:
         outcome = decide(fleet, KEY, later(0))
@@ -346,10 +343,10 @@ def test_a_score_runs_out_and_comes_again() -> None:
 
 def test_a_cluster_that_is_only_kept_has_an_end_too() -> None:
     """It stays in spite of NoSelectIfNew, and its other taint is tolerated for a while."""
-    marks = (taint("k1", effect="NoSelectIfNew"), taint("k2"))
+    marks = (cluster_taint("k1", effect="NoSelectIfNew"), cluster_taint("k2"))
     objects = (
         cluster_set(),
-        binding(),
+        set_binding(),
         placement("p", exists("k2", seconds=30)),
         cluster("a", *marks),
         decision("p", "a"),

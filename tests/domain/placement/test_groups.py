@@ -7,22 +7,13 @@ from typing import Any
 
 import pytest
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    expression,
-    group,
-    groups,
-    inputs_of,
-    labelled,
-    placement,
-)
+from fleets import expression, group, groups, inputs_of, labelled, placement
 from sully.api.cluster.placement_types import DecisionStrategy
 from sully.api.cluster.types import LabelSelector
 from sully.domain.placement.groups import group_length
 from sully.domain.placement.schedule import schedule
 from sully.domain.placement.status import MisconfiguredError
+from sully.testing.builders import cluster, cluster_set, set_binding
 
 CANARY = group("canary", labelled(stage="canary"))
 
@@ -98,7 +89,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_groups(case: Case) -> None:
     wish = placement("web", decision_strategy=case.strategy)
-    got = schedule(inputs_of((cluster_set(), binding(), *case.clusters), wish))
+    got = schedule(inputs_of((cluster_set(), set_binding(), *case.clusters), wish))
 
     assert [(one.decision_group_name, one.cluster_count) for one in got.groups] == case.want
     assert [one.decision_group_index for one in got.groups] == list(range(len(case.want)))
@@ -111,7 +102,7 @@ def test_groups(case: Case) -> None:
 
 
 def test_labels_of_decisions() -> None:
-    objects = (cluster_set(), binding(), canary("a"), cluster("b"))
+    objects = (cluster_set(), set_binding(), canary("a"), cluster("b"))
     got = schedule(inputs_of(objects, placement("web", decision_strategy=groups(CANARY))))
     prefix = "cluster.open-cluster-management.io"
 
@@ -146,7 +137,7 @@ def test_length_that_is_no_share(size: str) -> None:
 def test_group_with_a_wrong_selector() -> None:
     wrong = group("bad", LabelSelector(match_expressions=(expression("a", "Like"),)))
     wish = placement(decision_strategy=groups(wrong))
-    got = schedule(inputs_of((cluster_set(), binding(), cluster("a")), wish))
+    got = schedule(inputs_of((cluster_set(), set_binding(), cluster("a")), wish))
 
     assert got.conditions[0].message == ':"Like" is not a valid label selector operator'
     assert (got.slices, got.selected) == ((), 1)

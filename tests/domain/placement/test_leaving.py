@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleets import binding, cluster, cluster_set, decision, exists, later, placement, taint
+from fleets import decision, exists, later, placement
 from sully.api.cluster.types import UNREACHABLE
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.leaving import LeaveBucket, grant
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 NAMES = tuple("abcdef")
 
@@ -63,9 +64,9 @@ def test_never_more_than_two_minutes_worth_in_a_minute(
 def outage(limit: int | None, *, names: str = "abcd") -> Fleet:
     fleet = Fleet(Behaviour(leaves_per_minute=limit))
     fleet.put_set(cluster_set())
-    fleet.put_binding(binding())
+    fleet.put_binding(set_binding())
     for name in names:
-        fleet.put_cluster(cluster(name, taint(UNREACHABLE, "")))
+        fleet.put_cluster(cluster(name, cluster_taint(UNREACHABLE, "")))
     for wish in ("p", "q"):
         fleet.put_placement(placement(wish))
         fleet.put_decision(decision(wish, *names))
@@ -119,8 +120,8 @@ def test_recovery_ends_the_wait_and_the_permission() -> None:
 def test_maintenance_needs_no_budget() -> None:
     """Only what health does is limited: who taints a cluster by hand means it."""
     fleet = outage(1, names="a")
-    fleet.put_cluster(cluster("b", taint()))
-    fleet.put_cluster(cluster("c", taint(UNREACHABLE, ""), taint()))
+    fleet.put_cluster(cluster("b", cluster_taint()))
+    fleet.put_cluster(cluster("c", cluster_taint(UNREACHABLE, ""), cluster_taint()))
     fleet.put_decision(decision("p", "a", "b", "c"))
     fleet.put_placement(placement("p", exists("other")))
 

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    expression,
-    inputs_of,
-    labelled,
-    placement,
-)
+from fleets import expression, inputs_of, labelled, placement
 from sully.api.cluster.types import LabelSelector, ManagedClusterSet
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.membership import BrokenSetError, eligible_sets, membership
+from sully.testing.builders import cluster, cluster_set, set_binding
 
 CLUSTERS = {
     "in-fleet": cluster("in-fleet"),
@@ -55,7 +48,7 @@ def test_broken_set_stops_those_who_may_use_it(found: ManagedClusterSet) -> None
     """C10: an error, and nothing is written until it is mended."""
     fleet = Fleet()
     fleet.put_set(found)
-    fleet.put_binding(binding())
+    fleet.put_binding(set_binding())
     fleet.put_placement(placement())
 
     with pytest.raises(BrokenSetError):
@@ -81,9 +74,9 @@ def test_eligible(bound: set[str], wanted: tuple[str, ...], want: tuple[str, ...
 def test_a_cluster_in_two_sets_counts_once() -> None:
     objects = (
         cluster_set(),
-        binding(),
+        set_binding(),
         cluster_set("all", LabelSelector()),
-        binding("all"),
+        set_binding("all"),
         cluster("a"),
         cluster("b", leaving=True),
     )

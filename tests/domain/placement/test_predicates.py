@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
-from fleets import cluster, expression, labelled, predicate, score
+from fleets import expression, labelled, predicate, score
 from sully.api.cluster.placement_types import ClusterPredicate
 from sully.api.cluster.types import LabelSelector
 from sully.domain.placement.candidates import Candidate
@@ -18,6 +18,7 @@ from sully.domain.placement.predicates import (
 )
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery.cel import COST_BUDGET, Spending
+from sully.testing.builders import cluster
 
 EUROPE = Candidate(
     cluster(

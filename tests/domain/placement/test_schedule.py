@@ -11,9 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fleets import (
-    binding,
-    cluster,
-    cluster_set,
     decision,
     equal,
     exists,
@@ -26,7 +23,6 @@ from fleets import (
     predicate,
     score,
     scored,
-    taint,
 )
 from sully.api.cluster.placement_types import (
     AddOnScore,
@@ -51,10 +47,11 @@ from sully.domain.placement.outcome import DISABLED, is_disabled
 from sully.domain.placement.prioritizers import balance_score, resource_score
 from sully.domain.placement.schedule import schedule, trace
 from sully.domain.placement.status import SUCCESS, Status
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 from sully.testing.clock import NOON
 
 PLAIN = placement()
-BASE = (cluster_set(), binding())
+BASE = (cluster_set(), set_binding())
 THREE = (*BASE, cluster("c1"), cluster("c2"), cluster("c3"))
 
 
@@ -112,7 +109,12 @@ CASES = {
         },
     ),
     "S6 taints leave two of three": Case(
-        (*BASE, cluster("c1", taint()), cluster("c2", taint("k2", "v2")), cluster("c3")),
+        (
+            *BASE,
+            cluster("c1", cluster_taint()),
+            cluster("c2", cluster_taint("k2", "v2")),
+            cluster("c3"),
+        ),
         placement("p", equal(), want=3),
         "c1 c3",
         unscheduled=1,
@@ -393,7 +395,7 @@ CONDITIONS = {
         ),
     ),
     "C8 a binding to a set that is not there": (
-        (binding(), cluster("c1")),
+        (set_binding(), cluster("c1")),
         placement(),
         GOOD,
         unsatisfied(
@@ -410,7 +412,7 @@ CONDITIONS = {
         ),
     ),
     "empty sets": (
-        (*BASE, cluster_set("b"), binding("b")),
+        (*BASE, cluster_set("b"), set_binding("b")),
         placement(),
         GOOD,
         unsatisfied(
@@ -428,7 +430,7 @@ CONDITIONS = {
         ),
     ),
     "nothing matches": (THREE, placement(predicates=(predicate("false"),)), GOOD, UNMATCHED),
-    "taints take all": ((*BASE, cluster("c1", taint())), placement(), GOOD, UNMATCHED),
+    "taints take all": ((*BASE, cluster("c1", cluster_taint())), placement(), GOOD, UNMATCHED),
     "none wanted": (THREE, placement(want=0), GOOD, UNMATCHED),
     "all there": (THREE, placement(want=3), GOOD, DONE),
     "some missing": (
@@ -506,7 +508,7 @@ def test_disabled(annotations: dict[str, str], want: bool) -> None:
     assert is_disabled(placement(annotations=annotations)) is want
 
 
-SOFT = taint(effect="PreferNoSelect")
+SOFT = cluster_taint(effect="PreferNoSelect")
 PREFERENCES = {
     "the others come first": ((cluster("a", SOFT), cluster("b")), placement(want=1), "b"),
     "where there are not enough, it is taken": (
@@ -525,7 +527,7 @@ PREFERENCES = {
         "a",
     ),
     "until the toleration ends": (
-        (cluster("a", taint(effect="PreferNoSelect", added=-10)), cluster("b")),
+        (cluster("a", cluster_taint(effect="PreferNoSelect", added=-10)), cluster("b")),
         placement("p", exists(seconds=10), want=1),
         "b",
     ),
@@ -577,10 +579,10 @@ def test_quoted_group_size() -> None:
 
 
 REQUEUES = {
-    "the first to end": ((taint(),), (exists(seconds=30),), REFERENCE, 30),
-    "nothing ends": ((taint(),), (exists(),), REFERENCE, None),
+    "the first to end": ((cluster_taint(),), (exists(seconds=30),), REFERENCE, 30),
+    "nothing ends": ((cluster_taint(),), (exists(),), REFERENCE, None),
     "the default for health": (
-        (taint(UNREACHABLE, ""),),
+        (cluster_taint(UNREACHABLE, ""),),
         (),
         improved(health_toleration_seconds=300),
         300,
@@ -617,7 +619,7 @@ def test_order_of_objects_never_matters(random: Random, want: int) -> None:
     objects: list[Any] = [
         *MEMORY,
         *ADD_ON,
-        cluster("c4", taint()),
+        cluster("c4", cluster_taint()),
         decision("o1", "c1", "c2"),
         decision("p", "c3"),
     ]

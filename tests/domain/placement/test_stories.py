@@ -10,9 +10,6 @@ from typing import Any
 import pytest
 
 from fleets import (
-    binding,
-    cluster,
-    cluster_set,
     decision,
     equal,
     exists,
@@ -26,15 +23,15 @@ from fleets import (
     remove,
     score,
     scored,
-    taint,
 )
 from sully.api.cluster.types import LabelSelector
 from sully.domain.placement.counting import Entry
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.outcome import Outcome
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
-BASE = (cluster_set(), binding())
+BASE = (cluster_set(), set_binding())
 
 
 class Hub:
@@ -82,9 +79,9 @@ class Hub:
 def test_i1_exists_and_equal() -> None:
     hub = Hub(
         *BASE,
-        cluster("a", taint("k1")),
-        cluster("b", taint("k2", "value2")),
-        cluster("c", taint("k3")),
+        cluster("a", cluster_taint("k1")),
+        cluster("b", cluster_taint("k2", "value2")),
+        cluster("c", cluster_taint("k3")),
         placement("p", exists("k1"), equal("k2", "value2"), want=3),
     )
 
@@ -94,28 +91,28 @@ def test_i1_exists_and_equal() -> None:
 def test_i2_effects_that_do_not_fit() -> None:
     hub = Hub(
         *BASE,
-        cluster("a", taint("k1", effect="NoSelect")),
-        cluster("b", taint("k2", effect="PreferNoSelect")),
-        cluster("c", taint("k3", effect="NoSelectIfNew")),
+        cluster("a", cluster_taint("k1", effect="NoSelect")),
+        cluster("b", cluster_taint("k2", effect="PreferNoSelect")),
+        cluster("c", cluster_taint("k3", effect="NoSelectIfNew")),
         cluster("d"),
         placement("p", exists("k1", effect="NoSelectIfNew"), exists("k3", effect="NoSelect")),
     )
     assert hub.has() == "b d"
 
-    assert hub.put(cluster("d", taint("k3", effect="NoSelectIfNew"))).has() == "b d"
+    assert hub.put(cluster("d", cluster_taint("k3", effect="NoSelectIfNew"))).has() == "b d"
 
 
 def test_i3_tolerated_for_a_while() -> None:
     hub = Hub(
         *BASE,
-        cluster("a", taint("k1")),
-        cluster("b", taint("k2")),
-        cluster("c", taint("k3", added=-60)),
+        cluster("a", cluster_taint("k1")),
+        cluster("b", cluster_taint("k2")),
+        cluster("c", cluster_taint("k3", added=-60)),
         placement("p", exists("k1", seconds=10), exists("k2", seconds=20), exists("k3")),
     )
     seen = [hub.has(), hub.wait(10).has(), hub.wait(10).has()]
 
-    assert [*seen, hub.put(cluster("c", taint("k4"))).has()] == ["a b c", "b c", "c", ""]
+    assert [*seen, hub.put(cluster("c", cluster_taint("k4"))).has()] == ["a b c", "b c", "c", ""]
 
 
 def test_i4_a_decision_deleted_by_hand() -> None:
@@ -142,7 +139,7 @@ def test_i8_numbers_and_sets_change() -> None:
     hub = Hub(
         *BASE,
         cluster_set("other"),
-        binding("other"),
+        set_binding("other"),
         *(cluster(name) for name in "abc"),
         cluster("z", sets="other"),
     )
@@ -169,8 +166,8 @@ def test_i10_sets_and_bindings_come_and_go() -> None:
 
     assert hub.put(*BASE).has() == "a"
     assert hub.put(cluster("c")).has() == "a c"
-    assert hub.put(everything, binding("global")).has() == "a b c"
-    assert hub.remove(binding()).has() == "a b c"
+    assert hub.put(everything, set_binding("global")).has() == "a b c"
+    assert hub.remove(set_binding()).has() == "a b c"
     assert hub.remove(everything).has() == ""
     assert (
         hub.put(cluster_set("global", labelled(x="y")), cluster("d", labels={"x": "y"})).has()

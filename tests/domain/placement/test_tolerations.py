@@ -10,18 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    decision,
-    equal,
-    exists,
-    inputs_of,
-    later,
-    placement,
-    taint,
-)
+from fleets import decision, equal, exists, inputs_of, later, placement
 from sully.api.cluster.placement_types import Toleration
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
@@ -36,6 +25,7 @@ from sully.domain.placement.tolerations import (
     judge,
     problem,
 )
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 IF_NEW, PREFER = "NoSelectIfNew", "PreferNoSelect"
 KEY_EMPTY = "If the key is empty, operator must be Exists."
@@ -55,9 +45,9 @@ class Case:
     """Seconds after noon at which the decided clusters must be looked at again."""
 
 
-ONE = ((taint(),),)
-NEW = ((taint(effect=IF_NEW),),)
-AGES = tuple((taint(added=-age),) for age in (8, 9, 10))
+ONE = ((cluster_taint(),),)
+NEW = ((cluster_taint(effect=IF_NEW),),)
+AGES = tuple((cluster_taint(added=-age),) for age in (8, 9, 10))
 
 CASES = {
     "T1 no toleration": Case(ONE),
@@ -66,7 +56,7 @@ CASES = {
     "T3 no operator and an empty key": Case(ONE, (Toleration(),), problem=KEY_EMPTY),
     "T4 Equal with an empty value": Case(ONE, (equal(value=""),)),
     "T5 another value, another key": Case(
-        ((taint(value="v2"),), (taint(key="k2"),)), (equal(),), want=""
+        ((cluster_taint(value="v2"),), (cluster_taint(key="k2"),)), (equal(),), want=""
     ),
     "T6 Exists": Case(ONE, (exists(),), want="a"),
     "T7 Exists with a value": Case(
@@ -79,15 +69,17 @@ CASES = {
     "T10 NoSelectIfNew tolerated, decided": Case(NEW, (equal(),), "a", want="a"),
     "T11 NoSelectIfNew, other toleration, not decided": Case(NEW, (equal("k2"),)),
     "T11 NoSelectIfNew, other toleration, decided": Case(NEW, (equal("k2"),), "a", want="a"),
-    "T12 PreferNoSelect": Case(((taint(effect=PREFER),),), want="a"),
-    "T12 PreferNoSelect tolerated": Case(((taint(effect=PREFER),),), (equal(),), want="a"),
+    "T12 PreferNoSelect": Case(((cluster_taint(effect=PREFER),),), want="a"),
+    "T12 PreferNoSelect tolerated": Case(((cluster_taint(effect=PREFER),),), (equal(),), want="a"),
     "T12 PreferNoSelect, other toleration": Case(
-        ((taint(effect=PREFER),),), (equal("k2"),), want="a"
+        ((cluster_taint(effect=PREFER),),), (equal("k2"),), want="a"
     ),
     "T13 two taints each, both tolerated": Case(
-        ((taint(), taint("k2")), (taint("k2"), taint())), (equal(), equal("k2")), want="ab"
+        ((cluster_taint(), cluster_taint("k2")), (cluster_taint("k2"), cluster_taint())),
+        (equal(), equal("k2")),
+        want="ab",
     ),
-    "two taints, one tolerated": Case(((taint(), taint("k2")),), (equal(),)),
+    "two taints, one tolerated": Case(((cluster_taint(), cluster_taint("k2")),), (equal(),)),
     "T14 effect empty": Case(ONE, (equal(effect=""),), want="a"),
     "T14 effect of another kind": Case(ONE, (equal(effect=IF_NEW),)),
     "T14 effect the same": Case(ONE, (equal(effect="NoSelect"),), want="a"),
@@ -103,13 +95,17 @@ CASES = {
         AGES, (exists(seconds=10),), decided="ab", want="ab", requeue=1
     ),
     "an expired toleration lets the next one speak": Case(
-        ((taint(added=-20),),), (exists(seconds=10), exists(seconds=30)), "a", "a", requeue=10
+        ((cluster_taint(added=-20),),),
+        (exists(seconds=10), exists(seconds=30)),
+        "a",
+        "a",
+        requeue=10,
     ),
     "the first that is valid sets the time, though another lasts longer": Case(
-        ((taint(),),), (exists(seconds=10), exists()), "a", "a", requeue=10
+        ((cluster_taint(),),), (exists(seconds=10), exists()), "a", "a", requeue=10
     ),
     "two taints, the shorter decides": Case(
-        ((taint(), taint("k2")),),
+        ((cluster_taint(), cluster_taint("k2")),),
         (exists(seconds=10), exists("k2", seconds=5)),
         "a",
         "a",
@@ -118,13 +114,15 @@ CASES = {
     "NoSelectIfNew, tolerated a while, then decided: kept without end": Case(
         NEW, (exists(seconds=10),), "a", "a"
     ),
-    "no time on the taint is long ago": Case(((taint(added=None),),), (exists(seconds=10**9),)),
-    "no time, no seconds": Case(((taint(added=None),),), (exists(),), want="a"),
+    "no time on the taint is long ago": Case(
+        ((cluster_taint(added=None),),), (exists(seconds=10**9),)
+    ),
+    "no time, no seconds": Case(((cluster_taint(added=None),),), (exists(),), want="a"),
     "an unknown operator matches nothing": Case(
         ONE, (Toleration(key="k1", operator="Like", value="v1"),)
     ),
     "a key alone matches the health taints": Case(
-        ((taint(UNREACHABLE, ""),),), (Toleration(key=UNREACHABLE),), want="a"
+        ((cluster_taint(UNREACHABLE, ""),),), (Toleration(key=UNREACHABLE),), want="a"
     ),
     "everything tolerated": Case(ONE, (Toleration(operator="Exists"),), want="a"),
     "an invalid toleration without a cluster": Case((), (equal(key=""),)),
@@ -133,7 +131,7 @@ CASES = {
 
 def world(case: Case) -> list[object]:
     clusters = [cluster(name, *marks) for name, marks in zip("abcdef", case.taints, strict=False)]
-    return [cluster_set(), binding(), decision("p", *case.decided), *clusters]
+    return [cluster_set(), set_binding(), decision("p", *case.decided), *clusters]
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
@@ -164,15 +162,15 @@ EDGES = {
 def test_expiry(seconds: int | None, reference: datetime | None, exact: datetime | None) -> None:
     toleration = exists(seconds=seconds)
 
-    assert expiry(toleration, taint()) == reference
-    assert expiry(toleration, taint(), exact=True) == exact
+    assert expiry(toleration, cluster_taint()) == reference
+    assert expiry(toleration, cluster_taint(), exact=True) == exact
 
 
 @pytest.mark.parametrize("seconds", [9223372037, 36893488147])
 def test_seconds_that_overflow(seconds: int) -> None:
     """The reference counts nanoseconds in 64 bits: more of them mean not tolerated at all."""
-    over = expiry(exists(seconds=seconds), taint())
-    exact = expiry(exists(seconds=seconds), taint(), exact=True)
+    over = expiry(exists(seconds=seconds), cluster_taint())
+    exact = expiry(exists(seconds=seconds), cluster_taint(), exact=True)
 
     assert over is not None
     assert over < later(0)
@@ -181,7 +179,7 @@ def test_seconds_that_overflow(seconds: int) -> None:
 
 
 def test_more_seconds_than_there_are() -> None:
-    end = expiry(exists(seconds=2**62), taint(), exact=True)
+    end = expiry(exists(seconds=2**62), cluster_taint(), exact=True)
 
     assert end is not None
     assert end.year == 9999
@@ -191,40 +189,42 @@ PREFERRING = Behaviour(prefer=True)
 VERDICTS = {
     "no taint": ((), (), REFERENCE, TaintVerdict()),
     "the reference ignores PreferNoSelect": (
-        (taint(effect=PREFER),),
+        (cluster_taint(effect=PREFER),),
         (),
         REFERENCE,
         TaintVerdict(),
     ),
     "PreferNoSelect counts": (
-        (taint(effect=PREFER),),
+        (cluster_taint(effect=PREFER),),
         (),
         PREFERRING,
         TaintVerdict(disliked=True),
     ),
     "PreferNoSelect tolerated for a while": (
-        (taint(effect=PREFER),),
+        (cluster_taint(effect=PREFER),),
         (exists(seconds=5),),
         PREFERRING,
         TaintVerdict(stays_until=later(5), expires=later(5)),
     ),
     "health alone": (
-        (taint(UNREACHABLE, ""),),
+        (cluster_taint(UNREACHABLE, ""),),
         (),
         REFERENCE,
-        TaintVerdict(taint(UNREACHABLE, ""), taint(UNREACHABLE, ""), unhealthy=True),
+        TaintVerdict(
+            cluster_taint(UNREACHABLE, ""), cluster_taint(UNREACHABLE, ""), unhealthy=True
+        ),
     ),
     "health and more": (
-        (taint(UNREACHABLE, ""), taint()),
+        (cluster_taint(UNREACHABLE, ""), cluster_taint()),
         (),
         REFERENCE,
-        TaintVerdict(taint(UNREACHABLE, ""), taint(UNREACHABLE, "")),
+        TaintVerdict(cluster_taint(UNREACHABLE, ""), cluster_taint(UNREACHABLE, "")),
     ),
     "new ones are kept out, others stay": (
-        (taint(effect=IF_NEW),),
+        (cluster_taint(effect=IF_NEW),),
         (),
         REFERENCE,
-        TaintVerdict(taint(effect=IF_NEW)),
+        TaintVerdict(cluster_taint(effect=IF_NEW)),
     ),
 }
 
@@ -242,35 +242,40 @@ def test_judge(
 
 
 NEAREST = {
-    "nothing to be near": ((), TaintFinding(taint(), False)),
-    "tolerated": ((exists(),), TaintFinding(taint(), True, exists())),
+    "nothing to be near": ((), TaintFinding(cluster_taint(), False)),
+    "tolerated": ((exists(),), TaintFinding(cluster_taint(), True, exists())),
     "tolerated until": (
         (exists("k2"), exists(seconds=30)),
-        TaintFinding(taint(), True, exists(seconds=30), later(30)),
+        TaintFinding(cluster_taint(), True, exists(seconds=30), later(30)),
     ),
     "another effect": (
         (exists(effect=IF_NEW),),
-        TaintFinding(taint(), False, exists(effect=IF_NEW), None, "effect"),
+        TaintFinding(cluster_taint(), False, exists(effect=IF_NEW), None, "effect"),
     ),
-    "another key": ((exists("k2"),), TaintFinding(taint(), False, exists("k2"), None, "key")),
+    "another key": (
+        (exists("k2"),),
+        TaintFinding(cluster_taint(), False, exists("k2"), None, "key"),
+    ),
     "another value is nearer than another key": (
         (exists("k2"), equal(value="x")),
-        TaintFinding(taint(), False, equal(value="x"), None, "value"),
+        TaintFinding(cluster_taint(), False, equal(value="x"), None, "value"),
     ),
     "an unknown operator": (
         (Toleration(key="k1", operator="Like"),),
-        TaintFinding(taint(), False, Toleration(key="k1", operator="Like"), None, "operator"),
+        TaintFinding(
+            cluster_taint(), False, Toleration(key="k1", operator="Like"), None, "operator"
+        ),
     ),
     "one that ran out is nearest, and of two the longer": (
         (equal(value="x"), exists(seconds=5), exists(seconds=9), exists(seconds=7)),
-        TaintFinding(taint(), False, exists(seconds=9), later(9), "expired"),
+        TaintFinding(cluster_taint(), False, exists(seconds=9), later(9), "expired"),
     ),
 }
 
 
 @pytest.mark.parametrize(("tolerations", "want"), NEAREST.values(), ids=NEAREST.keys())
 def test_explain(tolerations: tuple[Toleration, ...], want: TaintFinding) -> None:
-    assert explain(taint(), tolerations, later(20), exact=False) == want
+    assert explain(cluster_taint(), tolerations, later(20), exact=False) == want
 
 
 DEFAULTED = {
@@ -298,7 +303,7 @@ KEYS = st.sampled_from(["k1", "k2"])
 VALUES = st.sampled_from(["", "v1"])
 EFFECTS = st.sampled_from(["NoSelect", IF_NEW, PREFER])
 SECONDS = st.none() | st.integers(-10, 60)
-TAINTS = st.builds(taint, KEYS, VALUES, EFFECTS, added=st.integers(-30, 0))
+TAINTS = st.builds(cluster_taint, KEYS, VALUES, EFFECTS, added=st.integers(-30, 0))
 TOLERATIONS = st.one_of(
     st.builds(equal, KEYS, VALUES, st.just("") | EFFECTS, SECONDS),
     st.builds(exists, st.just("") | KEYS, st.just("") | EFFECTS, SECONDS),

@@ -6,38 +6,25 @@ from typing import Any
 
 import pytest
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    decision,
-    fleet_of,
-    later,
-    placement,
-    policy,
-    predicate,
-    put,
-    score,
-    scored,
-    taint,
-)
+from fleets import decision, fleet_of, later, placement, policy, predicate, put, score, scored
 from sully.api.cluster.placement_types import Placement
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Touched
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 KEY = ("apps", "p")
-WORLD = (cluster_set(), binding(), cluster("a"), cluster("b"), placement(want=1))
+WORLD = (cluster_set(), set_binding(), cluster("a"), cluster("b"), placement(want=1))
 TOUCHES: dict[str, tuple[Any, Touched]] = {
-    "C16 a cluster": (cluster("a", taint()), {KEY}),
+    "C16 a cluster": (cluster("a", cluster_taint()), {KEY}),
     "a cluster like before": (cluster("a"), set()),
     "a condition of a cluster": (cluster("a", conditions={"x": "True"}), set()),
     "a cluster elsewhere": (cluster("z", sets="other"), set()),
     "C16 a cluster that moves away": (cluster("a", sets="other"), {KEY}),
     "C16 a set": (cluster_set(), {KEY}),
     "C16 a set nobody is bound to": (cluster_set("other"), set()),
-    "C16 a binding": (binding("other"), {KEY}),
-    "C16 a binding elsewhere": (binding("fleet", "elsewhere"), set()),
+    "C16 a binding": (set_binding("other"), {KEY}),
+    "C16 a binding elsewhere": (set_binding("fleet", "elsewhere"), set()),
     "its own decision": (decision("p", "a"), {KEY}),
     "the decision of another": (decision("q", "a"), {("apps", "q")}),
     "C16 a score that nothing reads": (score("a", "s", x=1), set()),
@@ -55,7 +42,7 @@ def test_who_is_touched(change: Any, want: Touched) -> None:
 READS = policy(scored("s/x"))
 MANY = (
     *(cluster_set(), cluster_set("other"), cluster("a"), cluster("z", sets="other")),
-    *(binding(), binding("other"), binding("other", "elsewhere")),
+    *(set_binding(), set_binding("other"), set_binding("other", "elsewhere")),
     placement("any", prioritizer_policy=READS),
     placement("named", cluster_sets=("fleet",), prioritizer_policy=READS),
     placement("others", cluster_sets=("other",), prioritizer_policy=READS),
@@ -66,8 +53,8 @@ AWAY = ("elsewhere", "away")
 AMONG: dict[str, tuple[Any, Touched]] = {
     "C16 a set": (cluster_set(), {ANY, NAMED}),
     "C16 a set that two namespaces may use": (cluster_set("other"), {ANY, OTHERS, AWAY}),
-    "C16 a binding": (binding(), {ANY, NAMED}),
-    "C16 a cluster": (cluster("a", taint()), {ANY, NAMED}),
+    "C16 a binding": (set_binding(), {ANY, NAMED}),
+    "C16 a cluster": (cluster("a", cluster_taint()), {ANY, NAMED}),
     "C16 a cluster that moves": (cluster("a", sets="other"), {ANY, NAMED, OTHERS, AWAY}),
     "C16 a score of a cluster": (score("a", "s", x=1), {ANY, NAMED}),
     "C16 a score of another cluster": (score("z", "s", x=1), {ANY, OTHERS, AWAY}),

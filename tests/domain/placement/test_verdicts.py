@@ -7,26 +7,14 @@ from typing import Any
 
 import pytest
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    decision,
-    equal,
-    exists,
-    inputs_of,
-    labelled,
-    later,
-    placement,
-    predicate,
-    taint,
-)
+from fleets import decision, equal, exists, inputs_of, labelled, later, placement, predicate
 from sully.api.cluster.placement_types import Placement
 from sully.api.cluster.types import UNREACHABLE
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.verdicts import Breakdown, Explanation, ScorePart, sentence
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
-BASE = (cluster_set(), binding(), cluster("a"), cluster("b", labels={"tier": "1"}))
+BASE = (cluster_set(), set_binding(), cluster("a"), cluster("b", labels={"tier": "1"}))
 
 
 @dataclass(frozen=True)
@@ -39,7 +27,7 @@ class Case:
     behaviour: Behaviour = REFERENCE
 
 
-OLD = (*BASE, cluster("t", taint(added=-30)))
+OLD = (*BASE, cluster("t", cluster_taint(added=-30)))
 CASES = {
     "selected": Case("a", "Selected", "selected, rank 1 with 100"),
     "not there": Case("x", "Unknown", "there is no such cluster"),
@@ -86,7 +74,7 @@ CASES = {
         "h",
         "Selected",
         "selected, and held: it may leave when there is budget",
-        (*BASE, cluster("h", taint(UNREACHABLE, "")), decision("p", "h")),
+        (*BASE, cluster("h", cluster_taint(UNREACHABLE, "")), decision("p", "h")),
         behaviour=Behaviour(leaves_per_minute=1),
     ),
 }
@@ -101,7 +89,7 @@ def test_verdict(case: Case) -> None:
 
 
 def test_everything_about_one_cluster() -> None:
-    objects = (*BASE, cluster("c", taint(added=-5)), decision("p", "c"), decision("q", "c"))
+    objects = (*BASE, cluster("c", cluster_taint(added=-5)), decision("p", "c"), decision("q", "c"))
     verdict = Explanation(inputs_of(objects, placement("p", exists(seconds=9), want=2))).of("c")
 
     assert verdict.decided
@@ -125,7 +113,7 @@ def test_a_stage_that_was_not_reached_removes_nobody(wish: Placement, want: Brea
 
 
 def test_breakdown() -> None:
-    objects = (*BASE, cluster("c", taint(), labels={"tier": "1"}))
+    objects = (*BASE, cluster("c", cluster_taint(), labels={"tier": "1"}))
     wish = placement(want=3, predicates=(predicate(labels=labelled(tier="1")),))
     explanation = Explanation(inputs_of(objects, wish))
 

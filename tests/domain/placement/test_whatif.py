@@ -7,20 +7,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from fleets import (
-    binding,
-    cluster,
-    cluster_set,
-    decision,
-    exists,
-    labelled,
-    later,
-    placement,
-    policy,
-    predicate,
-    scored,
-    taint,
-)
+from fleets import decision, exists, labelled, later, placement, policy, predicate, scored
 from sully.api.cluster.placement_types import Placement, PlacementStatus
 from sully.api.cluster.types import UNREACHABLE, Taint
 from sully.domain.placement.behaviour import Behaviour
@@ -39,6 +26,7 @@ from sully.domain.placement.fleet import Fleet
 from sully.domain.placement.whatif import Forecast, whatif
 from sully.machinery.labels import from_labels
 from sully.machinery.meta import Condition
+from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
 
@@ -47,7 +35,7 @@ def fleet(behaviour: Behaviour | None = None) -> Fleet:
     """Two regions, a placement for all, one that wants one, one that tolerates for a while."""
     found = Fleet(behaviour or Behaviour())
     found.put_set(cluster_set())
-    found.put_binding(binding())
+    found.put_binding(set_binding())
     for name in ("eu-1", "eu-2", "us-1"):
         found.put_cluster(cluster(name, labels={"region": name[:2]}))
     wishes = (
@@ -142,7 +130,7 @@ def balanced(*wishes: Placement, **has: str) -> Fleet:
     """Two clusters, and placements that have been looked at and have one each."""
     found = Fleet()
     found.put_set(cluster_set())
-    found.put_binding(binding())
+    found.put_binding(set_binding())
     for name in ("a", "b"):
         found.put_cluster(cluster(name))
     told = PlacementStatus(conditions=(Condition(type="T", status="True", reason="", message=""),))
@@ -193,7 +181,7 @@ def test_differences_and_what_comes_next() -> None:
 def test_time_alone() -> None:
     """Tolerations that end are seen without any change."""
     found = fleet()
-    found.put_cluster(cluster("eu-1", taint(UNREACHABLE, "")))
+    found.put_cluster(cluster("eu-1", cluster_taint(UNREACHABLE, "")))
     found.put_decision(decision("all", "eu-2", "us-1"))
     found.put_decision(decision("one", "eu-2"))
 

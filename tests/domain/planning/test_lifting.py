@@ -7,13 +7,13 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from devices import DRIVER, KEY, cel, device, rule, select, slice_, taint
 from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices.device import EffectiveDevice, Published, driver_taints
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import Origin
 from sully.domain.planning.lifting import Obstacle, lifting, remedy, same_criteria
 from sully.domain.planning.taintgrammar import Unwanted
+from sully.testing.builders import DRIVER, KEY, cel, device, rule, select, slice_, taint
 
 GPU = select(driver=DRIVER, pool="pool-1", device="gpu-0")
 POOL = select(driver=DRIVER, pool="pool-1")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from devices import cel, device, rule, select, slice_, taint, text
 from sully.api.resource.types import DeviceClass, DeviceClassSpec
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.rules import sourced
 from sully.domain.planning.supply import Counted, Counter, Supply
 from sully.machinery.meta import ObjectMeta
+from sully.testing.builders import cel, device, rule, select, slice_, taint, text
 
 MODEL = 'device.attributes["gpu.example.com"].model == "big"'
 

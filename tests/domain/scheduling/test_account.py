@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from devices import class_, device, exists, rule, select, taint, text
 from domain.allocation.fixtures import (
     NODE,
     attempt,
@@ -32,6 +31,7 @@ from sully.domain.scheduling.account import (
     encode,
     for_claims,
 )
+from sully.testing.builders import class_, device, exists, rule, select, taint, text
 
 H100 = 'device.attributes["gpu.example.com"].model == "h100"'
 SECOND = Node("node-2")

@@ -1,12 +1,39 @@
-"""Devices, taints, rules and claims for tests, with what a case is not about filled in."""
+"""Objects for tests: valid as they are, with arguments for what a test is about.
+
+>>> broken = slice_("node-7", device("gpu-0", taint("NoExecute")), pool="node-7")
+>>> broken.spec.devices[0].taints[0].effect
+'NoExecute'
+>>> manifest(rule("maintenance", select(pool="node-7")))["kind"]
+'DeviceTaintRule'
+>>> manifest(cluster("eu-1"))["apiVersion"]
+'cluster.open-cluster-management.io/v1'
+
+They return the types that informers and decisions work with; `manifest` makes of each what `kubectl
+apply` or a `Transport` takes. An object `x` has the uid `uid-x`, and times count from `NOON`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
 
+from sully.api.cluster.types import (
+    SET_LABEL,
+    ClusterClaimValue,
+    ClusterSelector,
+    LabelSelector,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
+    ManagedClusterSetBindingSpec,
+    ManagedClusterSetSpec,
+    ManagedClusterSpec,
+    ManagedClusterStatus,
+    Taint,
+)
 from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
 from sully.api.resource.types import (
     CELDeviceSelector,
@@ -30,13 +57,17 @@ from sully.api.resource.types import (
     ResourceSliceSpec,
     SliceTaint,
 )
+from sully.client.objects import to_body
+from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
-from sully.machinery.meta import ObjectMeta
+from sully.machinery.meta import Condition, ObjectMeta
 from sully.testing.clock import NOON
+from sully.views import fleet_kinds, kinds
 
 DRIVER = "gpu.example.com"
 KEY = "example.com/broken"
+NAMESPACE, SET = "apps", "fleet"
 GPU = DeviceId(DRIVER, "pool-1", "gpu-0")
 
 
@@ -242,3 +273,92 @@ def pod(
         | more.pop("status", {}),
     }
     return msgspec.convert(body, Pod)
+
+
+def cluster_taint(
+    key: str = "k1", value: str = "v1", effect: str = "NoSelect", *, added: float | None = 0
+) -> Taint:
+    """Return a taint that was added so many seconds after noon; None is no time."""
+    when = NOON + timedelta(seconds=added) if added is not None else None
+    return Taint(key=key, value=value, effect=effect, time_added=when)
+
+
+def cluster(
+    name: str,
+    *taints: Taint,
+    sets: str | None = SET,
+    labels: Mapping[str, str] | None = None,
+    claims: Mapping[str, str] | None = None,
+    amounts: Mapping[str, str | int] | None = None,
+    conditions: Mapping[str, str] | None = None,
+    leaving: bool = False,
+    **metadata: Any,
+) -> ManagedCluster:
+    """Return a cluster in a set; with `leaving`, one that is being deleted."""
+    own = {SET_LABEL: sets} if sets is not None else {}
+    return ManagedCluster(
+        metadata=ObjectMeta(
+            name=name,
+            uid=f"uid-{name}",
+            labels={**own, **(labels or {})},
+            deletion_timestamp=NOON if leaving else None,
+            **metadata,
+        ),
+        spec=ManagedClusterSpec(taints=taints),
+        status=ManagedClusterStatus(
+            capacity={**(amounts or {})},
+            allocatable={**(amounts or {})},
+            cluster_claims=tuple(
+                ClusterClaimValue(name=claim, value=value)
+                for claim, value in (claims or {}).items()
+            ),
+            conditions=tuple(
+                Condition(
+                    type=kind, status=status, reason="R", message="", last_transition_time=NOON
+                )
+                for kind, status in (conditions or {}).items()
+            ),
+        ),
+    )
+
+
+def cluster_set(
+    name: str = SET, selector: LabelSelector | None = None, kind: str = ""
+) -> ManagedClusterSet:
+    """Return a set by its label, or by a selector."""
+    kind = kind or ("LabelSelector" if selector is not None else "ExclusiveClusterSetLabel")
+    found = ClusterSelector(selector_type=kind, label_selector=selector)
+    return ManagedClusterSet(
+        metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
+        spec=ManagedClusterSetSpec(cluster_selector=found),
+    )
+
+
+def set_binding(name: str = SET, namespace: str = NAMESPACE) -> ManagedClusterSetBinding:
+    """Return what lets a namespace place on the clusters of a set."""
+    return ManagedClusterSetBinding(
+        metadata=ObjectMeta(namespace=namespace, name=name, uid=f"uid-{namespace}-{name}"),
+        spec=ManagedClusterSetBindingSpec(cluster_set=name),
+    )
+
+
+_MANIFESTS: dict[type, Kind[Any]] = {
+    kind.type: kind
+    for kind in (
+        *(kinds.SLICES, kinds.RULES, kinds.PATCHES, kinds.CLASSES, kinds.CLAIMS, kinds.PODS),
+        *(fleet_kinds.CLUSTERS, fleet_kinds.SETS, fleet_kinds.BINDINGS),
+    )
+}
+
+
+def manifest(obj: msgspec.Struct) -> dict[str, Any]:
+    """Return an object as it is written to an API server, without what the server sets."""
+    body = to_body(_MANIFESTS[type(obj)], obj)
+    for name in ("uid", "resourceVersion", "generation", "creationTimestamp"):
+        body["metadata"].pop(name, None)
+    if isinstance(obj, Pod):
+        # Controllers read no containers, so that this type has none; a server wants one.
+        body["spec"] = {"containers": [{"name": "main", "image": "example.com/app:1"}]} | body[
+            "spec"
+        ]
+    return body
