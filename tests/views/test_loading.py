@@ -11,7 +11,7 @@ from client.foreign import connected
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, UnreachableError
 from sully.machinery.errors import InternalError
-from sully.testing.builders import DRIVER, GPU
+from sully.testing.builders import GPU, device, manifest, slice_
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
 from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
@@ -20,23 +20,15 @@ from sully.views.snapshot.loading import PAGE_SIZE, list_all, load
 from sully.views.snapshot.snapshot import Gap
 
 
-def slice_(number: int) -> dict[str, Any]:
-    return {
-        "metadata": {"name": f"slice-{number}"},
-        "spec": {
-            "driver": DRIVER,
-            "nodeName": "node-1",
-            "pool": {"name": f"pool-{number}", "generation": 1, "resourceSliceCount": 1},
-            "devices": [{"name": "gpu-0"}],
-        },
-    }
+def one_device(number: int) -> dict[str, Any]:
+    return manifest(slice_(f"slice-{number}", device(), pool=f"pool-{number}"))
 
 
 async def test_everything_is_listed() -> None:
     async with in_process() as plane:
         transport = DirectTransport(plane.direct())
         for number in range(1, 6):
-            await transport.create(SLICES, slice_(number))
+            await transport.create(SLICES, one_device(number))
 
         found = await load(transport, DEVICES, now=NOON)
         in_pages = await list_all(transport, SLICES, page_size=2)
@@ -128,7 +120,7 @@ async def test_pages_that_expire_are_listed_anew() -> None:
             return refusal(410, "Expired")
         more = "token" if "limit" in request.query else ""
         metadata = {"resourceVersion": "1", "continue": more}
-        return web.json_response({"metadata": metadata, "items": [slice_(1), slice_(2)]})
+        return web.json_response({"metadata": metadata, "items": [one_device(1), one_device(2)]})
 
     async with connected(answer) as transport:
         found = await load(transport, (SLICES,), now=NOON)

@@ -11,11 +11,11 @@ from domain.allocation.fixtures import pool_slice
 from sully.api.resource.types import (
     DevicePatch,
     DeviceTaintRule,
-    DeviceTaintRuleSpec,
     ResourceSlicePatch,
     ResourceSlicePatchSpec,
 )
 from sully.machinery.meta import ObjectMeta
+from sully.testing import builders
 from sully.testing.builders import KEY, device, taint
 from sully.testing.clock import NOON
 from sully.views.devices.taint_times import TaintTimes
@@ -26,8 +26,7 @@ def when(seconds: int) -> datetime:
 
 
 def rule(effect: str, after: int, key: str = KEY) -> DeviceTaintRule:
-    spec = DeviceTaintRuleSpec(taint=taint(effect, after=after, key=key))
-    return DeviceTaintRule(metadata=ObjectMeta(name="rule"), spec=spec)
+    return builders.rule("rule", None, taint(effect, after=after, key=key))
 
 
 def test_all_who_can_set_one_count() -> None:

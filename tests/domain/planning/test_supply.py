@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from sully.api.resource.types import DeviceClass, DeviceClassSpec
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.rules import sourced
 from sully.domain.planning.supply import Counted, Counter, Supply
-from sully.machinery.meta import ObjectMeta
-from sully.testing.builders import cel, device, rule, select, slice_, taint, text
+from sully.testing.builders import class_, device, rule, select, slice_, taint, text
 
 MODEL = 'device.attributes["gpu.example.com"].model == "big"'
-
-
-def class_(name: str, *expressions: str) -> DeviceClass:
-    return DeviceClass(
-        metadata=ObjectMeta(name=name), spec=DeviceClassSpec(selectors=cel(*expressions))
-    )
 
 
 def effective(model: str, effect: str = "") -> EffectiveDevice:
