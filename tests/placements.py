@@ -93,7 +93,7 @@ async def grant_clusters(admin: Http, user: str, *verbs: str) -> None:
         "resources": ["managedclusters"],
         "verbs": list(verbs),
     }
-    role = {"metadata": {"name": f"{user}-clusters"}, "rules": [rule]}
+    role: Obj = {"metadata": {"name": f"{user}-clusters"}, "rules": [rule]}
     (await admin.post(f"{RBAC}/clusterroles", role)).ok(201)
     named = {"apiGroup": "rbac.authorization.k8s.io", "name": role["metadata"]["name"]}
     binding = {

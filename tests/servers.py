@@ -74,7 +74,9 @@ def _reshape(fields: dict[str, Any], version: str, *, taints: bool) -> None:
     """Give devices the shape of their version: in the first beta their content lies deeper."""
     prefix = f"io.k8s.api.resource.{version}"
     device = fields[f"{prefix}.Device"]["properties"]
-    content = {name: {} for name in device if name != "name" and (taints or name != "taints")}
+    content: dict[str, Any] = {
+        name: {} for name in device if name != "name" and (taints or name != "taints")
+    }
     if version == "v1beta1":
         fields[f"{prefix}.BasicDevice"] = {"properties": content}
         content = {"basic": {}}

@@ -106,7 +106,7 @@ class Caller(ABC):
         media: str = JSON,
         *,
         headers: Mapping[str, str] | None = None,
-        **query: str,
+        **query: Any,
     ) -> Answer:
         """Send one request; `body` is bytes, text, or something to write as JSON."""
         sent = {"user-agent": "tests/1.0", **(headers or {})}
@@ -122,19 +122,19 @@ class Caller(ABC):
     ) -> Answer:
         """Carry one request there and its answer back."""
 
-    async def get(self, path: str, accept: str = "", **query: str) -> Answer:
+    async def get(self, path: str, accept: str = "", **query: Any) -> Answer:
         return await self.call("GET", path, headers={"accept": accept} if accept else {}, **query)
 
-    async def post(self, path: str, body: Any, media: str = JSON, **query: str) -> Answer:
+    async def post(self, path: str, body: Any, media: str = JSON, **query: Any) -> Answer:
         return await self.call("POST", path, body, media, **query)
 
-    async def put(self, path: str, body: Any, media: str = JSON, **query: str) -> Answer:
+    async def put(self, path: str, body: Any, media: str = JSON, **query: Any) -> Answer:
         return await self.call("PUT", path, body, media, **query)
 
-    async def patch(self, path: str, body: Any, media: str = MERGE, **query: str) -> Answer:
+    async def patch(self, path: str, body: Any, media: str = MERGE, **query: Any) -> Answer:
         return await self.call("PATCH", path, body, media, **query)
 
-    async def delete(self, path: str, body: Any = None, **query: str) -> Answer:
+    async def delete(self, path: str, body: Any = None, **query: Any) -> Answer:
         return await self.call("DELETE", path, body, **query)
 
 

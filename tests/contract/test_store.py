@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -45,7 +46,7 @@ async def put(store: Store, *keys: Key, value: bytes = b"v") -> int:
     return store.revision
 
 
-async def names(store: Store, **how: object) -> list[str]:
+async def names(store: Store, **how: Any) -> list[str]:
     page = await store.list("pods", **how)
     return [record.key.name for record in page.records]
 

@@ -65,9 +65,9 @@ def pod(
     restarts: int = 0,
     leaving: bool = False,
     owner: OwnerReference | None = None,
-    **annotations: str,
+    **annotations: Any,
 ) -> Pod:
-    conditions = ()
+    conditions: tuple[PodCondition, ...] = ()
     if ready is not None:
         conditions = (PodCondition(type="Ready", status="True", last_transition_time=ready),)
     return Pod(

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from fleets import expression, labelled, later
-from sully.api.cluster.types import LabelSelector, ManagedCluster
+from sully.api.cluster.types import LabelSelector, ManagedCluster, Taint
 from sully.api.sully.policy_types import (
     ClusterTaintPolicy,
     ClusterTaintPolicySpec,
@@ -43,10 +44,10 @@ def policy(*rules: PolicyRule, selector: LabelSelector | None = EVERYWHERE) -> C
 
 HOT: Mark = ("hot", "", "NoSelect")
 NEW, OLD = cluster_taint("hot", "", added=None), cluster_taint("hot", "", added=-90)
-BORN = {"creation_timestamp": NOON}
+BORN: dict[str, Any] = {"creation_timestamp": NOON}
 
 
-def one(status: str, *taints: object) -> ManagedCluster:
+def one(status: str, *taints: Taint) -> ManagedCluster:
     """Return a cluster whose condition has had its status since noon."""
     return cluster("c", *taints, conditions={"Cool": status}, **BORN)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -113,7 +114,7 @@ def test_what_was_written_down_gives_the_same_bucket(
     )
 
 
-def rated(rate: int | None, **more: str) -> DeviceTaint:
+def rated(rate: int | None, **more: Any) -> DeviceTaint:
     return msgspec.structs.replace(taint(**more), evictions_per_second=rate)
 
 
@@ -200,7 +201,8 @@ def test_a_cap_forgets_who_did_not_leave() -> None:
 
 @given(st.integers(1, 5), st.lists(st.floats(0, 300), max_size=40))
 def test_never_more_than_the_cap_in_a_minute(most: int, arrivals: list[float]) -> None:
-    cap, left = Cap(most), []
+    cap = Cap(most)
+    left: list[datetime] = []
     for arrival in sorted(arrivals):
         now = max(at(arrival), cap.opens_at(), *left[-1:])
         cap.take(now)

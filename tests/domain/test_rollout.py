@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -157,7 +158,7 @@ class Resize:
     want: Sizes
 
 
-def was(name: str, size: int, whole: int, **more: int) -> ReplicaSet:
+def was(name: str, size: int, whole: int, **more: Any) -> ReplicaSet:
     return replica_set(name, size, desired_replicas=str(whole), max_replicas=str(whole), **more)
 
 

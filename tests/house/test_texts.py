@@ -45,8 +45,9 @@ WITHOUT_CODE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")
 def _silenced() -> Iterator[tuple[Path, int, str]]:
     for path in files(".py"):
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            if SILENCED.search(line) and path != Path(__file__):
-                yield path, number, line[SILENCED.search(line).start() :]
+            found = SILENCED.search(line)
+            if found and path != Path(__file__):
+                yield path, number, line[found.start() :]
 
 
 def test_what_is_silenced_has_its_code_and_a_reason() -> None:

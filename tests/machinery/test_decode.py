@@ -249,7 +249,8 @@ KINDS = [
 
 @given(st.dictionaries(st.sampled_from([*THING.fields, "z"]), VALUES, max_size=6))
 def test_decoding_twice_changes_nothing(body: dict[str, Any]) -> None:
-    before, unknown = copy(body), []
+    before = copy(body)
+    unknown: list[Any] = []
     try:
         once = decode(body, THING, unknown)
     except DecodeError:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
 import pytest
@@ -31,7 +31,7 @@ class Knot:
 
 
 @pytest.fixture
-async def keeper() -> Iterator[Keeper]:
+async def keeper() -> AsyncIterator[Keeper]:
     made = Keeper()
     before = gc.get_threshold()
     made.start()
@@ -66,7 +66,7 @@ async def test_garbage_among_what_was_set_aside_goes_once_there_is_much(keeper: 
 
     keeper.look()
     assert ref() is not None, "too little for a sweep"
-    more = [[] for _ in range(int(gc.get_freeze_count() * GROWTH))]
+    more: list[list[object]] = [[] for _ in range(int(gc.get_freeze_count() * GROWTH))]
     gc.collect(1)
     keeper.look()
 

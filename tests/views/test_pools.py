@@ -20,7 +20,7 @@ OLD = slice_("old", device("gpu-0"), device("gpu-1"))
 NEW = slice_("new", device("gpu-0", taint()), generation=2)
 
 
-def filled(*slices: object) -> Pool:
+def filled(*slices: ResourceSlice) -> Pool:
     pool = Pool(ID)
     for each in slices:
         pool.put(each)

@@ -18,7 +18,7 @@ from sully.api.resource.types import (
     DeviceCounterConsumption,
     NodeSelector,
 )
-from sully.client.transport import Key
+from sully.client.transport import Key, Kind
 from sully.domain.devices.pools import DeviceId
 from sully.testing.builders import (
     DRIVER,
@@ -42,12 +42,12 @@ from sully.views.snapshot.snapshot import Objects, Snapshot
 
 LATER = NOON + timedelta(minutes=10)
 END = NOON + timedelta(hours=1)
-ENDS = {"annotations": {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}}
-PAUSED = {"annotations": {"sully.dev/paused": "wait"}}
+ENDS: dict[str, Any] = {"annotations": {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}}
+PAUSED: dict[str, Any] = {"annotations": {"sully.dev/paused": "wait"}}
 
 
 def sights(**objects: list[Any]) -> Sights:
-    kinds = {
+    kinds: dict[str, Kind[Any]] = {
         "slices": SLICES,
         "classes": CLASSES,
         "rules": RULES,
@@ -85,8 +85,8 @@ class Case:
     free: bool = False
 
 
-HELD = {"claims": [claim("claim", GPU)], "pods": [pod("pod", "claim")]}
-RULED = {"rules": [rule("r", select())]}
+HELD: dict[str, list[Any]] = {"claims": [claim("claim", GPU)], "pods": [pod("pod", "claim")]}
+RULED: dict[str, list[Any]] = {"rules": [rule("r", select())]}
 CASES = {
     "nothing": Case(free=True),
     "in use": Case(HELD, holders=(holder(),)),

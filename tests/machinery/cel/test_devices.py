@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -169,7 +170,7 @@ TYPED = {
     "strings": Typed(strings=("a",)),
     "versions": Typed(versions=("1.0.0", "2.0.0")),
 }
-PLAIN = {
+PLAIN: dict[str, Any] = {
     "int": {"int": 5},
     "bool": {"bool": False},
     "string": {"string": "a"},

@@ -134,7 +134,7 @@ def test_conflict(spec: Obj, message: str, causes: list[tuple[str, str]]) -> Non
 
 
 def test_conflict_names_the_subresource() -> None:
-    status = {"subresource": "status", "reset": ALL_BUT_STATUS}
+    status: Obj = {"subresource": "status", "reset": ALL_BUT_STATUS}
     live = stored(widget(), [])
     phase = wanted() | {"status": {"phase": "x"}}
     live = after(apply(live, phase, write("a", **status)))
@@ -281,7 +281,7 @@ def v0_record(fields: Obj, manager: str = "a", version: str = V0) -> Obj:
     return {**base, "fieldsType": "FieldsV1", "fieldsV1": fields}
 
 
-DRIVER = {"f:spec": {"f:selector": {"f:driver": {}}}}
+DRIVER: Obj = {"f:spec": {"f:selector": {"f:driver": {}}}}
 
 
 def test_given_up_in_another_version() -> None:

@@ -91,7 +91,7 @@ def test_empty(fields: FieldSet) -> None:
     assert not fields.difference(fields)
 
 
-PARSED = {
+PARSED: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "keys are sorted": ({'k:{"b":1,"a":"x"}': {}}, {'k:{"a":"x","b":1}': {}}),
     "spaces go": ({'k:{"a": "x"}': {}}, {'k:{"a":"x"}': {}}),
     "a bare mark is an empty node": ({"f:a": {".": {}}}, {"f:a": {}}),

@@ -163,7 +163,7 @@ if SCENARIOS:
     def test_replay(steps: list[Obj]) -> None:
         live: dict[str, Obj] = {}
         for step in steps:
-            answer = step.get("response")
+            answer: Any = step.get("response")
             if is_tracked(step):
                 name = step["path"].removesuffix("/status").rsplit("/", 1)[-1]
                 known = live.get(name) if step["method"] != "POST" else None

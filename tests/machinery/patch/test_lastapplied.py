@@ -29,7 +29,7 @@ def test_kubectl_takes_over_what_it_applied_before() -> None:
     assert json.loads(text) == wanted({"replicas": 2})
 
 
-STANDING: dict[str, tuple[Obj, str]] = {
+STANDING: dict[str, tuple[Any, str]] = {
     "somebody else's apply": (wanted({"replicas": 1}), "other"),
     "changed since": (wanted({"replicas": 3}), "kubectl"),
     "another version": (wanted({"replicas": 1}) | {"apiVersion": "v9"}, "kubectl"),

@@ -126,7 +126,7 @@ def test_status_has_its_own_entry() -> None:
 
     got = track_update(live, new, status)
 
-    ready = {".": {}, "f:status": {}, "f:type": {}}
+    ready: dict[str, Any] = {".": {}, "f:status": {}, "f:type": {}}
     conditions = {".": {}, 'k:{"type":"Ready"}': ready}
     assert got == [
         entry({"f:spec": {"f:replicas": {}}}),
