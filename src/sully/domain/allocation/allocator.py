@@ -45,7 +45,7 @@ def allocate(
     except TooLongError as error:
         return Failed(f"node {offer.node.name}: {error}")
     except AllocationError as error:
-        return Failed(str(error))
+        return Failed(str(error), cause=error.cause)
     except CostBudgetExceededError:
         return _over_budget(demand.budget.units, offer.node.name, strict=strict)
     refused = refuse(offer)
