@@ -43,9 +43,9 @@ class Question:
     reads: tuple[Kind[Any], ...]
     needs: tuple[Kind[Any], ...]
     """Without these kinds there is no answer."""
-    namespaced: bool = False
     find_limited: FindLimited | None = None
     """Answers callers that may not see all of the kinds that are needed."""
+    namespaced: bool = False
 
     def answer(self, reader: Reader, key: Key) -> Explanation | None:
         """Explain an object; None if it is unknown."""
@@ -68,37 +68,15 @@ def _rendered(finding: Finding | None, reader: Reader) -> Explanation | None:
 
 _PLACED = (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS)
 
+_USED = (CLAIMS, LABELED_PODS)
 QUESTIONS = {
-    "pod": Question("Pod", find_pod, DEVICE_KINDS, (LABELED_PODS, CLAIMS), namespaced=True),
-    "claim": Question(
-        "ResourceClaim", find_claim, DEVICE_KINDS, (CLAIMS, LABELED_PODS), namespaced=True
-    ),
-    "device": Question(
-        "Device",
-        find_device,
-        DEVICE_KINDS,
-        (SLICES, CLAIMS, LABELED_PODS),
-        find_limited=limited_device,
-    ),
-    "rule": Question(
-        "DeviceTaintRule",
-        find_rule,
-        DEVICE_KINDS,
-        (RULES, SLICES, CLAIMS, LABELED_PODS),
-        find_limited=limited_rule,
-    ),
-    "patch": Question(
-        "ResourceSlicePatch", find_patch, DEVICE_KINDS, (PATCHES, SLICES, CLAIMS, LABELED_PODS)
-    ),
+    "pod": Question("Pod", find_pod, DEVICE_KINDS, _USED, namespaced=True),
+    "claim": Question("ResourceClaim", find_claim, DEVICE_KINDS, _USED, namespaced=True),
+    "device": Question("Device", find_device, DEVICE_KINDS, (SLICES, *_USED), limited_device),
+    "rule": Question(RULES.kind, find_rule, DEVICE_KINDS, (RULES, SLICES, *_USED), limited_rule),
+    "patch": Question(PATCHES.kind, find_patch, DEVICE_KINDS, (PATCHES, SLICES, *_USED)),
     "placement": Question(
-        "Placement",
-        find_placement,
-        FLEET,
-        _PLACED,
-        namespaced=True,
-        find_limited=limited_placement,
+        "Placement", find_placement, FLEET, _PLACED, limited_placement, namespaced=True
     ),
-    "cluster": Question(
-        "ManagedCluster", find_cluster, FLEET, _PLACED, find_limited=limited_cluster
-    ),
+    "cluster": Question("ManagedCluster", find_cluster, FLEET, _PLACED, limited_cluster),
 }

@@ -7,6 +7,7 @@ hidden, but pods, claims and records of the namespace are not.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sully.api.cluster.types import PLACEMENT_LABEL
 from sully.api.sully.types import EvictionRecord
@@ -25,25 +26,35 @@ from sully.views.fleet_kinds import DECISIONS, PLACEMENTS
 from sully.views.kinds import RULES
 
 
+def _not_allowed(
+    kind: str, key: Key, namespace: str, resources: str, notes: list[Note], **more: Any
+) -> Finding:
+    """Return what is known of an object that the caller is not allowed to see."""
+    noun = {"Device": "device", RULES.kind: "rule"}.get(kind, "cluster")
+    facts = LimitedFacts(
+        object=f"{noun} {key.name}", resources=resources, namespace=namespace, notes=tuple(notes)
+    )
+    return Finding(kind=kind, name=key.name, cause="NotAllowed", facts=facts, **more)
+
+
+def _evicted(name: str, records: Sequence[EvictionRecord]) -> list[Note]:
+    if not records:
+        return []
+    spec = records[-1].spec
+    last = f"{spec.pod.namespace}/{spec.pod.name}"
+    return [note(name, pods=len(records), last=last, at=spec.evicted_time)]
+
+
 def limited_rule(reader: Reader, key: Key, namespace: str) -> Finding:
     """Find what a rule does in a namespace."""
     wanted = (RULES.kind, key.name)
     records = reader.evictions(
         lambda record: any((cause.kind, cause.name) == wanted for cause in record.spec.causes)
     )
-    notes = list[Note]()
-    if pods := list(blocked_pods(reader, key.name)):
-        notes.append(note("BlocksPods", pods=pods))
-    if records:
-        notes.append(_evicted("HasEvicted", records))
-    facts = LimitedFacts(
-        object=f"rule {key.name}",
-        resources="devicetaintrules",
-        namespace=namespace,
-        notes=tuple(notes),
-    )
+    pods = list(blocked_pods(reader, key.name))
+    notes = [*([note("BlocksPods", pods=pods)] if pods else ()), *_evicted("HasEvicted", records)]
     details = tables(record_table(records))
-    return Finding(kind=RULES.kind, name=key.name, cause="NotAllowed", facts=facts, details=details)
+    return _not_allowed(RULES.kind, key, namespace, "devicetaintrules", notes, details=details)
 
 
 def limited_device(reader: Reader, key: Key, namespace: str) -> Finding:
@@ -53,28 +64,19 @@ def limited_device(reader: Reader, key: Key, namespace: str) -> Finding:
     _, records = evictions_from(reader, str(device) if device is not None else key.name)
     allocated = [reader.allocation(x.claim, x.result) for x in held if x.device == device]
     notes = [note("HeldByClaim", claim=x.claim, pods=x.pods) for x in allocated]
-    if records:
-        notes.append(_evicted("EvictedFrom", records))
-    facts = LimitedFacts(
-        object=f"device {key.name}",
-        resources="resourceslices and devicetaintrules",
-        namespace=namespace,
-        notes=tuple(notes),
-    )
-    return Finding(
-        kind="Device",
-        name=key.name,
-        cause="NotAllowed",
-        facts=facts,
-        because=tuple(f"ResourceClaim/{x.claim}" for x in allocated),
-        details=tables(record_table(records)),
-    )
+    notes += _evicted("EvictedFrom", records)
+    because = tuple(f"ResourceClaim/{x.claim}" for x in allocated)
+    more = {"because": because, "details": tables(record_table(records))}
+    resources = "resourceslices and devicetaintrules"
+    return _not_allowed("Device", key, namespace, resources, notes, **more)
 
 
-def _evicted(name: str, records: Sequence[EvictionRecord]) -> Note:
-    spec = records[-1].spec
-    last = f"{spec.pod.namespace}/{spec.pod.name}"
-    return note(name, pods=len(records), last=last, at=spec.evicted_time)
+def limited_cluster(reader: Reader, key: Key, namespace: str) -> Finding:
+    """Find which placements of a namespace select a cluster."""
+    keys = sorted(map(key_of, reader.snapshot.of(PLACEMENTS).values()))
+    placements = [str(each) for each in keys if key.name in _decided(reader, each)]
+    notes = [note("HeldByPlacements", placements=placements)] if placements else []
+    return _not_allowed("ManagedCluster", key, namespace, "managedclusters", notes)
 
 
 def limited_placement(reader: Reader, key: Key, _: str) -> Finding | None:
@@ -96,19 +98,6 @@ def limited_placement(reader: Reader, key: Key, _: str) -> Finding | None:
             message=condition.message if condition is not None else "",
         ),
     )
-
-
-def limited_cluster(reader: Reader, key: Key, namespace: str) -> Finding:
-    """Find which placements of a namespace select a cluster."""
-    keys = sorted(map(key_of, reader.snapshot.of(PLACEMENTS).values()))
-    placements = [str(each) for each in keys if key.name in _decided(reader, each)]
-    facts = LimitedFacts(
-        object=f"cluster {key.name}",
-        resources="managedclusters",
-        namespace=namespace,
-        notes=(note("HeldByPlacements", placements=placements),) if placements else (),
-    )
-    return Finding(kind="ManagedCluster", name=key.name, cause="NotAllowed", facts=facts)
 
 
 def _decided(reader: Reader, placement: Key) -> tuple[str, ...]:

@@ -323,10 +323,8 @@ class _PendingPod:
         found, trials, read = self._solutions(account), self.trials, self._read(account)
         if not found and trials is not None and (large := too_large(account, trials)):
             return self._too_large(read, large)
-        reason, rejections = (
-            _reason(account, found),
-            self.attempt.rejections if self.attempt else (),
-        )
+        reason = _reason(account, found)
+        rejections = self.attempt.rejections if self.attempt is not None else ()
         also, remedies = ((), self._tried(account, found)) if found else self._not_tried(read)
         notes = (
             *read.notes(),
