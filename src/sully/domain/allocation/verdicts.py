@@ -150,7 +150,7 @@ class Failed:
 
     error: str
     over_budget: bool = False
-    """Evaluating its selectors costs too much for one attempt; the next one gets further."""
+    """Evaluating its selectors or trying devices costs too much for one attempt."""
     cause: FailureCause | None = None
 
 
