@@ -158,8 +158,6 @@ def _distinct(notes: Iterable[Note]) -> list[Note]:
 
 @dataclass(frozen=True, slots=True)
 class AccountReader:
-    """One account, and what it refers to."""
-
     account: Account
     specs: RequestSpecs
     sources: Sources
@@ -168,7 +166,6 @@ class AccountReader:
         return self.specs.get((request.claim, request.request), _UNKNOWN)
 
     def resource(self, request: Asked) -> str:
-        """Return the extended resource that a request stands for."""
         return self._spec(request).resource
 
     def shortage(self, reason: str = "") -> Note:
@@ -279,7 +276,6 @@ class AccountReader:
     # -- all numbers ------------------------------------------------------------------------------
 
     def tables(self) -> tuple[Table, ...]:
-        """Return all numbers of the account."""
         requests = self.account.requests
         return (
             Table(

@@ -26,7 +26,6 @@ class Note(msgspec.Struct, frozen=True):
 
 
 def note(name: str, /, **values: Any) -> Note:
-    """Return a note with its facts."""
     return Note(name, values)
 
 
@@ -103,8 +102,6 @@ class PodFacts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PendingFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """A pod without a node."""
-
     scheduler: str = ""
     gates: tuple[str, ...] = ()
     field: str = ""

@@ -71,7 +71,6 @@ class Explanation:
 
 
 def tables(*given: Table) -> tuple[Table, ...]:
-    """Return the tables that have rows."""
     return tuple(table for table in given if table.rows)
 
 

@@ -54,7 +54,6 @@ class Reader:
 
     @property
     def fleet(self) -> FleetView:
-        """Return the clusters and placements."""
         return self.snapshot.fleet
 
     @cached_property
@@ -98,7 +97,6 @@ class Reader:
         return tuple(map(sourced, self.snapshot.inventory.rules_for(device, content)))
 
     def allocated(self, *claims: ResourceClaim) -> tuple[AllocatedDevice, ...]:
-        """Return the devices that claims have."""
         return tuple(
             self.allocation(claim, result)
             for claim in claims
@@ -109,7 +107,6 @@ class Reader:
     def allocation(
         self, claim: ResourceClaim, result: DeviceRequestAllocationResult
     ) -> AllocatedDevice:
-        """Return one device that a claim has."""
         device = DeviceId(result.driver, result.pool, result.device)
         pods = [pod for pod in self.snapshot.usage.holders(claim) if not pod.finished]
         return AllocatedDevice(

@@ -48,7 +48,6 @@ _STRINGS: Final[Mapping[str, Callable[[str], str]]] = {
 
 
 def render(finding: Finding, now: datetime) -> Explanation:
-    """Put a finding into sentences."""
     name = f"{finding.namespace}/{finding.name}" if finding.namespace else finding.name
     subject = f"{_SUBJECTS.get(finding.kind, finding.kind)} {name}"
     writer = _Writer({"subject": subject, "since": finding.since, "now": now})
@@ -96,7 +95,6 @@ _Node = str | _Field | _Section
 
 @lru_cache(1024)
 def parse(template: str) -> tuple[_Node, ...]:
-    """Read a template."""
     tokens = _TOKEN.finditer(template)
     alternatives, end = _parse(tokens)
     if end or len(alternatives) != 1 or _TOKEN.sub("", template):

@@ -45,7 +45,6 @@ class Sources:
         return tuple(map(self.of, dict.fromkeys(origins)))
 
     def taint(self, taint: AnyTaint, origin: str) -> TaintFact:
-        """Return a taint with its source."""
         source, data = self.of(origin), getattr(taint, "data", None)
         return TaintFact(
             taint=taint_text(taint),
@@ -61,7 +60,6 @@ class Sources:
 
 
 def origins_of(taints: Iterable[SourcedTaint]) -> tuple[str, ...]:
-    """Return the objects behind taints."""
     return tuple(dict.fromkeys(str(taint.origin) for taint in taints))
 
 
@@ -88,7 +86,6 @@ def _has(tree: Any, fields: Iterable[str]) -> bool:
 
 
 def of_rule(rule: DeviceTaintRule) -> Source:
-    """Return what is known of a rule."""
     annotations = rule.metadata.annotations
     return Source(
         origin=f"DeviceTaintRule/{rule.metadata.name}",
@@ -101,7 +98,6 @@ def of_rule(rule: DeviceTaintRule) -> Source:
 
 
 def of_patch(patch: ResourceSlicePatch) -> Source:
-    """Return what is known of a patch."""
     annotations = patch.metadata.annotations
     return Source(
         origin=f"ResourceSlicePatch/{patch.metadata.name}",

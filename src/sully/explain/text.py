@@ -53,7 +53,6 @@ def toleration_text(toleration: DeviceToleration) -> str:
 
 
 def constraint_text(constraint: DeviceConstraint) -> str:
-    """Write a constraint as claims do."""
     if constraint.match_attribute is not None:
         return f"matchAttribute {constraint.match_attribute}"
     return f"distinctAttribute {constraint.distinct_attribute}"
@@ -91,7 +90,6 @@ def time_text(at: datetime, now: datetime) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """Write a number of things."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
@@ -128,5 +126,4 @@ def code(text: str) -> str:
 
 
 def quote(text: str) -> str:
-    """Quote a text on one line."""
     return f'"{" ".join(text.split())}"'

@@ -34,8 +34,6 @@ class Context(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllocatedDevice:
-    """A device that a claim has."""
-
     device: DeviceId
     claim: str
     taints: tuple[SourcedTaint, ...] = ()
@@ -100,12 +98,10 @@ def device_table(devices: Iterable[AllocatedDevice], context: Context) -> Table:
 
 
 def cause_sources(causes: Iterable[EvictionCause], sources: Sources) -> tuple[Source, ...]:
-    """Return the objects behind an eviction."""
     return sources.of_all(f"{cause.kind}/{cause.name}" for cause in causes)
 
 
 def had_taints(causes: Iterable[EvictionCause], sources: Sources) -> tuple[Note, ...]:
-    """Return the taints that evicted a pod."""
     return tuple(
         note(
             "DeviceHadTaint",

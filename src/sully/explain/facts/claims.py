@@ -26,7 +26,6 @@ _MAX_TAINTS = 3
 
 
 def find_claim(reader: Reader, key: Key) -> Finding | None:
-    """Find out about a claim; None if it does not exist."""
     claim = reader.snapshot.get(CLAIMS, key)
     if claim is None:
         return None

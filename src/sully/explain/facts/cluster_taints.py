@@ -17,8 +17,6 @@ from sully.explain.text import taint_text
 
 
 class ClusterTaints:
-    """The taints of clusters with their sources."""
-
     def __init__(self, policies: Iterable[ClusterTaintPolicy] = ()) -> None:
         self._policies = sorted(policies, key=lambda policy: policy.metadata.name)
 
@@ -59,7 +57,6 @@ class ClusterTaints:
         )
 
     def origin(self, cluster: ManagedCluster, taint: Taint) -> str:
-        """Return the object behind a taint."""
         if (rule := self._policy(cluster, taint)) is not None:
             return f"ClusterTaintPolicy/{rule[0].metadata.name}"
         return f"ManagedCluster/{cluster.metadata.name}"
@@ -83,7 +80,6 @@ class ClusterTaints:
 
 
 def _is_owned(cluster: ManagedCluster, taint: Taint) -> bool:
-    """Return whether a policy added a taint."""
     return mark(taint) in read_marks(cluster.metadata.annotations.get(OWNED, ""))
 
 

@@ -41,7 +41,6 @@ class PlacementVerdict(NamedTuple):
 
 
 def find_cluster(reader: Reader, key: Key) -> Finding | None:
-    """Find out about a cluster; None if it does not exist."""
     cluster = reader.clusters.get(key.name)
     return _Cluster(reader, cluster).find() if cluster is not None else None
 

@@ -92,8 +92,6 @@ def _gone(reader: Reader, device: str, records: Sequence[EvictionRecord]) -> Fin
 
 
 class _Device:
-    """A device that is published or allocated."""
-
     def __init__(self, reader: Reader, id_: DeviceId) -> None:
         self.reader = reader
         self.id = id_

@@ -19,7 +19,6 @@ from sully.views.kinds import PATCHES, PODS
 
 
 def find_patch(reader: Reader, key: Key) -> Finding | None:
-    """Find out about a patch; None if it does not exist."""
     patch = reader.snapshot.get(PATCHES, key)
     if patch is None:
         return None
@@ -94,7 +93,6 @@ def _winners(patch: ResourceSlicePatch, device: EffectiveDevice) -> Iterator[str
 
 
 def _evicted(reader: Reader, patch: ResourceSlicePatch) -> Iterator[str]:
-    """Yield the pods that are evicted because of a patch."""
     origin = (PATCHES.kind, patch.metadata.name)
     for key in sorted(reader.snapshot.of(PODS).keys()) if patch.spec.devices.taints else ():
         pod = reader.snapshot.usage.pod(key)

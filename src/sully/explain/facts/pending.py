@@ -56,7 +56,6 @@ _Advice = tuple[tuple[Note, ...], tuple[Note, ...]]
 
 
 def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) -> Finding:
-    """Find out why a pod has no node."""
     finding = _PendingPod(reader, pod).find()
     condition = pod.condition(SCHEDULED)
     since = condition.last_transition_time if condition is not None else None
@@ -368,7 +367,6 @@ class _PendingPod:
         return (more,), tuple(rest.advice()) or advice
 
     def _users(self, claim: str) -> tuple[str, ...]:
-        """Return the pods that use a claim."""
         found = self.reader.snapshot.get(CLAIMS, key_from(claim))
         pods = self.reader.snapshot.usage.holders(found) if found is not None else ()
         return tuple(str(key_of(pod)) for pod in pods)

@@ -45,7 +45,6 @@ def find_placement(reader: Reader, key: Key, cluster: str = "") -> Finding | Non
 
 
 def trials_of(reader: Reader, placement: Placement) -> PlacementTrials:
-    """Return what decides once more on a placement."""
     namespace, fleet = placement.metadata.namespace, reader.fleet
     sets = fleet.fleet.registry.eligible(namespace, placement.spec.cluster_sets)
     return PlacementTrials(placement, fleet.explain, sets)
@@ -56,7 +55,6 @@ class _Placement:
         self.reader = reader
         self.placement = placement
         self.cluster = cluster
-        """The one cluster that is asked about."""
         key, registry = key_of(placement), reader.fleet.fleet.registry
         self.decided = tuple(sorted(reader.fleet.fleet.counting.own(key)))
         self.bound: tuple[str, ...] = ()

@@ -102,8 +102,6 @@ def _previous(reader: Reader, pod: PlannedPod) -> Iterator[Note]:
 
 
 class _BoundPod:
-    """A pod that has a node, or is being deleted."""
-
     def __init__(self, reader: Reader, pod: PlannedPod) -> None:
         self.reader = reader
         self.pod = pod
@@ -236,7 +234,6 @@ class _BoundPod:
         return self._evicting(cause, lasting, stop=True, until=until)
 
     def _expires_first(self, reason: Reason) -> bool:
-        """Return whether a taint expires before it evicts."""
         end = self._source(reason).until
         return end is not None and reason.due is not None and end <= reason.due
 

@@ -222,7 +222,6 @@ class _Rule:
 
 
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
-    """Return what became of a rule that was deleted."""
     spec, status = record.spec, record.status
     evictions = reader.evictions(lambda x: spec.rule.uid in x.rules())
     expired = status.lifted_by == EXPIRY

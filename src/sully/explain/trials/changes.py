@@ -31,20 +31,16 @@ class NodeObstacles:
 
     @property
     def size(self) -> int:
-        """Return how many things must change."""
         return self.cordoned + len(self.taints) + self.unselected
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change that may get a pod scheduled."""
-
     tolerate: tuple[Taint, ...] = ()
     """Device taints that requests tolerate."""
     deallocate: tuple[str, ...] = ()
     """Claims that release their devices, which is when their pods are gone."""
     remove: tuple[str, ...] = ()
-    """Pods that are removed."""
     obstacles: NodeObstacles | None = None
     """What is cleared away on one node."""
     requests: tuple[RequestName, ...] | None = None
@@ -52,7 +48,6 @@ class Change:
 
     @property
     def size(self) -> int:
-        """Return how many things are changed."""
         cleared = self.obstacles.size if self.obstacles is not None else 0
         return len(self.tolerate) + len(self.deallocate) + len(self.remove) + cleared
 
