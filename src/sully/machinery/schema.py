@@ -76,13 +76,14 @@ class ObjectType:
     """A JSON object with known fields. Filled once while tables load, then only read.
 
     fields: sorted by name, the order of documents and of errors. order: the names as the table has
-    them, which is the order of Go's struct.
+    them, which is the order of Go's struct. union: exactly one field is set.
     """
 
     package: str
     name: str
     doc: str
-    atomic: bool
+    atomic: bool = False
+    union: bool = False
     fields: dict[str, "Field"] = field(default_factory=dict)
     order: tuple[str, ...] = ()
 
@@ -198,7 +199,13 @@ class Tables:
             head, entries = self._raw[package][name]
         except KeyError:
             raise TableError(f"no type {name} in package {package}") from None
-        made = ObjectType(package, name, _prose(head.doc), "atomic" in head.flags)
+        made = ObjectType(
+            package,
+            name,
+            _prose(head.doc),
+            atomic="atomic" in head.flags,
+            union="union" in head.flags,
+        )
         self._built[package, name] = made
         made.order = tuple(entry.name for entry in entries)
         for entry in sorted(entries, key=lambda entry: entry.name):

@@ -21,9 +21,9 @@ from sully.api.resource.features import (
     drop_disabled,
 )
 from sully.api.resource.types import (
-    ConditionsStatus,
     DeviceClassSpec,
     DeviceTaintRuleSpec,
+    DeviceTaintRuleStatus,
     ResourceSlicePatchSpec,
     ResourceSliceSpec,
 )
@@ -270,5 +270,5 @@ class ConditionsStrategy(Strategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the conditions."""
-        status = msgspec.convert(obj.get("status", {}), ConditionsStatus)
+        status = msgspec.convert(obj.get("status", {}), DeviceTaintRuleStatus)
         return in_order(validate_conditions(status.conditions, Path("status.conditions")))

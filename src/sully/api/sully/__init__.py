@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from sully.machinery.schema import Tables
     from sully.machinery.strategy import ResourceType
 
+SULLY = "dev.sully.api.v1alpha1"
 SUPERSET_KINDS = ("EvictionRecord", "TaintRecord", "ClusterTaintPolicy")
 
 
 def load_tables(tables: "Tables") -> None:
     """Load the types of the group."""
     # Late imports, also below: whoever wants a type need not load all the rules about it.
-    from sully.api.sully.records import SULLY
     from sully.api.tables import load
 
     load(tables, __name__, SULLY, "sully.fields", "policies.fields")

@@ -12,10 +12,10 @@ from sully.api.cluster.types import EFFECTS, HEALTH_KEYS
 from sully.api.core import generations
 from sully.api.core.checks import between, formatted, label_key, label_selector, one_of
 from sully.api.core.columns import AGE, NAME, plain
-from sully.api.resource.types import ConditionsStatus
 from sully.api.resource.validation_conditions import validate_conditions
-from sully.api.sully.policy_types import POLICY_KIND
-from sully.api.sully.records import SULLY, taint_text
+from sully.api.sully import SULLY
+from sully.api.sully.policy_types import POLICY_KIND, ClusterTaintPolicyStatus
+from sully.api.sully.records import taint_text
 from sully.api.sully.types import GROUP, VERSION
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import label_value_problems
@@ -62,7 +62,7 @@ class PolicyStatusStrategy(Strategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check conditions."""
-        status = msgspec.convert(obj.get("status", {}), ConditionsStatus)
+        status = msgspec.convert(obj.get("status", {}), ClusterTaintPolicyStatus)
         return validate_conditions(status.conditions, Path("status").child("conditions"))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sully.api.core import generations
 from sully.api.core.columns import AGE, NAME, NONE, plain, since
+from sully.api.sully import SULLY
 from sully.api.sully.types import GROUP, VERSION
 from sully.api.sully.validation import (
     validate_eviction,
@@ -21,7 +22,6 @@ from sully.machinery.strategy import Column, ResourceType, Strategy, Version, Wr
 
 Obj = dict[str, Any]
 
-SULLY = "dev.sully.api.v1alpha1"
 _ONE_VERSION = (Version(VERSION, SULLY, delete_returns_object=True),)
 
 

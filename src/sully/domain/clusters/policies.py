@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from sully.api.cluster.marks import Mark
 from sully.api.cluster.types import ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
+from sully.api.sully.policy_types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import condition
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
@@ -61,7 +61,7 @@ def policy_taints(
 
 
 def judge_rule(
-    rule: PolicyRule, cluster: ManagedCluster, now: datetime, *, present: bool
+    rule: ClusterTaintPolicyRule, cluster: ManagedCluster, now: datetime, *, present: bool
 ) -> tuple[bool, datetime | None]:
     """Say whether the taint of a rule should be there, and when that may change by itself."""
     found = condition(cluster, rule.condition.type)
@@ -80,7 +80,9 @@ def _born(cluster: ManagedCluster, now: datetime) -> datetime:
     return cluster.metadata.creation_timestamp or now
 
 
-def _rules(cluster: ManagedCluster, policies: Iterable[ClusterTaintPolicy]) -> Iterator[PolicyRule]:
+def _rules(
+    cluster: ManagedCluster, policies: Iterable[ClusterTaintPolicy]
+) -> Iterator[ClusterTaintPolicyRule]:
     """Yield the rules that are for a cluster, those of the first policy by name first."""
     for policy in sorted(policies, key=lambda one: one.metadata.name):
         selector = policy.spec.cluster_selector

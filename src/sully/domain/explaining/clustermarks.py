@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sully.api.cluster.marks import OWNED, read_marks
 from sully.api.cluster.types import ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
+from sully.api.sully.policy_types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import AVAILABLE, condition, is_health
 from sully.domain.clusters.policies import mark as marked
 from sully.domain.explaining.sources import manager
@@ -68,7 +68,7 @@ class ClusterMarks:
 
     def policy(
         self, cluster: ManagedCluster, taint: Taint
-    ) -> tuple[ClusterTaintPolicy, PolicyRule] | None:
+    ) -> tuple[ClusterTaintPolicy, ClusterTaintPolicyRule] | None:
         """Return the policy that set a taint, and by which of its rules."""
         if marked(taint) not in read_marks(cluster.metadata.annotations.get(OWNED, "")):
             return None

@@ -13,7 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from sully.api.cluster.placement_types import ClaimSelector, ClusterPredicate
+from sully.api.cluster.placement_types import ClusterClaimSelector, ClusterPredicate
 from sully.api.cluster.types import LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.status import MisconfiguredError
@@ -123,7 +123,7 @@ def select_labels(selector: LabelSelector, plugin: str = PLUGIN) -> Selector:
         raise MisconfiguredError(plugin, str(error)) from None
 
 
-def select_claims(selector: ClaimSelector, plugin: str = PLUGIN) -> Selector:
+def select_claims(selector: ClusterClaimSelector, plugin: str = PLUGIN) -> Selector:
     """Compile a claim selector."""
     return select_labels(LabelSelector(match_expressions=selector.match_expressions), plugin)
 
