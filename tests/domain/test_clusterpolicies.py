@@ -15,7 +15,7 @@ from sully.api.sully.policy_types import (
     ClusterTaintPolicySpec,
     ClusterTaintPolicyTaint,
 )
-from sully.domain.clusters.policies import Mark, PolicyVerdict, policy_taints
+from sully.domain.clusters.policies import PolicyVerdict, TaintId, policy_taints
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
 
@@ -42,7 +42,7 @@ def policy(
     )
 
 
-HOT: Mark = ("hot", "", "NoSelect")
+HOT: TaintId = ("hot", "", "NoSelect")
 NEW, OLD = taint("hot", "", added=None), taint("hot", "", added=-90)
 BORN = {"creation_timestamp": NOON}
 

@@ -22,7 +22,7 @@ from fleets import (
     taint,
 )
 from fleets import policy as prioritizing
-from sully.api.cluster.marks import OWNED
+from sully.api.cluster.policy_taints import OWNED
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
 from sully.api.sully.policy_types import (
     ClusterTaintPolicy,

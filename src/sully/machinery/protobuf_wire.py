@@ -1,7 +1,7 @@
 """Protobuf's outermost layer: numbered values in a row, without any idea what they mean.
 
 Bytes come from anyone, so nothing is believed: a length that points past the end, a number that
-never ends or a kind of value nobody uses becomes a `ProtobufError` with a text for the client.
+never ends or an unused wire type becomes a `ProtobufError` with a text for the client.
 """
 
 from collections.abc import Iterator

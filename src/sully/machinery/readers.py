@@ -1,8 +1,8 @@
 """Reads objects that are as their table says, fast; all others are decode.py's business.
 
 Nearly every body is well formed, so nothing is prepared here for the case that one is not: no trail
-of names, no place for an error text. Whatever is odd ends the reading, and decode.py walks the same
-body again to say what is wrong with it. Both walks give the same object; a test holds that.
+of names, no place for an error text. Anything unexpected ends the reading, and decode.py walks the
+same body again to say what is wrong with it. Both walks give the same object; a test holds that.
 """
 
 from collections.abc import Callable
@@ -92,7 +92,6 @@ _COMPILED: dict[ObjectType, ObjectReader] = {}
 
 
 def object_reader(kind: ObjectType) -> ObjectReader:
-    """Return the reader of a type."""
     known = _COMPILED.get(kind)
     if known is None:
         # Entered before it is filled: types may contain themselves.

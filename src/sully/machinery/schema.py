@@ -126,7 +126,9 @@ class Field:
     default: str | None = None
     go_type: str = ""
     choices: tuple[str, ...] = ()  # of an enumeration, for documents; validation has its own say
-    nullable: bool = False  # null is a value of its own; only structural.py tells it from absent
+    nullable: bool = (
+        False  # null is a value of its own; only structural.py distinguishes it from absent
+    )
     number: tuple[int, ...] = ()  # in protobuf, with those of the embedded messages around it
     limits: "Limits | None" = None
 

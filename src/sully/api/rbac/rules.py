@@ -20,7 +20,7 @@ ALL = "*"
 
 
 class Question(msgspec.Struct, frozen=True):
-    """A resource that somebody wants to use, in the form in which rights are asked for it."""
+    """A resource that a user wants to use, as rules name it."""
 
     verb: str
     name: str | None  # None: all of them

@@ -164,7 +164,7 @@ class ClassStrategy(Strategy):
 
 @dataclass(frozen=True, slots=True)
 class RuleStrategy(_Comparing):
-    """Rules: a changed effect starts the clock of tolerations anew."""
+    """Rules: a changed effect restarts toleration periods."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
 

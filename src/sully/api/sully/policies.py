@@ -1,6 +1,6 @@
 """ClusterTaintPolicy: what a write may do, and how policies are printed.
 
-What a policy does to a cluster is decided in `domain/clusterpolicies.py`.
+What a policy does to a cluster is decided in `domain/clusters/policies.py`.
 """
 
 from collections.abc import Iterator

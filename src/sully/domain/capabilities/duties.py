@@ -66,7 +66,7 @@ class Duty:
     runs: bool
     why: str
     if_asked: bool = False
-    """Whether it runs where somebody asks for it by name."""
+    """Whether it runs if it is asked for by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,9 +164,9 @@ def no_devices(found: Offer) -> str:
 
 def chosen(given: Iterable[Duty], asked: frozenset[str] | None) -> frozenset[str]:
     """Return the controllers to run; refuse one that was asked for and must not."""
-    known = {each.name: each for each in given}
+    known = {controller.name: controller for controller in given}
     if asked is None:
-        return frozenset(each.name for each in known.values() if each.runs)
+        return frozenset(controller.name for controller in known.values() if controller.runs)
     for name in sorted(asked):
         if not (known[name].runs or known[name].if_asked):
             raise DutyError(f"{name} must not run here: {known[name].why}")

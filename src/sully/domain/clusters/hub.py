@@ -36,7 +36,7 @@ BUILT_IN_SETS = {
 
 
 def is_accepted(cluster: ManagedCluster) -> bool:
-    """Say whether the hub told the agent that it may work."""
+    """Say whether the hub has accepted the agent."""
     found = condition(cluster, ACCEPTED)
     return found is not None and found.status == "True"
 

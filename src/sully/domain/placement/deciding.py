@@ -1,4 +1,4 @@
-"""What a placement of a fleet should have now, and the inputs for whoever wants to know why.
+"""What a placement of a fleet should have now, and the inputs of explanations.
 
 `decide` reads the answer off the fleet's shapes; `inputs` collects everything for a pass from
 nothing (schedule.py), which explanations and trials of other placements use. Both come to the same.
@@ -39,7 +39,7 @@ _LONGEST_EXPRESSION = 128
 def decide(
     fleet: Fleet, key: PlacementKey, now: datetime, budget: CostBudget | None = None
 ) -> Outcome | None:
-    """Return what to write for a placement; None: leave it alone.
+    """Return what to write for a placement; None: nothing.
 
     Raises BrokenSetError while a set that it may use is unreadable, and UnfinishedError if the
     budget for evaluating expressions has slices. Where departures are limited, asking takes from
@@ -49,7 +49,7 @@ def decide(
     if placement is None or is_disabled(placement):
         return None
     if is_unnameable(placement):
-        # The reference says nothing.
+        # OCM writes nothing.
         return unnameable() if fleet.behaviour != REFERENCE else None
     budget = budget or CostBudget()
     try:

@@ -36,7 +36,6 @@ ShapeKey = tuple[tuple[str, ...], bytes]
 
 
 def key_of(placement: Placement) -> PlacementKey:
-    """Return the key of a placement."""
     return placement.metadata.namespace, placement.metadata.name
 
 
@@ -119,7 +118,7 @@ class Fleet:
         reading = self._touch(
             (cluster,), lambda shape: shape.reads_everything and not sets.isdisjoint(shape.sets)
         )
-        # The reference does not look again when only an expression reads the score.
+        # OCM does not reschedule if only an expression reads the score.
         return touched | reading if self.behaviour.watch_scores else touched
 
     def put_set(self, cluster_set: ManagedClusterSet) -> Touched:
@@ -167,7 +166,7 @@ class Fleet:
         metadata = decision.metadata
         label = metadata.labels.get(PLACEMENT_LABEL)
         owner = (metadata.namespace, label) if label else None
-        clusters = tuple(each.cluster_name for each in decision.status.decisions)
+        clusters = tuple(chosen.cluster_name for chosen in decision.status.decisions)
         return self.decide((metadata.namespace, metadata.name), Entry(owner, clusters))
 
     def remove_decision(self, at: tuple[str, str]) -> Touched:
@@ -181,7 +180,7 @@ class Fleet:
         if changed:
             for shape in self._shapes.values():
                 shape.recount(changed)
-        owners = (each.owner for each in (old, entry) if each is not None)
+        owners = (state.owner for state in (old, entry) if state is not None)
         return {owner for owner in owners if owner is not None}
 
     def shape(self, key: PlacementKey, budget: CostBudget | None = None) -> Shape:

@@ -1,9 +1,9 @@
-"""How many clusters may leave their placements in a minute because of their health.
+"""How many clusters per minute may be removed from their placements because of their health.
 
-A hub that loses its network sees every cluster unreachable at once. The budget lets a few go and
-holds the others where they are, so that the fleet does not empty before anyone can look. A bucket
-of a minute's worth fills at an even pace; a cluster takes one token, whatever number of
-placements it leaves. The bucket is a value: whoever asks gets the next one back.
+A hub that loses its network sees all clusters unreachable at the same time. The budget lets a few
+go and holds the others where they are, so that the fleet does not empty before anyone can look. A
+bucket of a minute's worth fills at an even rate; a cluster takes one token, whatever number of
+placements it is removed from. The bucket is a value: a request returns the next one.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ class LeaveBucket:
         return LeaveBucket(self.per_minute, filled, max(now, self.at))
 
     def next_token(self) -> datetime | None:
-        """Return when one more cluster may leave; None: as soon as it wants, or never."""
+        """Return when one more cluster may be removed; None: immediately, or never."""
         if self.at is None or self.per_minute <= 0 or self.tokens >= 1:
             return None
         missing = (1 - self.tokens) * _MINUTE / self.per_minute
-        # Rounded up, so that whoever comes at that time does find a whole token.
+        # Rounded up, so that there is a whole token at that time.
         return self.at + timedelta(microseconds=int(missing * 1_000_000) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who may leave now, who must wait, and until when."""
+    """Which clusters may be removed now, which must wait, and until when."""
 
     granted: tuple[str, ...]
     held: tuple[str, ...]
@@ -51,7 +51,7 @@ class Grant:
 
 
 def grant(bucket: LeaveBucket, leavers: Iterable[str], now: datetime) -> Grant:
-    """Let as many clusters leave as the budget has tokens for, in order of name."""
+    """Remove as many clusters as the budget has tokens for, in order of name."""
     bucket = bucket.at_time(now)
     names = sorted(set(leavers))
     # A sum of shares can miss a whole number by a rounding error.

@@ -2,8 +2,8 @@
 
 A placement looks again when its decisions were written, because others may have moved meanwhile.
 One that would rather have other clusters whatever it has (`Steady` with a weight below nothing)
-would change for ever, as fast as the hub can write. What it wants in between is not lost: the next
-look sees all of it.
+would change indefinitely, as fast as the hub can write. What it wants in between is not lost: the
+next look sees all of it.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ class Restraint:
         return None
 
     def forget(self, key: PlacementKey) -> None:
-        """Drop what is known of a placement that is gone."""
+        """Forget a deleted placement."""
         self._buckets.pop(key, None)

@@ -3,8 +3,8 @@
 The fleet is copied, the changes (changes.py) happen to the copy one after the other, and placements
 are looked at as a controller does: those that a change or a write of their own matters to, in the
 order of a queue, and later each one when it would look again. The order counts, because where
-clusters are told apart by how many have them, who comes first takes the better one. What comes
-back is who would leave and join, when, and how those end up that were looked at.
+clusters depend on how many placements have them, the first takes the better one. What comes
+back is which clusters would be removed and added, when, and the result per placement.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class _Rehearsal:
         """Find out who waits for what.
 
         Whoever has been looked at stays as it is until something wakes it, though another look
-        might end otherwise: since the last one others may have come and gone.
+        might end differently: others may have changed since the last one.
         """
         for key, placement in sorted(self._fleet.placements.items()):
             if not placement.status.conditions:
@@ -163,7 +163,7 @@ class _Rehearsal:
         del self._queue[key]
         placement = self._fleet.placements.get(key)
         if placement is None:
-            # The decisions of a placement that is gone are deleted, and count no more for others.
+            # The decisions of a deleted placement are deleted, and no longer count for others.
             self._write(key, (), at)
             self._last.pop(key, None)
             return

@@ -22,7 +22,7 @@ class OwnerReference(Wire, frozen=True, kw_only=True):
 
 
 class ObjectMeta(HasController, frozen=True, kw_only=True):
-    """Facts every stored object carries."""
+    """Metadata of an object."""
 
     name: str = ""
     generate_name: str = ""

@@ -8,7 +8,7 @@ from sully.machinery.errors import (
     ApiError,
     BadRequest,
     UnsupportedMediaType,
-    blunder,
+    client_error,
     not_found,
 )
 from sully.machinery.patch.apply import apply
@@ -202,5 +202,5 @@ class Patcher:
     def _ours(self, error: ApiError) -> ApiError:
         """Call a bad request what it is, where the reference takes it for its own failure."""
         if type(error) is ApiError:
-            return blunder(error.message, strict=self._writer.strict)
+            return client_error(error.message, strict=self._writer.strict)
         return error

@@ -67,7 +67,7 @@ class ClientConfig(Wire, frozen=True, kw_only=True):
 
 
 class Taint(Wire, frozen=True, kw_only=True):
-    """One mark on a cluster."""
+    """A taint on a cluster."""
 
     key: str
     value: str = ""
@@ -76,7 +76,7 @@ class Taint(Wire, frozen=True, kw_only=True):
 
 
 class ManagedClusterSpec(Wire, frozen=True, kw_only=True):
-    """How a cluster is reached, whether it is accepted, and what is to be kept off it."""
+    """How a cluster is reached, whether it is accepted, and its taints."""
 
     managed_cluster_client_configs: tuple[ClientConfig, ...] = ()
     hub_accepts_client: bool = False
@@ -91,7 +91,7 @@ class ManagedClusterVersion(Wire, frozen=True, kw_only=True):
 
 
 class ManagedClusterClaim(Wire, frozen=True, kw_only=True):
-    """A fact that a cluster tells about itself."""
+    """A fact that a cluster reports about itself."""
 
     name: str = ""
     value: str = ""
@@ -205,7 +205,7 @@ class ClusterPredicate(Wire, frozen=True, kw_only=True):
 
 
 class AddOnScore(Wire, frozen=True, kw_only=True):
-    """A score that somebody outside computes."""
+    """A score that another program computes."""
 
     resource_name: str
     score_name: str
@@ -249,7 +249,7 @@ class SpreadPolicy(Wire, frozen=True, kw_only=True):
 
 
 class Toleration(Wire, frozen=True, kw_only=True):
-    """Taints that do not keep a cluster out, and for how long."""
+    """Taints that are tolerated on clusters, and for how long."""
 
     key: str = ""
     operator: str = "Equal"
@@ -318,8 +318,8 @@ class PlacementStatus(Wire, frozen=True, kw_only=True):
 
 
 class Placement(Wire, frozen=True, kw_only=True):
-    """A wish for clusters: from which sets, how many, with which properties, in spite of which
-    taints."""
+    """A request for clusters: from which sets, how many, with which properties, with which
+    taints tolerated."""
 
     metadata: ObjectMeta
     spec: PlacementSpec = PlacementSpec()
@@ -363,7 +363,7 @@ class AddOnPlacementScoreStatus(Wire, frozen=True, kw_only=True):
 
 
 class AddOnPlacementScore(Wire, frozen=True, kw_only=True):
-    """Scores of one cluster that somebody outside computes."""
+    """Scores of one cluster that another program computes."""
 
     metadata: ObjectMeta
     status: AddOnPlacementScoreStatus = AddOnPlacementScoreStatus()

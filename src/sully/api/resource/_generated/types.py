@@ -126,7 +126,7 @@ class DeviceCounterConsumption(Wire, frozen=True, kw_only=True):
 
 
 class DeviceTaint(Wire, frozen=True, kw_only=True):
-    """One mark on a device; a claim that does not tolerate it stays away from the device."""
+    """A taint on one device."""
 
     key: str
     value: str = ""
@@ -160,7 +160,7 @@ class NodeAllocatableResource(Wire, frozen=True, kw_only=True):
 
 
 class Device(SharedContent, frozen=True, kw_only=True):
-    """One thing a driver can hand out."""
+    """One device of a driver."""
 
     name: str
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
@@ -249,7 +249,7 @@ class DeviceClassSpec(Wire, frozen=True, kw_only=True):
 
 
 class DeviceClass(Wire, frozen=True, kw_only=True):
-    """A sort of device, defined by the administrator, that claims can ask for by name."""
+    """A category of devices, defined by the administrator, that claims can ask for by name."""
 
     metadata: ObjectMeta
     spec: DeviceClassSpec = DeviceClassSpec()
@@ -381,7 +381,7 @@ class AllocationResult(Wire, frozen=True, kw_only=True):
 
 
 class ResourceClaimConsumerReference(Wire, frozen=True, kw_only=True):
-    """Somebody who uses a claim, in the namespace of the claim."""
+    """A consumer of a claim, in the namespace of the claim."""
 
     api_group: str = ""
     resource: str
@@ -418,7 +418,7 @@ class ResourceClaimStatus(Wire, frozen=True, kw_only=True):
 
 
 class ResourceClaim(Wire, frozen=True, kw_only=True):
-    """A wish for devices, and the record of those it got."""
+    """A request for devices, and the devices allocated to it."""
 
     metadata: ObjectMeta
     spec: ResourceClaimSpec = ResourceClaimSpec()

@@ -27,14 +27,14 @@ __all__ = [
 
 
 class EvictedPodOwner(Wire, frozen=True, kw_only=True):
-    """Who manages a pod."""
+    """The controller of a pod."""
 
     kind: str
     name: str
 
 
 class EvictedPod(Wire, frozen=True, kw_only=True):
-    """A pod as it was when it was made to leave."""
+    """A pod as it was when it was evicted."""
 
     namespace: str
     name: str
@@ -44,7 +44,7 @@ class EvictedPod(Wire, frozen=True, kw_only=True):
 
 
 class EvictionCause(Wire, frozen=True, kw_only=True):
-    """A taint on one device, and who put it there."""
+    """A taint on one device, and the object that sets it."""
 
     kind: str
     name: str
@@ -68,15 +68,15 @@ class EvictionRecordSpec(Wire, frozen=True, kw_only=True):
 
 
 class EvictionRecord(Wire, frozen=True, kw_only=True):
-    """Remembers that one pod was made to leave its devices: whose it was, which taints said so,
-    and when."""
+    """Records that a pod was evicted because of device taints: its owner, the taints, and
+    when."""
 
     metadata: ObjectMeta
     spec: EvictionRecordSpec
 
 
 class TaintRecordRule(Wire, frozen=True, kw_only=True):
-    """Names a rule for good."""
+    """Identifies a rule."""
 
     name: str
     uid: str
@@ -102,7 +102,7 @@ class TaintChange(Wire, frozen=True, kw_only=True):
 
 
 class TaintRecordStatus(Wire, frozen=True, kw_only=True):
-    """What became of a rule."""
+    """What happened to a rule since."""
 
     observed_generation: int = 0
     taint: DeviceTaint | None = None
@@ -117,8 +117,8 @@ class TaintRecordStatus(Wire, frozen=True, kw_only=True):
 
 
 class TaintRecord(Wire, frozen=True, kw_only=True):
-    """Remembers one DeviceTaintRule, also after it is gone: who put which taint on which
-    devices and why, how it changed, how many pods left, and when it was lifted."""
+    """Records one DeviceTaintRule, also after it was deleted: who created it, its taint and
+    devices and why, how it changed, how many pods it evicted, and when it was deleted."""
 
     metadata: ObjectMeta
     spec: TaintRecordSpec

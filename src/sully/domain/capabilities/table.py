@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 def rows(found: Offer, said: Evictor = "auto") -> Iterator[Row]:
     """Yield the table."""
-    work = {each.name: each for each in duties(found, BESIDE_KUBERNETES, said)}
+    work = {duty.name: duty for duty in duties(found, BESIDE_KUBERNETES, said)}
     beside = "runs all controllers" if found.own else "runs what its own controllers do not do"
     yield Row("version", found.version, beside)
     yield Row("devices", _devices(found), _does(work["scheduling"], "schedules"))
@@ -46,7 +46,7 @@ def _does(duty: Duty, what: str) -> str:
 def _devices(found: Offer) -> str:
     if found.devices:
         return f"{DEVICES}/{found.devices}"
-    return ", ".join(f"{DEVICES}/{each}" for each in found.too_old) or "none"
+    return ", ".join(f"{DEVICES}/{version}" for version in found.too_old) or "none"
 
 
 def _taints(found: Offer) -> str:
@@ -60,7 +60,7 @@ def _heeds(found: Offer) -> str:
         return f"no: {no_devices(found)}"
     if not found.taints:
         return "only those of patches" if PATCHES in found.own_kinds else "no: there are none"
-    return "heeds them"
+    return "honors them"
 
 
 def _rules(found: Offer) -> str:
@@ -78,7 +78,7 @@ def _evicts(found: Offer, said: Evictor) -> str:
 
 
 def _own(found: Offer) -> str:
-    return ", ".join(OWN_KINDS[each] for each in OWN_KINDS if each in found.own_kinds) or "none"
+    return ", ".join(OWN_KINDS[kind] for kind in OWN_KINDS if kind in found.own_kinds) or "none"
 
 
 def _own_work(found: Offer, work: dict[str, Duty]) -> str:
