@@ -209,7 +209,7 @@ def test_the_budget_is_rehearsed_and_not_spent() -> None:
     assert [one.left for one in forecast.differences if one.placement[1] == "all"] == [
         ("eu-1", "eu-2")
     ]
-    assert found.departures.granted == frozenset()
+    assert found.removals.granted == frozenset()
 
 
 def test_the_fleet_itself_stays_as_it_is() -> None:

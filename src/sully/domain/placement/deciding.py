@@ -42,7 +42,7 @@ def decide(
     """Return what to write for a placement; None: nothing.
 
     Raises BrokenSetError while a set that it may use is unreadable, and UnfinishedError if the
-    budget for evaluating expressions has slices. Where departures are limited, asking takes from
+    budget for evaluating expressions has slices. Where removals are limited, asking takes from
     that budget.
     """
     placement = fleet.placements.get(key)
@@ -131,7 +131,7 @@ def inputs(fleet: Fleet, placement: Placement, now: datetime) -> Inputs:
         counts=fleet.counting.others(key),
         now=now,
         behaviour=fleet.behaviour,
-        granted=fleet.departures.granted,
+        granted=fleet.removals.granted,
     )
 
 
@@ -157,7 +157,7 @@ def _stayers(fleet: Fleet, shape: Shape, key: PlacementKey, now: datetime) -> _S
         found.ranks[name] = Rank(int(verdict.disliked), fleet.counting.count(name), 0)
         if verdict.stays_until is not None:
             found.ends[name] = verdict.stays_until
-    grant = fleet.departures.ask(leavers, now)
+    grant = fleet.removals.ask(leavers, now)
     if grant is not None:
         found.held.update(grant.held)
         found.next_at = grant.next_at

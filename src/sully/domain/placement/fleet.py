@@ -24,9 +24,9 @@ from sully.api.cluster.types import (
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.counting import Counting, Entry, PlacementKey
-from sully.domain.placement.departures import Departures
 from sully.domain.placement.predicates import compile_expressions
 from sully.domain.placement.registry import ClusterChange, Registry
+from sully.domain.placement.removals import Removals
 from sully.domain.placement.schedule import Rules
 from sully.domain.placement.shapes import Shape
 from sully.machinery.cel import CostBudget
@@ -58,7 +58,7 @@ class Fleet:
         self._shapes: dict[ShapeKey, Shape] = {}
         self._users: dict[ShapeKey, Touched] = {}
         self._assigned: dict[PlacementKey, ShapeKey] = {}
-        self.departures = Departures(behaviour.leaves_per_minute)
+        self.removals = Removals(behaviour.leaves_per_minute)
 
     def copy(self) -> Fleet:
         """Return one that can be changed without changing this: what `whatif` works on."""
@@ -68,7 +68,7 @@ class Fleet:
         other._namespaces = {name: keys.copy() for name, keys in self._namespaces.items()}
         other._shapes = {key: shape.copy() for key, shape in self._shapes.items()}
         other._users = {key: users.copy() for key, users in self._users.items()}
-        other._assigned, other.departures = self._assigned.copy(), self.departures.copy()
+        other._assigned, other.removals = self._assigned.copy(), self.removals.copy()
         return other
 
     @property
@@ -84,12 +84,12 @@ class Fleet:
     def put_cluster(self, cluster: ManagedCluster) -> Touched:
         """Take a cluster as it is now."""
         if not any(taint.key in HEALTH_KEYS for taint in cluster.spec.taints):
-            self.departures.recovered(cluster.metadata.name)
+            self.removals.recovered(cluster.metadata.name)
         return self._cluster_changed(self.registry.put_cluster(cluster))
 
     def remove_cluster(self, name: str) -> Touched:
         """Forget a cluster."""
-        self.departures.recovered(name)
+        self.removals.recovered(name)
         return self._cluster_changed(self.registry.remove_cluster(name))
 
     def _cluster_changed(self, change: ClusterChange) -> Touched:

@@ -25,8 +25,8 @@ from sully.domain.placement.fleet import Fleet, Touched
 from sully.domain.placement.groups import DecisionSlice
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.rate_limiter import RateLimiter
 from sully.domain.placement.reporting import status_after
-from sully.domain.placement.restraint import Restraint
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 _MOST_LOOKS = 100_000
@@ -112,7 +112,7 @@ class _Rehearsal:
         """What someone had at the beginning of an instant and has at its end."""
         self._queue: dict[PlacementKey, None] = {}
         self._alarms = _Alarms()
-        self._restraint = Restraint()
+        self._rate_limiter = RateLimiter()
         self._held: Counter[PlacementKey] = Counter()
 
     def run(self, changes: Iterable[Change], now: datetime) -> Forecast:
@@ -180,7 +180,7 @@ class _Rehearsal:
     def _is_held(self, key: PlacementKey, outcome: Outcome, at: datetime) -> bool:
         if set(outcome.clusters) == set(self._fleet.counting.own(key)):
             return False
-        held = self._restraint.hold(key, at)
+        held = self._rate_limiter.hold(key, at)
         if held is None:
             return False
         self._held[key] += 1

@@ -16,7 +16,7 @@ from sully.domain.placement.counting import PlacementKey
 _PER_SECOND = 1
 
 
-class Restraint:
+class RateLimiter:
     """Who has changed how often of late."""
 
     def __init__(self) -> None:

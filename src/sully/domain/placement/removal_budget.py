@@ -16,20 +16,20 @@ _MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveBucket:
+class RemovalBucket:
     """What is left of the budget, as of a moment; a new one is full."""
 
     per_minute: int
     tokens: float = -1.0
     at: datetime | None = None
 
-    def at_time(self, now: datetime) -> LeaveBucket:
+    def at_time(self, now: datetime) -> RemovalBucket:
         """Return the bucket as it is by now."""
         if self.at is None or self.tokens < 0:
-            return LeaveBucket(self.per_minute, float(self.per_minute), now)
+            return RemovalBucket(self.per_minute, float(self.per_minute), now)
         passed = max((now - self.at).total_seconds(), 0.0)
         filled = min(self.tokens + passed * self.per_minute / _MINUTE, float(self.per_minute))
-        return LeaveBucket(self.per_minute, filled, max(now, self.at))
+        return RemovalBucket(self.per_minute, filled, max(now, self.at))
 
     def next_token(self) -> datetime | None:
         """Return when one more cluster may be removed; None: immediately, or never."""
@@ -46,16 +46,16 @@ class Grant:
 
     granted: tuple[str, ...]
     held: tuple[str, ...]
-    bucket: LeaveBucket
+    bucket: RemovalBucket
     next_at: datetime | None
 
 
-def grant(bucket: LeaveBucket, leavers: Iterable[str], now: datetime) -> Grant:
+def grant(bucket: RemovalBucket, leavers: Iterable[str], now: datetime) -> Grant:
     """Remove as many clusters as the budget has tokens for, in order of name."""
     bucket = bucket.at_time(now)
     names = sorted(set(leavers))
     # A sum of shares can miss a whole number by a rounding error.
     count = min(len(names), int(bucket.tokens + 1e-9))
-    bucket = LeaveBucket(bucket.per_minute, max(bucket.tokens - count, 0.0), bucket.at)
+    bucket = RemovalBucket(bucket.per_minute, max(bucket.tokens - count, 0.0), bucket.at)
     held = tuple(names[count:])
     return Grant(tuple(names[:count]), held, bucket, bucket.next_token() if held else None)
