@@ -19,20 +19,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from sully.api.cluster.placement_types import (
-    ClusterCelSelector,
-    ClusterPredicate,
-    ClusterSelector,
-    Placement,
-    PlacementSpec,
-    PrioritizerConfig,
-    PrioritizerPolicy,
-    ScoreCoordinate,
-    Toleration,
-)
 from sully.api.cluster.types import (
     SET_LABEL,
     UNREACHABLE,
+    ClusterCelSelector,
+    ClusterPredicate,
+    ClusterSelector,
     LabelSelector,
     LabelSelectorRequirement,
     ManagedCluster,
@@ -41,7 +33,13 @@ from sully.api.cluster.types import (
     ManagedClusterSetBinding,
     ManagedClusterSpec,
     ManagedClusterStatus,
+    Placement,
+    PlacementSpec,
+    PrioritizerConfig,
+    PrioritizerPolicy,
+    ScoreCoordinate,
     Taint,
+    Toleration,
 )
 from sully.domain.placement.changes import SilenceClusters
 from sully.domain.placement.counting import Entry, PlacementKey

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
+    PLACEMENT_LABEL,
+    SET_LABEL,
+    AddOnPlacementScore,
+    AddOnPlacementScoreItem,
+    AddOnPlacementScoreStatus,
     AddOnScore,
     ClusterCelSelector,
     ClusterClaimSelector,
@@ -17,21 +22,6 @@ from sully.api.cluster.placement_types import (
     DecisionStrategy,
     GroupClusterSelector,
     GroupStrategy,
-    Placement,
-    PlacementDecision,
-    PlacementDecisionStatus,
-    PlacementSpec,
-    PrioritizerConfig,
-    PrioritizerPolicy,
-    ScoreCoordinate,
-    Toleration,
-)
-from sully.api.cluster.types import (
-    PLACEMENT_LABEL,
-    SET_LABEL,
-    AddOnPlacementScore,
-    AddOnPlacementScoreItem,
-    AddOnPlacementScoreStatus,
     LabelSelector,
     LabelSelectorRequirement,
     ManagedCluster,
@@ -43,7 +33,15 @@ from sully.api.cluster.types import (
     ManagedClusterSetSpec,
     ManagedClusterSpec,
     ManagedClusterStatus,
+    Placement,
+    PlacementDecision,
+    PlacementDecisionStatus,
+    PlacementSpec,
+    PrioritizerConfig,
+    PrioritizerPolicy,
+    ScoreCoordinate,
     Taint,
+    Toleration,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate

@@ -8,7 +8,7 @@ import pytest
 
 from fleets import cluster, expression, labelled, later, taint
 from sully.api.cluster.types import LabelSelector, ManagedCluster
-from sully.api.sully.policy_types import (
+from sully.api.sully.types import (
     ClusterTaintPolicy,
     ClusterTaintPolicyCondition,
     ClusterTaintPolicyRule,

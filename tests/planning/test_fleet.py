@@ -24,7 +24,7 @@ from fleets import (
 from fleets import policy as prioritizing
 from sully.api.cluster.policy_taints import OWNED
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
-from sully.api.sully.policy_types import (
+from sully.api.sully.types import (
     ClusterTaintPolicy,
     ClusterTaintPolicyCondition,
     ClusterTaintPolicyRule,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
     ClusterCelSelector,
     ClusterPredicate,
     ClusterSelector,

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy
+from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.health import AVAILABLE, condition, wanted_taints
 from sully.domain.clusters.policies import policy_taints
 from sully.domain.placement.changes import PutObject

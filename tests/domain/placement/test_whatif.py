@@ -21,8 +21,7 @@ from fleets import (
     scored,
     taint,
 )
-from sully.api.cluster.placement_types import Placement, PlacementStatus
-from sully.api.cluster.types import UNREACHABLE, Taint
+from sully.api.cluster.types import UNREACHABLE, Placement, PlacementStatus, Taint
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.changes import (
     Change,

@@ -2,7 +2,7 @@
 
 Owns: the kinds of the group, which are custom resources in OCM, and their admission.
 Never: decides which cluster a placement gets (domain), or whether a cluster is healthy.
-Start at: types.py and placement_types.py, then strategy.py, then clusters.py.
+Start at: types.py, then strategy.py, then clusters.py.
 """
 
 from collections.abc import Iterable, Mapping

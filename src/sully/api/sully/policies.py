@@ -14,9 +14,8 @@ from sully.api.core.checks import between, formatted, label_key, label_selector,
 from sully.api.core.columns import AGE, NAME, plain
 from sully.api.resource.validation_conditions import validate_conditions
 from sully.api.sully import SULLY
-from sully.api.sully.policy_types import POLICY_KIND, ClusterTaintPolicyStatus
 from sully.api.sully.records import taint_text
-from sully.api.sully.types import GROUP, VERSION
+from sully.api.sully.types import GROUP, POLICY_KIND, VERSION, ClusterTaintPolicyStatus
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import label_value_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext

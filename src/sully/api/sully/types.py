@@ -12,6 +12,7 @@ VERSION = "v1alpha1"
 RULE_LABEL = "sully.dev/rule"
 """Name of the rule that a record is about, where it can be the value of a label."""
 NODE_LABEL = "sully.dev/node"
+POLICY_KIND = "ClusterTaintPolicy"
 CAUSE_KINDS = ("DeviceTaintRule", "ResourceSlice", "ResourceSlicePatch")
 
 

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
-from sully.api.cluster.types import PLACEMENT_LABEL
+from sully.api.cluster.types import PLACEMENT_LABEL, Placement, PlacementDecision
 from sully.client.transport import Key
 from sully.controllers.evaluation import Evaluating, Feed
 from sully.controllers.framework import DONE, Result, Watch

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 
 from sully.api.cluster.policy_taints import TaintId
 from sully.api.cluster.types import ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy, ClusterTaintPolicyRule
+from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import condition
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy, ClusterTaintPolicyRule
+from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import AVAILABLE, condition, is_health
 from sully.domain.clusters.policies import taint_id as marked
 from sully.domain.explaining.sources import manager

@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet, key_of

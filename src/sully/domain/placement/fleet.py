@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
     HEALTH_KEYS,
     PLACEMENT_LABEL,
@@ -20,6 +19,8 @@ from sully.api.cluster.types import (
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sully.api.cluster.placement_types import DecisionGroupStatus, Placement
+from sully.api.cluster.types import DecisionGroupStatus, Placement
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.conditions import (
     MISCONFIGURED,

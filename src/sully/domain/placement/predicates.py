@@ -13,8 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from sully.api.cluster.placement_types import ClusterClaimSelector, ClusterPredicate
-from sully.api.cluster.types import LabelSelector
+from sully.api.cluster.types import ClusterClaimSelector, ClusterPredicate, LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery import labels

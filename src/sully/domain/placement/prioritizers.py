@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
     AddOnScore,
     PrioritizerPolicy,
     ScoreCoordinate,

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import Placement, PlacementStatus
+from sully.api.cluster.types import Placement, PlacementStatus
 from sully.domain.placement.conditions import LEAVES_HELD, Finding, merge_conditions
 from sully.domain.placement.outcome import Outcome
 

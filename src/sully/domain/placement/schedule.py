@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
-from sully.api.cluster.placement_types import Placement, Toleration
+from sully.api.cluster.types import Placement, Toleration
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.outcome import Outcome, Reach, Selection, conclude, keep

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from sully.api.cluster.placement_types import Toleration
 from sully.api.cluster.types import (
     HEALTH_KEYS,
     NO_SELECT,
     NO_SELECT_IF_NEW,
     PREFER_NO_SELECT,
     Taint,
+    Toleration,
 )
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.tolerations import Difference, difference
