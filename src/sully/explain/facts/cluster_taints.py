@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sully.api.cluster.marks import OWNED, read_marks
+from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
+from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import AVAILABLE, condition, is_health
-from sully.domain.clusters.policies import mark
+from sully.domain.clusters.policies import taint_id
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
 from sully.explain.causes import ClusterTaint, Note, note
@@ -69,18 +69,18 @@ class ClusterTaints:
 
     def _policy(
         self, cluster: ManagedCluster, taint: Taint
-    ) -> tuple[ClusterTaintPolicy, PolicyRule] | None:
+    ) -> tuple[ClusterTaintPolicy, ClusterTaintPolicyRule] | None:
         """Return the policy that added a taint, and by which of its rules."""
         for policy in self._policies if _is_owned(cluster, taint) else ():
             for rule in policy.spec.rules:
                 wanted = rule.taint.key, rule.taint.value, rule.taint.effect
-                if wanted == mark(taint) and _selects(policy, cluster):
+                if wanted == taint_id(taint) and _selects(policy, cluster):
                     return policy, rule
         return None
 
 
 def _is_owned(cluster: ManagedCluster, taint: Taint) -> bool:
-    return mark(taint) in read_marks(cluster.metadata.annotations.get(OWNED, ""))
+    return taint_id(taint) in read_taint_ids(cluster.metadata.annotations.get(OWNED, ""))
 
 
 def _selects(policy: ClusterTaintPolicy, cluster: ManagedCluster) -> bool:

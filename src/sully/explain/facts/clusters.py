@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import ManagedCluster
+from sully.api.cluster.types import ManagedCluster, Placement
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.clusters.health import ACCEPTED, AVAILABLE, CLOCK_SYNCED, condition, is_health

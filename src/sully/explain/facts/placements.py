@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import PREFER_NO_SELECT
+from sully.api.cluster.types import PREFER_NO_SELECT, Placement
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.placement.conditions import LEAVES_HELD, SATISFIED

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from sully.api.resource.types import DeviceTaintRule
-from sully.api.sully.types import EvictionRecord, TaintRecord
+from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.rules import UNKNOWN
@@ -78,7 +78,7 @@ class _Rule:
         self.source = of_rule(rule)
         uid = rule.metadata.uid
         self.record = next((x for x in records if x.spec.rule.uid == uid), None)
-        self.evictions = reader.evictions(lambda record: uid in record.rules())
+        self.evictions = reader.evictions(lambda record: uid in rules_of(record))
         self.pods, self.terminating = self._affected()
         recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
         counted = tally(rule.status.conditions, recorded, kept=reader.snapshot.remembers)
@@ -223,7 +223,7 @@ class _Rule:
 
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
     spec, status = record.spec, record.status
-    evictions = reader.evictions(lambda x: spec.rule.uid in x.rules())
+    evictions = reader.evictions(lambda x: spec.rule.uid in rules_of(x))
     expired = status.lifted_by == EXPIRY
     return Finding(
         kind=RULES.kind,

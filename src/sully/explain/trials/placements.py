@@ -12,14 +12,16 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import (
-    CelSelector,
+from sully.api.cluster.types import (
+    NO_SELECT_IF_NEW,
+    PREFER_NO_SELECT,
+    ClusterCelSelector,
     ClusterPredicate,
+    ClusterSelector,
     Placement,
-    RequiredClusterSelector,
+    Taint,
     Toleration,
 )
-from sully.api.cluster.types import NO_SELECT_IF_NEW, PREFER_NO_SELECT, Taint
 from sully.domain.clusters.health import is_health
 from sully.domain.placement.predicates import Part
 from sully.domain.placement.verdicts import ClusterVerdict, Explanation
@@ -105,8 +107,8 @@ def _changed(
     )
     predicates = () if widen else spec.predicates
     if match and predicates:
-        cel = CelSelector(cel_expressions=(f"managedCluster.metadata.name == {match!r}",))
-        selector = RequiredClusterSelector(cel_selector=cel)
+        cel = ClusterCelSelector(cel_expressions=(f"managedCluster.metadata.name == {match!r}",))
+        selector = ClusterSelector(cel_selector=cel)
         predicates = (*predicates, ClusterPredicate(required_cluster_selector=selector))
     spec = replace(
         spec,
