@@ -6,36 +6,34 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
+    PLACEMENT_LABEL,
+    AddOnPlacementScore,
+    AddOnPlacementScoreItem,
+    AddOnPlacementScoreStatus,
     AddOnScore,
-    CelSelector,
-    ClaimSelector,
+    ClusterCelSelector,
+    ClusterClaimSelector,
     ClusterDecision,
     ClusterPredicate,
+    ClusterSelector,
     DecisionGroup,
     DecisionStrategy,
     GroupClusterSelector,
     GroupStrategy,
+    LabelSelector,
+    LabelSelectorRequirement,
+    ManagedCluster,
+    ManagedClusterSet,
+    ManagedClusterSetBinding,
     Placement,
     PlacementDecision,
     PlacementDecisionStatus,
     PlacementSpec,
     PrioritizerConfig,
     PrioritizerPolicy,
-    RequiredClusterSelector,
     ScoreCoordinate,
     Toleration,
-)
-from sully.api.cluster.types import (
-    PLACEMENT_LABEL,
-    AddOnPlacementScore,
-    AddOnPlacementScoreStatus,
-    LabelSelector,
-    LabelSelectorRequirement,
-    ManagedCluster,
-    ManagedClusterSet,
-    ManagedClusterSetBinding,
-    Score,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
@@ -78,10 +76,10 @@ def predicate(
 ) -> ClusterPredicate:
     """Return a predicate of CEL expressions, labels and claims."""
     return ClusterPredicate(
-        required_cluster_selector=RequiredClusterSelector(
+        required_cluster_selector=ClusterSelector(
             label_selector=labels or LabelSelector(),
-            claim_selector=ClaimSelector(match_expressions=tuple(claims)),
-            cel_selector=CelSelector(cel_expressions=expressions),
+            claim_selector=ClusterClaimSelector(match_expressions=tuple(claims)),
+            cel_selector=ClusterCelSelector(cel_expressions=expressions),
         )
     )
 
@@ -110,7 +108,7 @@ def group(
         group_name=name,
         group_cluster_selector=GroupClusterSelector(
             label_selector=labels or LabelSelector(),
-            claim_selector=ClaimSelector(match_expressions=tuple(claims)),
+            claim_selector=ClusterClaimSelector(match_expressions=tuple(claims)),
         ),
     )
 
@@ -163,7 +161,9 @@ def score(
     return AddOnPlacementScore(
         metadata=ObjectMeta(namespace=of, name=name, uid=f"uid-{of}-{name}"),
         status=AddOnPlacementScoreStatus(
-            scores=tuple(Score(name=key, value=value) for key, value in values.items()),
+            scores=tuple(
+                AddOnPlacementScoreItem(name=key, value=value) for key, value in values.items()
+            ),
             valid_until=later(valid_until) if valid_until is not None else None,
         ),
     )

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 
 from fleets import expression, labelled, later
-from sully.api.cluster.types import LabelSelector, ManagedCluster, Taint
-from sully.api.sully.policy_types import (
+from sully.api.cluster.types import LabelSelector, ManagedCluster
+from sully.api.sully.types import (
     ClusterTaintPolicy,
+    ClusterTaintPolicyCondition,
+    ClusterTaintPolicyRule,
     ClusterTaintPolicySpec,
-    PolicyCondition,
-    PolicyRule,
-    PolicyTaint,
+    ClusterTaintPolicyTaint,
 )
-from sully.domain.clusters.policies import Mark, PolicyVerdict, policy_taints
+from sully.domain.clusters.policies import PolicyVerdict, TaintId, policy_taints
 from sully.machinery.meta import ObjectMeta
 from sully.testing.builders import cluster, cluster_taint
 from sully.testing.clock import NOON
@@ -26,28 +25,30 @@ EVERYWHERE = LabelSelector()
 
 def rule(
     status: str = "False", *, after: int = 30, clear: int = 60, key: str = "hot"
-) -> PolicyRule:
-    return PolicyRule(
-        condition=PolicyCondition(type="Cool", status=status),
+) -> ClusterTaintPolicyRule:
+    return ClusterTaintPolicyRule(
+        condition=ClusterTaintPolicyCondition(type="Cool", status=status),
         set_after_seconds=after,
         clear_after_seconds=clear,
-        taint=PolicyTaint(key=key, effect="NoSelect"),
+        taint=ClusterTaintPolicyTaint(key=key, effect="NoSelect"),
     )
 
 
-def policy(*rules: PolicyRule, selector: LabelSelector | None = EVERYWHERE) -> ClusterTaintPolicy:
+def policy(
+    *rules: ClusterTaintPolicyRule, selector: LabelSelector | None = EVERYWHERE
+) -> ClusterTaintPolicy:
     return ClusterTaintPolicy(
         metadata=ObjectMeta(name="p"),
         spec=ClusterTaintPolicySpec(cluster_selector=selector, rules=rules),
     )
 
 
-HOT: Mark = ("hot", "", "NoSelect")
+HOT: TaintId = ("hot", "", "NoSelect")
 NEW, OLD = cluster_taint("hot", "", added=None), cluster_taint("hot", "", added=-90)
-BORN: dict[str, Any] = {"creation_timestamp": NOON}
+BORN = {"creation_timestamp": NOON}
 
 
-def one(status: str, *taints: Taint) -> ManagedCluster:
+def one(status: str, *taints: object) -> ManagedCluster:
     """Return a cluster whose condition has had its status since noon."""
     return cluster("c", *taints, conditions={"Cool": status}, **BORN)
 

@@ -22,10 +22,10 @@ import msgspec
 
 from sully.api.cluster.types import (
     SET_LABEL,
-    ClusterClaimValue,
-    ClusterSelector,
     LabelSelector,
     ManagedCluster,
+    ManagedClusterClaim,
+    ManagedClusterSelector,
     ManagedClusterSet,
     ManagedClusterSetBinding,
     ManagedClusterSetBindingSpec,
@@ -309,7 +309,7 @@ def cluster(
             capacity={**(amounts or {})},
             allocatable={**(amounts or {})},
             cluster_claims=tuple(
-                ClusterClaimValue(name=claim, value=value)
+                ManagedClusterClaim(name=claim, value=value)
                 for claim, value in (claims or {}).items()
             ),
             conditions=tuple(
@@ -327,7 +327,7 @@ def cluster_set(
 ) -> ManagedClusterSet:
     """Return a set by its label, or by a selector."""
     kind = kind or ("LabelSelector" if selector is not None else "ExclusiveClusterSetLabel")
-    found = ClusterSelector(selector_type=kind, label_selector=selector)
+    found = ManagedClusterSelector(selector_type=kind, label_selector=selector)
     return ManagedClusterSet(
         metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
         spec=ManagedClusterSetSpec(cluster_selector=found),

@@ -26,10 +26,11 @@ from fleets import (
     score,
     scored,
 )
-from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
     LabelSelector,
     ManagedCluster,
+    Placement,
+    PlacementDecision,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide, inputs, totals

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fleets import expression, group, groups, inputs_of, labelled, placement
-from sully.api.cluster.placement_types import DecisionStrategy
-from sully.api.cluster.types import LabelSelector
+from sully.api.cluster.types import DecisionStrategy, LabelSelector
 from sully.domain.placement.groups import group_length
 from sully.domain.placement.schedule import schedule
 from sully.domain.placement.status import MisconfiguredError

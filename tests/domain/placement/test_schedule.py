@@ -24,15 +24,16 @@ from fleets import (
     score,
     scored,
 )
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
+    UNREACHABLE,
     AddOnScore,
     Placement,
     PrioritizerConfig,
     PrioritizerPolicy,
     ScoreCoordinate,
+    Taint,
     Toleration,
 )
-from sully.api.cluster.types import UNREACHABLE, Taint
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.conditions import (
     Finding,

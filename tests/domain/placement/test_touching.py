@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fleets import decision, fleet_of, later, placement, policy, predicate, put, score, scored
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Touched

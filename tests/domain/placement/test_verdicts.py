@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from fleets import decision, equal, exists, inputs_of, labelled, later, placement, predicate
-from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import UNREACHABLE
+from sully.api.cluster.types import UNREACHABLE, Placement
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.verdicts import Breakdown, Explanation, ScorePart, sentence
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
