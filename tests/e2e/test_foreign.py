@@ -194,12 +194,12 @@ def _is_seen_to_leave(world: World, device: str) -> None:
     )
     assert [each["name"] for each in seen["leavingPods"]] == ["tenant"]
     rule = json.loads(world.sully("explain", "rule", "hot", "-o", "json"))
-    assert (rule["state"], rule["cause"]) == ("Evicting", "PodsLeaving")
+    assert (rule["state"], rule["cause"]) == ("Evicting", "PodsTerminating")
     assert "fan broken" in rule["summary"][0]
     pod = json.loads(world.sully("explain", "pod", "team/tenant", "-o", "json"))
     assert (pod["cause"], pod["because"]) == ("EvictedByTaint", ["DeviceTaintRule/hot"])
     told = json.loads(world.sully("explain", "device", device, "-o", "json"))
-    assert (told["state"], told["cause"]) == ("InUse", "UsersLeave")
+    assert (told["state"], told["cause"]) == ("InUse", "PodsTerminating")
 
 
 def test_the_bar_follows_pods_and_not_a_status_that_never_comes(world: World) -> None:

@@ -40,7 +40,7 @@ def test_its_pods_do_not_come_back_to_leave_again(
         found = json.loads(done.stdout)
         assert (found["cause"], found["because"]) == ("DevicesTainted", ["DeviceTaintRule/sick"])
         *_, over, before = found["summary"]
-        assert "tolerates example.com/sick:NoExecute for 1s, which is over." in over
+        assert "tolerates example.com/sick:NoExecute for 1s, which has expired." in over
         assert f"Before it, pod {cluster.namespace}/{first} of" in before
         records = json.loads(cluster.run("get", "evictionrecords", "-o", "json"))["items"]
         assert [each["spec"]["pod"]["name"] for each in records] == [first]
