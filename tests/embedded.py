@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 from sully.api import build_scheme
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.runtime.clock import Clock
@@ -13,7 +14,7 @@ from sully.server.api import Api, Chance
 from sully.store.base import Store
 
 SCHEME = build_scheme()
-REFERENCE = build_scheme(reference=True)
+REFERENCE = build_scheme(Compat.KUBERNETES)
 
 
 def embedded(
@@ -32,5 +33,5 @@ def embedded(
         store=store,
         chance=Chance(clock, ids or Ids(chance), chance),
         gates=gates,
-        strict_compat=strict,
+        compat=Compat.KUBERNETES if strict else Compat.SULLY,
     )

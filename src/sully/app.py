@@ -28,11 +28,12 @@ from sully.controller_setup import build_manager
 from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.leaderelection import Leading
 from sully.controllers.manager import Manager
-from sully.controllers.placement.settings import PlacementSettings, behaviour
+from sully.controllers.placement.settings import PlacementSettings, placement_options
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import HollowSettings
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import Members
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.runtime.clock import Clock, SystemClock
@@ -90,7 +91,7 @@ class Config:
     store: str | Address = "sqlite"  # or memory, or where an etcd is
     gates: Gates = field(default_factory=Gates)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
-    strict_compat: bool = False
+    compat: Compat = Compat.SULLY
     names: tuple[str, ...] = ()  # further names and addresses under which clients find the server
     anonymous: bool = False  # whether roles decide what those without credentials may do
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
@@ -149,11 +150,11 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
         store = await stack.enter_async_context(await _open_store(config))
         chance = Chance(clock, Ids(), random.Random())
         api = Api(
-            scheme=build_scheme(reference=config.strict_compat, runtime=config.runtime),
+            scheme=build_scheme(config.compat, runtime=config.runtime),
             store=store,
             chance=chance,
             gates=config.gates,
-            strict_compat=config.strict_compat,
+            compat=config.compat,
         )
         await api.authorizer.start()
         await api.devices.start()
@@ -213,7 +214,7 @@ async def _serving(
     await _check_identity(api.store, config.data_dir, authority, key)
     door = _door(config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics)))
     app = HttpApp(api, clock, RequestCounter(metrics), door)
-    placing = behaviour(config.placement, strict=config.strict_compat)
+    placing = placement_options(config.placement, config.compat)
     app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
     app.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
@@ -267,13 +268,13 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
             controller_access,
             api,
             guard=elector.left if elector else None,
-            agent=MANAGER if config.strict_compat else "",
+            agent="" if config.compat.names_each_controller else MANAGER,
         ),
         served=of_scheme(api.scheme),
         gates=config.gates,
         ids=ids,
         certificate=certificate,
-        strict=config.strict_compat,
+        compat=config.compat,
         hollow=config.hollow,
         hollow_clusters=config.hollow_clusters,
         agent=partial(agent_access, api, guard=elector.left if elector else None),
@@ -314,7 +315,7 @@ def agent_access(api: Api, cluster: str, guard: Guard | None = None) -> Transpor
 def _door(config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits) -> Door:
     """Build the way in, and let those answer who know about tokens."""
     accounts = Accounts(key, api.writer.lookup, clock)
-    longest = 0 if config.strict_compat else LONGEST_TOKEN
+    longest = LONGEST_TOKEN if config.compat.limits_token_lifetime else 0
     issuer = Issuer(key, api.writer, max_seconds=longest)
     api.connector.add("serviceaccounts", "token", issuer.issue)
     api.virtual.add(reviews.GROUP, "tokenreviews", reviews.review_tokens(accounts))
@@ -327,8 +328,7 @@ def _door(config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limit
         api.writer.ids,
         api.audit,
         audit_reads=config.audit_reads,
-        # The reference lets its rules decide, so there it is always so.
-        anonymous=config.anonymous or config.strict_compat,
+        anonymous=config.anonymous or not config.compat.rejects_anonymous,
     )
 
 

@@ -25,6 +25,7 @@ from sully.controllers.simulatednodes.wiring import HollowSettings
 from sully.controllers.workloads import PODS, Pods
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
@@ -54,8 +55,7 @@ class Given:
     ids: Ids
     certificate: str = ""
     """Of the authority, to be published in every namespace; empty publishes none."""
-    strict: bool = False
-    """As the reference does, nothing of ours."""
+    compat: Compat = Compat.SULLY
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     """What flags say about the pace of evictions."""
     placement: PlacementSettings = field(default_factory=PlacementSettings)
@@ -103,14 +103,14 @@ class Parts:
     @cached_property
     def inventory(self) -> Inventory:
         """The devices with their effective taints."""
-        return self._inventory(features(self.given.gates, strict=self.given.strict))
+        return self._inventory(features(self.given.gates, self.given.compat))
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
-        """The devices as the scheduler sees them: the same ones, except for the reference."""
-        if not self.given.strict:
+        """The devices as the scheduler sees them; in Kubernetes it reads rules otherwise."""
+        if self.given.compat.rules_need_selector:
             return self.inventory
-        seen = features(self.given.gates, strict=True)
+        seen = features(self.given.gates, self.given.compat)
         return self._inventory(replace(seen, absent_selects_all=True))
 
     @cached_property
@@ -124,7 +124,7 @@ class Parts:
             classes=self.manager.informer(CLASSES),
             # A Kubernetes server may have them switched off.
             rules=self.manager.informer(RULES) if self.given.serves(RULES) else None,
-            # The reference has no such kind.
+            # Kubernetes has no such kind.
             patches=self.manager.informer(PATCHES) if self.given.serves(PATCHES) else None,
             features=switched,
             defer=True,

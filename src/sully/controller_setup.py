@@ -44,7 +44,7 @@ from sully.controllers.namespaces.content import Content, namespaced_kinds
 from sully.controllers.namespaces.controller import BACKOFF, NamespacesController
 from sully.controllers.patchstatus.controller import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
-from sully.controllers.placement.settings import behaviour
+from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.replicasets.controller import ReplicaSetController
@@ -108,8 +108,7 @@ def _add_namespaces(parts: Parts) -> None:
 
 
 def _add_rootca(parts: Parts) -> None:
-    # The reference was observed with this one switched off.
-    if parts.given.strict or not parts.given.certificate:
+    if not (parts.given.certificate and parts.given.compat.publishes_root_ca):
         return
     parts.manager.add(
         RootCaController(
@@ -218,7 +217,7 @@ def _add_eviction(parts: Parts) -> None:
     access = Access(*parts.acting(EvictionController.name))
     given = parts.given
     records = given.serves(EVICTION_RECORDS)
-    options = eviction_options(given.eviction, given.gates, strict=given.strict, records=records)
+    options = eviction_options(given.eviction, given.gates, compat=given.compat, records=records)
     statuses, controller = make_eviction(
         parts.manager, parts.inventory, access, options, parts.clock, parts.metrics
     )
@@ -235,7 +234,8 @@ def _add_history(parts: Parts) -> None:
 
 
 def _add_expiry(parts: Parts) -> None:
-    if parts.given.strict or not parts.given.gates["SullyEvictionGuards"]:
+    given = parts.given
+    if not (given.gates["SullyEvictionGuards"] and given.compat.limits_evictions):
         return
     access, recorder = parts.acting(ExpiryController.name)
     ends = partial(ExpiryController, transport=access, recorder=recorder, clock=parts.clock)
@@ -246,7 +246,7 @@ def _add_expiry(parts: Parts) -> None:
 
 
 def _add_patchstatus(parts: Parts) -> None:
-    if parts.given.strict or not parts.given.serves(PATCHES):
+    if not (parts.given.compat.reports_on_patches and parts.given.serves(PATCHES)):
         return
     access, recorder = parts.acting(PatchStatusController.name)
     parts.manager.add(
@@ -271,7 +271,7 @@ def _add_placement(parts: Parts) -> None:
         recorder=recorder,
         clock=parts.clock,
         metrics=parts.metrics,
-        behaviour=behaviour(given.placement, strict=given.strict),
+        options=placement_options(given.placement, given.compat),
         evaluator=parts.evaluator,
     )
     parts.manager.add(controller, workers=PLACEMENT_WORKERS)
@@ -280,6 +280,7 @@ def _add_placement(parts: Parts) -> None:
 def _add_clusters(parts: Parts) -> None:
     if parts.given.serves(CLUSTERS):
         given = parts.given
+        waits = given.compat.waits_after_outages
         add_hub(
             parts.manager,
             acting=parts.acting,
@@ -287,8 +288,8 @@ def _add_clusters(parts: Parts) -> None:
             clock=parts.clock,
             settings=HubSettings(
                 policies=given.serves(hub.POLICIES),
-                listening=None if given.strict else Listening(given.serving_since),
-                strict=given.strict,
+                listening=Listening(given.serving_since) if waits else None,
+                compat=given.compat,
             ),
         )
 
@@ -328,7 +329,7 @@ def _add_scheduling(parts: Parts) -> None:
         clock=parts.clock,
         ids=parts.given.ids,
         settings=scheduling_options(
-            parts.given.gates, strict=parts.given.strict, schedulers=parts.given.schedulers
+            parts.given.gates, compat=parts.given.compat, schedulers=parts.given.schedulers
         ),
         metrics=parts.metrics,
         evaluator=parts.evaluator,

@@ -38,6 +38,7 @@ from sully.domain.capabilities.duties import (
     schedulers,
 )
 from sully.domain.capabilities.offers import Offer, offer
+from sully.machinery.compat import Compat
 from sully.machinery.errors import ApiError
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
@@ -55,7 +56,7 @@ class RemoteConfig:
 
     access: Access
     gates: Gates = field(default_factory=Gates)
-    strict_compat: bool = False
+    compat: Compat = Compat.SULLY
     controllers: frozenset[str] | None = None  # which run; None: all that the server leaves to us
     evictor: Evictor = "auto"  # who evicts on a server that is not ours
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
@@ -151,7 +152,7 @@ class Remote:
             gates=config.gates,
             ids=self._ids,
             certificate=config.access.ca.decode(),
-            strict=config.strict_compat,
+            compat=config.compat,
             eviction=config.eviction,
             placement=config.placement,
             history=config.history,

@@ -27,6 +27,7 @@ from sully.controller_setup import CONTROLLERS
 from sully.domain.capabilities.duties import chosen, duties, evictor, moves
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import offer
+from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 from sully.views.kinds import PATCHES, PODS, RULES
 
@@ -142,7 +143,7 @@ async def test_what_runs_and_what_is_refused(case: Case) -> None:
 
 @pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
 async def test_our_own_server_gets_everything(strict: bool) -> None:
-    async with in_process(strict_compat=strict) as plane:
+    async with in_process(compat=Compat.KUBERNETES if strict else Compat.SULLY) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with HttpTransport(access) as http:
             found = offer(await ask(http))

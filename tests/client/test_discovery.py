@@ -14,6 +14,7 @@ from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import UnreadableError
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.namespaces.content import namespaced_kinds
+from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 
 
@@ -32,7 +33,7 @@ def by_name(served: tuple[Served, ...]) -> dict[tuple[str, str], Any]:
 
 @pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
 async def test_the_embedded_server_says_what_it_has(strict: bool) -> None:
-    async with in_process(strict_compat=strict) as plane:
+    async with in_process(compat=Compat.KUBERNETES if strict else Compat.SULLY) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with HttpTransport(access) as http:
             asked = await discover(http)

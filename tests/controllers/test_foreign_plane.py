@@ -15,6 +15,7 @@ from sully.client.direct import DirectTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import Key, Kind
 from sully.domain.capabilities.duties import DutyError, Evictor
+from sully.machinery.compat import Compat
 from sully.remote import LOOK_AGAIN, Remote, RemoteConfig, remote
 from sully.runtime.clock import Clock
 from sully.server.http.pages import VERSION
@@ -50,7 +51,7 @@ async def beside(
     """Run an API that passes for one of Kubernetes 1.37, and controllers beside it."""
     monkeypatch.setitem(VERSION, "gitVersion", "v1.37.0")
     alone = Config(
-        data_dir=folder, port=0, store="memory", strict_compat=True, controllers=frozenset()
+        data_dir=folder, port=0, store="memory", compat=Compat.KUBERNETES, controllers=frozenset()
     )
     async with running(alone) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()

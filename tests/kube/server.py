@@ -35,6 +35,7 @@ from sully.controllers.manager import Manager
 from sully.domain.capabilities.duties import OF_KUBERNETES
 from sully.domain.capabilities.offers import DEVICES, HUB
 from sully.machinery.codec import to_json
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
@@ -81,7 +82,7 @@ class Offered:
 def scheme_of(offered: Offered) -> Scheme:
     """Return the kinds of such a server."""
     # What the reference does not have is left out of the tables, so it is dropped on a write.
-    found, scheme = build_scheme(reference=True), Scheme()
+    found, scheme = build_scheme(Compat.KUBERNETES), Scheme()
     scheme.tables = found.tables
     for resource in found.resources():
         if resource.group not in NOT_THERE:
@@ -170,10 +171,12 @@ async def furnish(api: Api, gates: Gates, offered: Offered) -> None:
 
 async def run(folder: Path, offered: Offered) -> None:
     """Serve until SIGINT or SIGTERM."""
-    clock, gates = SystemClock(), parse_gates("", reference=True)
+    clock, gates = SystemClock(), parse_gates("", Compat.KUBERNETES)
     chance = Chance(clock, Ids(), random.Random())
     scheme = scheme_of(offered)
-    api = Api(scheme=scheme, store=MemoryStore(), chance=chance, gates=gates, strict_compat=True)
+    api = Api(
+        scheme=scheme, store=MemoryStore(), chance=chance, gates=gates, compat=Compat.KUBERNETES
+    )
     await furnish(api, gates, offered)
     authority = Authority.open(folder, clock.now())
     serving = ServerCertificate(folder, authority, ("127.0.0.1", "localhost"))

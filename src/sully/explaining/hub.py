@@ -6,7 +6,7 @@ from functools import cached_property
 
 from sully.api.cluster.types import ManagedCluster
 from sully.domain.explaining.clustermarks import ClusterMarks
-from sully.domain.placement.behaviour import Behaviour
+from sully.domain.placement.options import PlacementOptions
 from sully.views.fleet import FleetView
 from sully.views.fleet_kinds import CLUSTERS, POLICIES
 from sully.views.snapshot.snapshot import Snapshot
@@ -20,9 +20,9 @@ class Hub:
         self.now = snapshot.taken
 
     @property
-    def behaviour(self) -> Behaviour:
+    def options(self) -> PlacementOptions:
         """Return how this hub places."""
-        return self.view.fleet.behaviour
+        return self.view.fleet.options
 
     @property
     def view(self) -> FleetView:

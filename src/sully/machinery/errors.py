@@ -25,6 +25,7 @@ Class names are the wire reasons. An ApiError is an answer; anything else that i
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError
 from sully.machinery.gotext import quote
 
@@ -237,9 +238,6 @@ def method_not_allowed() -> MethodNotAllowed:
     )
 
 
-def blunder(message: str, *, strict: bool) -> ApiError:
-    """Answer a bad request that the reference takes for its own failure.
-
-    It says 500 without a reason; we say 400 unless we are to be exactly like it.
-    """
-    return ApiError(message) if strict else BadRequest(message)
+def client_error(message: str, compat: Compat) -> ApiError:
+    """Answer a bad request that Kubernetes takes for its own failure: with 500 and no reason."""
+    return BadRequest(message) if compat.client_errors_are_400 else ApiError(message)

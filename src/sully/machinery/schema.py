@@ -8,7 +8,7 @@ table drives decoding and strict field checks (decode.py), strategic merge and s
       key string required emit: Key of the mark.
       tolerations []DeviceToleration atomic: …
 
-Kinds that are custom resources in the reference also have limits in their tables, such as
+Kinds that are custom resources in OCM also have limits in their tables, such as
 `maxLength(316)` and `pattern(name)`; structural.py reads those.
 """
 

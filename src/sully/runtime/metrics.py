@@ -26,7 +26,7 @@ QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
 
 
 class RequestLabels(NamedTuple):
-    """What a request was about, as upstream labels it."""
+    """What a request was about, as Kubernetes labels it."""
 
     verb: str
     group: str = ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from sully.api.core.pods.binding import BINDING
 from sully.api.tables import META
+from sully.machinery.compat import Compat
 from sully.machinery.errors import method_not_allowed
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
@@ -62,14 +63,14 @@ class Api:
         store: Store,
         chance: Chance,
         gates: Gates | None = None,
-        strict_compat: bool = False,
+        compat: Compat = Compat.SULLY,
     ) -> None:
         clock, ids, random = chance.clock, chance.ids, chance.random
         self.scheme = scheme
         self.store = store
         self.clock = clock
         self.gates = gates or Gates()
-        self.strict_compat = strict_compat
+        self.compat = compat
         self.objects = Objects(scheme)
         self.writer = Writer(
             store=store,
@@ -77,9 +78,9 @@ class Api:
             clock=clock,
             ids=ids,
             gates=self.gates,
-            strict=strict_compat,
+            compat=compat,
         )
-        self.watcher = Watcher(store, self.objects, random, strict=strict_compat)
+        self.watcher = Watcher(store, self.objects, random, compat=compat)
         self._reader = Reader(store, self.objects)
         self._creator = Creator(self.writer)
         self._updater = Updater(self.writer, self._creator)
@@ -92,14 +93,14 @@ class Api:
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
-        self.devices = DeviceGuard(store, self.objects, strict=strict_compat)
+        self.devices = DeviceGuard(store, self.objects, compat)
         self.writer.guards = (
             ImmortalNamespaces(),
             CreationGuard(self.authorizer),
             EscalationGuard(self.authorizer),
-            NodeGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
+            NodeGuard(self.authorizer, self.writer.lookup, compat),
             ClaimGuard(self.authorizer, self.gates),
-            ClusterGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
+            ClusterGuard(self.authorizer, self.writer.lookup, compat),
             self.devices,
         )
         self.writer.recorders = (RuleHistory(store, self.objects, clock),)

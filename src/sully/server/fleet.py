@@ -21,8 +21,8 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
     ManagedClusterSetBinding,
 )
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.options import PlacementOptions
 from sully.server.authorization.feed import Feed, Sink
 from sully.server.storage.objects import Objects
 from sully.store.base import Store
@@ -52,9 +52,9 @@ class _Typed(Generic[T]):
 class StoredFleet:
     """Answers questions about the fleet of a store, one at a time."""
 
-    def __init__(self, store: Store, objects: Objects, behaviour: Behaviour) -> None:
-        self.behaviour = behaviour
-        self._fleet = Fleet(behaviour)
+    def __init__(self, store: Store, objects: Objects, options: PlacementOptions) -> None:
+        self.options = options
+        self._fleet = Fleet(options)
         self._feed = Feed(store, objects, _sinks(self._fleet))
         self._asking = asyncio.Lock()
 

@@ -1,7 +1,7 @@
 """How much history a store keeps: long enough for slow readers, and bounded.
 
 A client that pages through a list or reconnects a watch needs the events since it last looked,
-so they are kept for some minutes, as upstream keeps them. In a storm of writes memory matters
+so they are kept for some minutes, as Kubernetes keeps them. In a storm of writes memory matters
 more: then their number and size decide. `app.py` runs one `Compactor` per store.
 """
 

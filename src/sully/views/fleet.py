@@ -21,10 +21,10 @@ from sully.api.cluster.types import (
 from sully.client.informers.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.changes import Change
 from sully.domain.placement.deciding import decide, inputs, totals
 from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.verdicts import Explanation
 from sully.domain.placement.whatif import Forecast, whatif
@@ -49,8 +49,8 @@ class Caches:
 class FleetView:
     """What placements should have, as of the caches and the clock."""
 
-    def __init__(self, caches: Caches, *, clock: Clock, behaviour: Behaviour = REFERENCE) -> None:
-        fleet = self.fleet = Fleet(behaviour)
+    def __init__(self, caches: Caches, *, clock: Clock, options: PlacementOptions = OCM) -> None:
+        fleet = self.fleet = Fleet(options)
         self._clock = clock
         self._listeners: list[Callable[[frozenset[Key]], None]] = []
         # Sets first and decisions before placements: each then finds what it refers to.

@@ -14,6 +14,7 @@ from sully.client.transport import Key
 from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import SILENT, Members, name_of
+from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.authorization.enforce import refusal
@@ -61,7 +62,7 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
         data_dir=tmp_path,
         port=0,
         store="memory",
-        strict_compat=strict,
+        compat=Compat.KUBERNETES if strict else Compat.SULLY,
         hollow_clusters=Members(1, 1),
     )
     async with running(config) as plane, asyncio.timeout(30):

@@ -1,6 +1,6 @@
 """cluster.open-cluster-management.io: managed clusters, their sets, and placements on them.
 
-Owns: the kinds of the group, which are custom resources in the reference, and their admission.
+Owns: the kinds of the group, which are custom resources in OCM, and their admission.
 Never: decides which cluster a placement gets (domain), or whether a cluster is healthy.
 Start at: types.py and placement_types.py, then strategy.py, then clusters.py.
 """

@@ -1,6 +1,6 @@
 """Placement and PlacementDecision: resources, and the warnings about what cannot work.
 
-The reference accepts placements that it then cannot schedule. They are accepted here too, but the
+OCM accepts placements that it then cannot schedule. They are accepted here too, but the
 author is told at once, in the words that the placement's status will have (placement_problems.py).
 """
 
@@ -26,7 +26,7 @@ class PlacementStrategy(CustomStrategy):
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Tell what will not work."""
-        if ctx.strict_compat:
+        if not ctx.compat.warns_about_placements:
             return ()
         return islice(placement_problems(obj["spec"]), MOST_WARNINGS)
 

@@ -1,6 +1,6 @@
 """Whether selectors and expressions in a spec can work, told in one sentence.
 
-The reference accepts all of them and finds out later; here a warning says so at once.
+OCM accepts all of them and finds out later; here a warning says so at once.
 """
 
 from typing import Any

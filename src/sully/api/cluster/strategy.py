@@ -101,17 +101,17 @@ def _without_status(obj: Obj) -> Obj:
 
 
 def denied_badly(webhook: str, why: str) -> BadRequest:
-    """Return the answer of the reference's admission to a request that makes no sense."""
+    """Return the answer of OCM's admission to a request that makes no sense."""
     return BadRequest(f"{_prefix(webhook)}{why}")
 
 
 def denied(webhook: str, resource: str, name: str, why: str) -> Forbidden:
-    """Return the answer of the reference's admission to somebody who may not."""
+    """Return the answer of OCM's admission to somebody who may not."""
     answer = forbidden(resource, GROUP, name, why)
     answer.message = f"{_prefix(webhook)}{answer.message}"
     return answer
 
 
 def _prefix(webhook: str) -> str:
-    # The reference checks in webhooks, and the API server says so; clients know the texts.
+    # OCM checks in webhooks, and the API server says so; clients know the texts.
     return f'admission webhook "{webhook}.admission.{GROUP}" denied the request: '

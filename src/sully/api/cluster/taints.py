@@ -1,6 +1,6 @@
 """Since when a cluster carries a taint: `timeAdded`, which tolerated seconds count from.
 
-The reference stamps on create and then refuses every update that does not repeat the stored time.
+OCM stamps on create and then refuses every update that does not repeat the stored time.
 That makes manifests impossible to apply again, so by default the server keeps the time itself and
 only says that what was sent does not count. Both ways are here; clusters.py chooses.
 """
@@ -56,10 +56,10 @@ def disregarded(taints: Taints, before: Taints) -> Iterator[str]:
             yield f"spec.taints[{index}].timeAdded: {sent} is not used: {stays}"
 
 
-def stamped_as_reference(
+def stamped_as_ocm(
     taints: Taints, before: Taints | None, now: datetime
 ) -> tuple[list[Obj], list[str]]:
-    """Return stamped taints as the reference does it, and the keys it refuses.
+    """Return stamped taints as OCM does it, and the keys it refuses.
 
     Old taints are looked up by key alone, and the first one of a key counts: that is why two
     taints of one key make every later update fail there. `before` is None on create.

@@ -2,7 +2,7 @@
 
 Owns: EvictionRecord (a pod that left), TaintRecord (a rule, also after it is gone) and
 ClusterTaintPolicy (conditions of clusters that become taints).
-Never: served by a server that imitates the reference; decides who leaves.
+Never: served by a server that imitates Kubernetes; decides who leaves.
 Start at: types.py, then records.py.
 """
 

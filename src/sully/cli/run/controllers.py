@@ -18,6 +18,7 @@ from sully.cli.run.placementflags import (
     placement_settings,
     warn_of_placement,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.gates import GateError, Gates, parse_gates
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     from sully.client.kubeconfig.credentials import AccessError
 
     try:
-        gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+        gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         config = _config(options, gates)
         listen = _address(options.metrics_listen)
     except (AccessError, GateError, ValueError) as error:
@@ -131,7 +132,7 @@ def _config(options: argparse.Namespace, gates: Gates) -> "RemoteConfig":
     return RemoteConfig(
         access=find_access(options.kubeconfig, options.context, impersonate=impersonation(options)),
         gates=gates,
-        strict_compat=options.compat == "reference",
+        compat=Compat.named(options.compat),
         controllers=chosen,
         evictor=options.evictor,
         eviction=eviction_settings(options),

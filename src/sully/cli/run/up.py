@@ -33,6 +33,7 @@ from sully.cli.run.placementflags import (
     placement_settings,
     warn_of_placement,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.gates import GateError, Gates, parse_gates
 from sully.machinery.runtimeconfig import parse_runtime_config
 from sully.store.etcd.address import SCHEME
@@ -233,7 +234,7 @@ def run(options: argparse.Namespace) -> int:
         check_hollow_clusters(options)
         etcd_address(options.store, options)
         lease_timing(options)
-        gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+        gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         _check_versions(options)
     except (GateError, ValueError) as error:
         print(f"sully up: {error}", file=sys.stderr)
@@ -248,7 +249,7 @@ def _check_versions(options: argparse.Namespace) -> None:
     if runtime.wanted:
         from sully.api import build_scheme  # late: it reads the tables of all kinds
 
-        build_scheme(reference=options.compat == "reference", runtime=runtime)
+        build_scheme(Compat.named(options.compat), runtime=runtime)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -295,7 +296,7 @@ def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> 
         timing=lease_timing(options),
         gates=gates,
         runtime=parse_runtime_config(options.runtime_config),
-        strict_compat=options.compat == "reference",
+        compat=Compat.named(options.compat),
         names=tuple(options.tls_san),
         anonymous=options.anonymous_auth == "true",
         audit_log=options.audit_log,

@@ -21,7 +21,6 @@ from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.passes import Passes
 from sully.controllers.placement.plans import Plan, by_name, make_plan
 from sully.controllers.placement.statuses import failed, status_patch
-from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.notes import score_note
 from sully.domain.placement.outcome import Outcome, is_disabled
@@ -89,7 +88,7 @@ class PlacementController:
         self._passes = passes
         self._evaluated = Feed()
         self.evaluating = Evaluating("placement-evaluation", evaluator, self._evaluated.add)
-        self._strict = view.fleet.behaviour == REFERENCE
+        self._compat = view.fleet.options.compat
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for placements that may come out otherwise."""
@@ -165,8 +164,7 @@ class PlacementController:
         began = self._clock.monotonic()
         problem = await self._binder.bind(placement, plan, outcome.status, scores)
         self._metrics.bound(self._clock.monotonic() - began)
-        if problem is not None and not self._strict:
-            # The reference claims success here.
+        if problem is not None and self._compat.reports_failed_decisions:
             outcome = failed(outcome, problem.message)
         await self._tell(key, placement, outcome)
         if problem is not None:

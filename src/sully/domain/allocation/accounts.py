@@ -26,6 +26,7 @@ from sully.domain.allocation.verdicts import (
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
+from sully.machinery.compat import Compat
 
 MOST_NODES: Final = 1000
 """Nodes whose devices are counted for one pod."""
@@ -79,7 +80,7 @@ def account_for(demand: Demand, survey: Survey, use: InUse) -> Refused:
 def _account(
     demand: Demand, survey: Survey, use: InUse, unfit: Unfit
 ) -> tuple[RequestAccount, ...]:
-    before = State(demand, use, strict=False)
+    before = State(demand, use)
     reached, others = _pools(survey.reached), _pools(survey.others)
     found = []
     for each in _plans(demand):
@@ -129,7 +130,7 @@ def _against(demand: Demand, offer: NodeOffer, use: InUse) -> dict[Plan, set[Eff
         plans = plan(demand, offer, use)
     except AllocationError:
         return {}
-    search = Search(demand, plans, use, strict=False, most_steps=_SEARCH_STEPS)
+    search = Search(demand, plans, use, compat=Compat.SULLY, most_steps=_SEARCH_STEPS)
     # What was found out before an error is still true.
     with suppress(AllocationError):
         search.run()

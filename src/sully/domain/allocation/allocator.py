@@ -17,6 +17,7 @@ from sully.domain.allocation.results import Chosen, write
 from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, Search
 from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
 from sully.machinery.cel import CostBudgetExceededError
+from sully.machinery.compat import Compat
 
 
 def allocate(
@@ -24,22 +25,21 @@ def allocate(
     offer: NodeOffer,
     use: InUse,
     *,
-    strict: bool = False,
+    compat: Compat = Compat.SULLY,
     explain: bool = True,
     most_steps: int = MOST_STEPS,
 ) -> Verdict:
     """Choose devices for all claims of a pod on a node, or say why not.
 
-    `strict` does what Kubernetes 1.37 does where that is no use to anybody. Without `explain` a
-    refusal carries no account: whoever asks many nodes asks for it once, at the end. Raises
-    UnfinishedError if the budget of the demand has slices.
+    Without `explain` a refusal carries no account: whoever asks many nodes asks for it once, at
+    the end. Raises UnfinishedError if the budget of the demand has slices.
     """
     try:
         seen = at_a_glance(demand, offer, use) if not explain else None
         if seen is not None:
             return _allocated(demand, [seen], offer) if seen else refuse(offer)
         plans = plan(demand, offer, use)
-        search = Search(demand, plans, use, strict=strict, most_steps=most_steps)
+        search = Search(demand, plans, use, compat=compat, most_steps=most_steps)
         if search.run():
             return _allocated(demand, search.state.chosen, offer)
     except TooLongError as error:
@@ -47,15 +47,17 @@ def allocate(
     except AllocationError as error:
         return Failed(str(error))
     except CostBudgetExceededError:
-        return _over_budget(demand.budget.units, offer.node.name, strict=strict)
+        return _over_budget(demand.budget.units, offer.node.name, compat)
     refused = refuse(offer)
     if not explain:
         return refused
     return replace(refused, requests=account_on(demand, offer, use, search.unfit))
 
 
-def _over_budget(units: int, node: str, *, strict: bool) -> Failed:
-    why = "" if strict else f": evaluating the selectors exceeds the budget of {units} cost units"
+def _over_budget(units: int, node: str, compat: Compat) -> Failed:
+    why = f": evaluating the selectors exceeds the budget of {units} cost units"
+    if not compat.explains_cost_budget:
+        why = ""
     return Failed(f"node {node}: {TIMED_OUT}{why}", over_budget=True)
 
 

@@ -2,7 +2,7 @@
 
 Claims in the order of the pod, requests and alternatives as written, devices in the order of the
 offer; within a request in increasing order, so that sets are tried and not their permutations.
-The answer is upstream's, the way there is shorter: of devices that differ in nothing that matters
+The answer is Kubernetes', the way there is shorter: of devices that differ in nothing that matters
 only the first is tried again after a failure, and a request that too few devices fit ends the
 search at once.
 """
@@ -27,9 +27,10 @@ from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.state import State
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices.device import EffectiveDevice
+from sully.machinery.compat import Compat
 
 MOST_STEPS: Final = 200_000
-"""Devices tried before an attempt is given up, after a second or so; upstream counts ten."""
+"""Devices tried before an attempt is given up, after a second or so; Kubernetes counts ten."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 
 
@@ -48,9 +49,9 @@ class Search:
     """One attempt on one node."""
 
     def __init__(
-        self, demand: Demand, plans: Plans, use: InUse, *, strict: bool, most_steps: int
+        self, demand: Demand, plans: Plans, use: InUse, *, compat: Compat, most_steps: int
     ) -> None:
-        self.state = State(demand, use, strict=strict)
+        self.state = State(demand, use, compat)
         self.unfit: dict[Plan, set[EffectiveDevice]] = {}
         """Devices that a constraint spoke against, for the account."""
         self._demand = demand
@@ -180,7 +181,7 @@ class Search:
 
     def _count_free(self, plan: Plan) -> int:
         if plan.everything is not None:
-            nobody = State(self._demand, self._use, strict=False)
+            nobody = State(self._demand, self._use)
             return sum(
                 not slot.taints and not nobody.is_busy(plan, slot, self._use.get(slot.pool.id))
                 for slot in plan.everything

@@ -70,7 +70,7 @@ def _obstacle(tally: Tally, status: Status) -> tuple[str, str]:
     if status.code == "Error":
         return "NotAllDecisionsScheduled", status.message
     if not tally.selected:
-        # Also when taints, not predicates, removed them all: the wording is the reference's.
+        # Also when taints, not predicates, removed them all: the wording is OCM's.
         text = "No ManagedCluster matches any of the cluster predicate"
         return "NoManagedClusterMatched", text
     if tally.unscheduled:

@@ -1,4 +1,4 @@
-"""How one pass over a placement went, in the vocabulary of the reference."""
+"""How one pass over a placement went, in the vocabulary of OCM."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from sully.api.cluster.types import (
     PREFER_NO_SELECT,
     Taint,
 )
-from sully.domain.placement.behaviour import Behaviour
+from sully.domain.placement.options import PlacementOptions
 from sully.domain.tolerations import Difference, difference
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
@@ -31,7 +31,7 @@ Failure = Difference | Literal["expired"]
 
 
 def problem(tolerations: Iterable[Toleration]) -> str | None:
-    """Return what makes the tolerations of a placement unusable, in the words of the reference."""
+    """Return what makes the tolerations of a placement unusable, in the words of OCM."""
     for toleration in tolerations:
         if not toleration.key and toleration.operator != "Exists":
             return "If the key is empty, operator must be Exists."
@@ -40,12 +40,14 @@ def problem(tolerations: Iterable[Toleration]) -> str | None:
     return None
 
 
-def effective(tolerations: Sequence[Toleration], behaviour: Behaviour) -> tuple[Toleration, ...]:
+def effective(
+    tolerations: Sequence[Toleration], options: PlacementOptions
+) -> tuple[Toleration, ...]:
     """Return what a placement tolerates, with the default for health taints where one is set.
 
     Who says anything about a health taint has decided; nothing is added for that one.
     """
-    seconds = behaviour.health_toleration_seconds
+    seconds = options.health_toleration_seconds
     if seconds is None:
         return tuple(tolerations)
     added = (
@@ -79,7 +81,7 @@ def expiry(toleration: Toleration, taint: Taint, *, exact: bool = False) -> date
 def _microseconds(seconds: int, *, exact: bool) -> int:
     if exact:
         return seconds * 1_000_000
-    # The reference counts in nanoseconds of 64 bits, and what does not fit turns over.
+    # OCM counts in nanoseconds of 64 bits, and what does not fit turns over.
     nanos = (seconds * _NANO + _WORD // 2) % _WORD - _WORD // 2
     return nanos // 1000
 
@@ -110,7 +112,7 @@ def judge(
     taints: Sequence[Taint],
     tolerations: Sequence[Toleration],
     now: datetime,
-    behaviour: Behaviour,
+    options: PlacementOptions,
 ) -> TaintVerdict:
     """Weigh all taints of a cluster against all tolerations of a placement."""
     if not taints:
@@ -121,9 +123,11 @@ def judge(
     disliked = False
     for taint in taints:
         soft = taint.effect == PREFER_NO_SELECT
-        if soft and not behaviour.prefer:
+        if soft and not options.compat.honors_prefer_no_select:
             continue
-        tolerated, end = _tolerated(taint, tolerations, now, exact=behaviour.exact_seconds)
+        tolerated, end = _tolerated(
+            taint, tolerations, now, exact=options.compat.exact_toleration_seconds
+        )
         if not tolerated:
             disliked = disliked or soft
             blocks += () if soft else (taint,)

@@ -95,7 +95,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _as_written(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cluster as the reference's own types write it: some fields are always there.
+    """Return a cluster as OCM's own types write it: some fields are always there.
 
     Others never are as they were sent: amounts are texts, times are in UTC.
     """

@@ -1,6 +1,6 @@
 """The text of a patched object as errors quote it: the order of keys shows where the patch went.
 
-The reference patches the bytes of an object and reads only the parts it has to. Parts that no
+Kubernetes patches the bytes of an object and reads only the parts it has to. Parts that no
 operation entered stay as they were written, in the order of Go's structs (protobuf_numbers.py);
 containers on the way to a change become maps, which Go writes sorted; what a JSON patch brings
 stays as it was sent. The formats are json_patch.py and merge_patch.py.

@@ -11,7 +11,7 @@ for the pool, and expects it as it was when the claims were looked at. Of two th
 same moment one finds it changed, and is judged again by what the other did. Writes that allocate
 nothing new take no turn.
 
-Kubernetes has no such check; with `strict` there is none.
+Kubernetes has no such check.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,6 +21,7 @@ from zlib import crc32
 
 from sully.domain.allocation.exclusion import IN_USE, Holdings, excludes, holdings
 from sully.domain.devices.pools import DeviceId
+from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, ServiceUnavailable, conflict
 from sully.runtime.clock import Clock
 from sully.server.admission.guards import Attempt
@@ -44,23 +45,23 @@ MOST_TURNS = 1024
 class DeviceGuard:
     """Refuses allocations of devices that other claims hold."""
 
-    def __init__(self, store: Store, objects: Objects, *, strict: bool) -> None:
+    def __init__(self, store: Store, objects: Objects, compat: Compat) -> None:
         self._store = store
         self._objects = objects
-        self._strict = strict
+        self._enabled = compat.rejects_devices_in_use
         self._feed = Feed(store, objects, {CLAIMS: self})
         self._holders: dict[DeviceId, set[Key]] = {}
         self._held: dict[Key, frozenset[DeviceId]] = {}
 
     async def start(self) -> None:
         """Take in the claims there are."""
-        if not self._strict:
+        if self._enabled:
             await self._feed.open()
 
     async def keep(self, clock: Clock) -> None:
         """Follow the store for as long as the server runs."""
         with suppress(ClosedError):
-            while not self._strict:
+            while self._enabled:
                 await self._feed.catch_up()
                 await clock.sleep(PULL_SECONDS)
 
@@ -70,7 +71,7 @@ class DeviceGuard:
         # Nothing but the status has devices; elsewhere the server ignores what a client sends.
         if (target.resource.storage_key, target.subresource) != (CLAIMS, "status"):
             return
-        if self._strict or obj is None:
+        if not self._enabled or obj is None:
             return
         wanted, old = holdings(obj), holdings(attempt.old or {})
         new = [device for device in wanted if wanted[device] and not old.get(device, False)]

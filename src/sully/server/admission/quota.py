@@ -19,6 +19,7 @@ from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
 from sully.domain.quota.pods import Usage, has_ended, is_terminating, pod_usage
 from sully.machinery.codec import to_json
+from sully.machinery.compat import Compat
 from sully.machinery.errors import ServiceUnavailable, forbidden
 from sully.runtime.clock import Clock
 from sully.server.authorization.feed import Feed
@@ -42,11 +43,11 @@ _NOTHING = nullcontext()
 class QuotaAdmission:
     """Charges what is written to quotas, or refuses it."""
 
-    def __init__(self, store: Store, objects: Objects, clock: Clock, *, strict: bool) -> None:
+    def __init__(self, store: Store, objects: Objects, clock: Clock, compat: Compat) -> None:
         self._store = store
         self._objects = objects
         self._clock = clock
-        self._strict = strict
+        self._compat = compat
         self._quotas = Filing(store, objects, QUOTAS, _namespace)
         self._claims = Filing(store, objects, CLAIMS, _owner_uid)
         self._classes = Filing(store, objects, CLASSES, _extended_resource)
@@ -74,7 +75,7 @@ class QuotaAdmission:
 
         Kubernetes lets such objects pass uncounted; here a create waits for a moment.
         """
-        if self._strict or not self._has_quotas(target):
+        if not self._compat.enforces_quota_immediately or not self._has_quotas(target):
             return False
         judge = self._evaluator(target)
         quotas = map(self._objects.bare, self._quotas.newest(target.namespace))
@@ -93,7 +94,7 @@ class QuotaAdmission:
         if target.subresource:
             # A status tells what is; nobody can refuse that.
             return self._puts(records, account(quotas, judge, obj, old))
-        decision = decide(quotas, judge, obj, old, strict=self._strict)
+        decision = decide(quotas, judge, obj, old, compat=self._compat)
         if isinstance(decision, Refusal):
             resource, name = target.resource, obj["metadata"]["name"]
             raise forbidden(resource.plural, resource.group, name, decision.text)

@@ -173,7 +173,7 @@ def _node(name: str) -> str:
 
 
 def _shown(wish: Wanted) -> str:
-    """Print the wish as the reference prints its own structure."""
+    """Print the wish as Kubernetes prints its own structure."""
     extra = ", ".join(f"{quote(key)}:{_strings(v)}" for key, v in sorted(wish.extra.items()))
     shown = f"map[string][]string{{{extra}}}" if extra else "map[string][]string(nil)"
     return (

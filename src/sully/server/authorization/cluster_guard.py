@@ -2,7 +2,7 @@
 
 To accept a cluster, to move one between sets, and to bind a set to a namespace each needs a right
 of its own, on subresources that exist for rules only. Whoever could write a ManagedCluster could
-otherwise let itself in. The reference asks in webhooks; the texts are theirs. What needs no rights
+otherwise let itself in. OCM asks in webhooks; the texts are theirs. What needs no rights
 to decide is in api/cluster.
 """
 
@@ -14,6 +14,7 @@ from sully.api.cluster.namespaces import foreign_namespace, is_namespace_of
 from sully.api.cluster.sets import BINDING_VALIDATORS
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import GROUP, SET_LABEL
+from sully.machinery.compat import Compat
 from sully.machinery.gotext import quote
 from sully.server.admission.guards import Attempt
 from sully.server.authorization.attributes import Attributes, Authorizer
@@ -29,10 +30,10 @@ _SETS = "managedclustersets"
 class ClusterGuard:
     """Checks who accepts, moves and binds."""
 
-    def __init__(self, authorizer: Authorizer, lookup: Lookup, *, strict: bool) -> None:
+    def __init__(self, authorizer: Authorizer, lookup: Lookup, compat: Compat) -> None:
         self._authorizer = authorizer
         self._lookup = lookup
-        self._strict = strict
+        self._compat = compat
 
     def check(self, attempt: Attempt) -> None:
         """Refuse who has not the right for what a write changes."""
@@ -59,12 +60,15 @@ class ClusterGuard:
         if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
             why = f"cluster namespace {quote(name)} is terminating"
             raise denied(VALIDATORS, resource, name, why)
-        if namespace is not None and not self._strict and not is_namespace_of(name, namespace):
+        if namespace is not None and self._is_foreign(name, namespace):
             raise denied(VALIDATORS, resource, name, foreign_namespace(name))
         asked = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
         if not self._authorizer.decide(user, asked).allowed:
             why = f"user {quote(user.name)} cannot update the HubAcceptsClient field"
             raise denied(VALIDATORS, resource, name, why)
+
+    def _is_foreign(self, cluster: str, namespace: Obj) -> bool:
+        return self._compat.protects_foreign_namespaces and not is_namespace_of(cluster, namespace)
 
     def _check_membership(self, user: User, name: str) -> None:
         asked = Attributes("create", GROUP, "", _SETS, "join", name=name)

@@ -7,6 +7,7 @@ plugin NodeRestriction. Neighbour: node_pods.py (pods and their tokens).
 from collections.abc import Callable
 from typing import Any
 
+from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden, forbidden
 from sully.machinery.gotext import quote
 from sully.server.admission.guards import Attempt
@@ -44,9 +45,9 @@ _OWN_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 class NodeGuard:
     """Checks the content of what nodes write."""
 
-    def __init__(self, authorizer: Authorizer, lookup: Lookup, *, strict: bool) -> None:
+    def __init__(self, authorizer: Authorizer, lookup: Lookup, compat: Compat) -> None:
         self._lookup = lookup
-        self._strict = strict
+        self._compat = compat
         self._pods = NodePods(authorizer, lookup)
 
     def check(self, attempt: Attempt) -> None:
@@ -75,7 +76,7 @@ class NodeGuard:
         if seen is None or seen["spec"].get("nodeName", "") != node:
             raise _refused(attempt, _SLICE.format(attempt.operation))
         pool = seen["spec"]["pool"]["name"]
-        if attempt.operation != "create" or self._strict or pool == node:
+        if attempt.operation != "create" or not self._compat.enforces_pool_owners or pool == node:
             return
         if self._lookup("nodes", "", pool) is not None:
             # Kubernetes accepts it, and devices of that node could be taken for those of this one.

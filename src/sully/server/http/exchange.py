@@ -37,7 +37,7 @@ Buffer = bytes | memoryview
 
 MAX_BODY = 3 * 1024 * 1024
 _WORTH_COMPRESSING = 128 * 1024
-"""Bytes of an answer, as upstream: below this a client gets it as quickly as it is."""
+"""Bytes of an answer, as Kubernetes: below this a client gets it as quickly as it is."""
 PIECE = 64 * 1024
 """Bytes that are sent in one piece; each piece of a larger answer waits for the client to read."""
 _BLOCKED = 2 * PIECE

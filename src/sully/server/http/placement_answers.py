@@ -18,13 +18,14 @@ from sully.domain.placement.schedule import Trace
 from sully.domain.placement.tolerations import TaintFinding
 from sully.domain.placement.verdicts import ClusterVerdict, Explanation, sentence
 from sully.domain.placement.whatif import Difference, Forecast, Move
+from sully.machinery.compat import Compat
 from sully.machinery.timestamps import format_time
 
 Obj = dict[str, Any]
 _FIRST, _SECOND = "Predicate", "Predicate,TaintToleration"
 
 
-def explained(placement: Placement, explanation: Explanation, *, strict: bool) -> Obj:
+def explained(placement: Placement, explanation: Explanation, *, compat: Compat) -> Obj:
     """Tell how a placement would be decided now."""
     found = explanation.trace
     answer: Obj = {
@@ -39,7 +40,7 @@ def explained(placement: Placement, explanation: Explanation, *, strict: bool) -
             for name, total in sorted(found.totals.items(), key=lambda each: (-each[1], each[0]))
         ],
     }
-    if not strict:
+    if compat.extends_placement_debug:
         status = found.status
         answer["status"] = _filled(code=status.code, plugin=status.plugin, message=status.message)
         answer["breakdown"] = str(explanation.breakdown)

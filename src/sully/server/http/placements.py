@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 from sully.api.cluster.placement_types import Placement
 from sully.api.cluster.types import GROUP
-from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.changes import NoSuchClusterError
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.deciding import inputs
@@ -45,7 +44,7 @@ Obj = dict[str, Any]
 
 
 class _RefusedError(Exception):
-    """An answer that is no success, in the form of the reference's debug server."""
+    """An answer that is no success, in the form of OCM's debug server."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -80,7 +79,7 @@ class PlacementPages:
         if not (namespace and name):
             await self._admit(exchange, visit, "get", "")
             raise _RefusedError(400, "invalid debug path: namespace and name required")
-        # First whether they may, then whether there is one; the reference does it the other way.
+        # First whether they may, then whether there is one; OCM does it the other way.
         await self._admit(exchange, visit, "get", namespace)
 
         def explain(fleet: Fleet) -> Obj:
@@ -109,7 +108,7 @@ class PlacementPages:
         user = await self._admit(exchange, visit, "create", namespace)
         if not isinstance(asked, WhatIf):
             return await self._ask(lambda fleet: self._explain(fleet, asked))
-        if self.fleet.behaviour == REFERENCE:
+        if not self.fleet.options.compat.extends_placement_debug:
             raise _RefusedError(400, 'failed to unmarshal placement JSON: unknown field "changes"')
         self._check_clusters(asked, user)
         return await self._ask(lambda fleet: self._foretell(fleet, asked, user))
@@ -135,7 +134,7 @@ class PlacementPages:
     def _explain(self, fleet: Fleet, placement: Placement) -> Obj:
         asked = inputs(fleet, placement, self.clock.now())
         found = Explanation(replace(asked, budget=CostBudget(QUESTION_UNITS)))
-        return explained(placement, found, strict=fleet.behaviour == REFERENCE)
+        return explained(placement, found, compat=fleet.options.compat)
 
     def _foretell(self, fleet: Fleet, asked: WhatIf, user: User) -> Obj:
         now = self.clock.now()

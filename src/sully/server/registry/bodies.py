@@ -255,7 +255,7 @@ def check_kind(objects: Objects, target: Target, value: Obj) -> None:
 
 
 def internal_name(target: Target) -> str:
-    """Return what the reference calls the kind inside, which some of its texts show."""
+    """Return what Kubernetes calls the kind inside, which some of its texts show."""
     version = target.resource.version(target.version)
     if version is not None and version.structural:
         return "unstructured.Unstructured"

@@ -6,7 +6,7 @@ from sully.machinery.errors import (
     ApiError,
     BadRequest,
     already_exists,
-    blunder,
+    client_error,
     forbidden,
     not_found,
 )
@@ -55,7 +55,7 @@ class Creator:
         self._check_namespace(target, obj)
         if obj["metadata"].get("resourceVersion"):
             text = "resourceVersion should not be set on objects to be created"
-            raise blunder(text, strict=self._writer.strict)
+            raise client_error(text, self._writer.compat)
         # Before admission: what it fills in belongs to nobody.
         if managed_fields is None:
             managed_fields = self._writer.track(request, None, obj, strategy, ctx)
@@ -78,7 +78,7 @@ class Creator:
         raise self._exists(target, obj["metadata"]["name"])
 
     async def _await(self, namespace: str, resource: str, name: str) -> None:
-        """Give whoever fills new namespaces a moment, as the reference does."""
+        """Give whoever fills new namespaces a moment, as Kubernetes does."""
         clock = self._writer.clock
         until = clock.monotonic() + _PATIENCE
         while self._writer.lookup(resource, namespace, name) is None:

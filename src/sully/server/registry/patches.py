@@ -9,7 +9,7 @@ from sully.machinery.errors import (
     ApiError,
     BadRequest,
     UnsupportedMediaType,
-    blunder,
+    client_error,
     not_found,
 )
 from sully.machinery.patch.apply import apply
@@ -65,7 +65,7 @@ class Patcher:
         return result
 
     def _check_strategic(self, request: Request) -> None:
-        """Refuse what the reference's custom resources have no rules for."""
+        """Refuse what custom resources have no rules for."""
         target = request.target
         version = target.resource.version(target.version)
         if version is not None and version.structural:
@@ -203,7 +203,7 @@ class Patcher:
         return done.object, done.managed_fields
 
     def _ours(self, error: ApiError) -> ApiError:
-        """Call a bad request what it is, where the reference takes it for its own failure."""
+        """Answer a bad request as such, where Kubernetes takes it for its own failure."""
         if type(error) is ApiError:
-            return blunder(error.message, strict=self._writer.strict)
+            return client_error(error.message, self._writer.compat)
         return error

@@ -11,6 +11,7 @@ from functools import cache, partial
 from itertools import islice
 
 from sully.machinery.codec import to_json
+from sully.machinery.compat import Compat
 from sully.machinery.errors import (
     ApiError,
     InternalError,
@@ -65,18 +66,25 @@ class Writer:
     """Runs writes of all kinds against one store."""
 
     def __init__(
-        self, *, store: Store, objects: Objects, clock: Clock, ids: Ids, gates: Gates, strict: bool
+        self,
+        *,
+        store: Store,
+        objects: Objects,
+        clock: Clock,
+        ids: Ids,
+        gates: Gates,
+        compat: Compat,
     ) -> None:
         self.store = store
         self.objects = objects
         self.clock = clock
         self.ids = ids
         self._gates = gates
-        self.strict = strict
+        self.compat = compat
         self.guards: tuple[Guard, ...] = ()
         self.recorders: tuple[Recorder, ...] = ()
         self.authorizer: Authorizer | None = None
-        self.quotas = QuotaAdmission(store, objects, clock, strict=strict)
+        self.quotas = QuotaAdmission(store, objects, clock, compat)
 
     # -- shared by all writes -------------------------------------------------------------------
 
@@ -90,7 +98,7 @@ class Writer:
             gates=self._gates,
             lookup=self.lookup,
             new_suffix=self.ids.suffix,
-            strict_compat=self.strict,
+            compat=self.compat,
             subresource=request.target.subresource,
             may=partial(self._may, request),
         )

@@ -3,12 +3,13 @@
 import re
 from dataclasses import dataclass
 
+from sully.machinery.compat import Compat
 from sully.machinery.errors import (
     ApiError,
     BadRequest,
     Expired,
     Timeout,
-    blunder,
+    client_error,
     invalid,
     not_found,
 )
@@ -79,7 +80,7 @@ class Reader:
         if number > self._store.revision:
             raise too_large_version(number, self._store.revision)
         exact = request.option("resourceVersionMatch") == "Exact"
-        # A limit with a version and no match rule reads at that version, as the reference does.
+        # A limit with a version and no match rule reads at that version, as Kubernetes does.
         legacy = bool(request.option("limit")) and not request.option("resourceVersionMatch")
         return None, number if number and (exact or legacy) else None
 
@@ -123,7 +124,7 @@ class Reader:
         if limit is None or len(records) <= limit:
             return Listing(records, page.revision)
         kept = records[:limit]
-        # With a selector the reference does not say how many are left.
+        # With a selector Kubernetes does not say how many are left.
         return Listing(kept, page.revision, self._next_token(target, kept, page.revision, 1))
 
     def _next_token(
@@ -164,7 +165,7 @@ def check_list_options(request: Request) -> None:
         raise invalid("ListOptions", "meta.k8s.io", "", problems)
 
 
-def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> int:
+def parse_version(text: str, *, wrapped: bool = False, compat: Compat = Compat.SULLY) -> int:
     """Read a resourceVersion option; empty and 0 mean none in particular."""
     if not text:
         return 0
@@ -178,7 +179,7 @@ def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> 
     )
     if wrapped:
         raise BadRequest(f"invalid resource version: {problem}")
-    raise blunder(str(problem), strict=strict)
+    raise client_error(str(problem), compat)
 
 
 async def catch_up_to(store: Store, version: int) -> None:

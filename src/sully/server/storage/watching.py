@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from sully.machinery.compat import Compat
 from sully.machinery.errors import BadRequest, Expired, InternalError, invalid
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Obj
@@ -54,9 +55,9 @@ class Watcher:
     """Opens watches on one store."""
 
     def __init__(
-        self, store: Store, objects: Objects, random: Random, *, strict: bool = False
+        self, store: Store, objects: Objects, random: Random, *, compat: Compat = Compat.SULLY
     ) -> None:
-        self._strict = strict
+        self._compat = compat
         self._store = store
         self._objects = objects
         self._random = random
@@ -68,7 +69,7 @@ class Watcher:
         check_watch_options(request)
         chosen = selection(request)
         seconds = timeout(request.option("timeoutSeconds"), self._random)
-        version = parse_version(request.option("resourceVersion"), strict=self._strict)
+        version = parse_version(request.option("resourceVersion"), compat=self._compat)
         plan = await self._start(request, chosen, version)
         return self._stream(request, chosen, plan, seconds)
 

@@ -19,6 +19,7 @@ from sully.client.informers.collection import Copy
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
 from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.machinery.compat import Compat
 from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
@@ -33,7 +34,7 @@ T = TypeVar("T")
 
 ALL_EFFECTS = Terms(effects=EVICTING_WITH_BUDGETS)
 """Whoever stored a taint that asks budgets had them switched on, so all effects count."""
-AS_KUBERNETES = Terms(strict=True)
+AS_KUBERNETES = Terms(compat=Compat.KUBERNETES)
 """How the controller evicts that Kubernetes brings along."""
 Resource = tuple[str, str]
 """A group and a plural: the same resource, as whatever type it is read."""
@@ -160,10 +161,10 @@ class Snapshot:
     ) -> FleetView:
         """Return the clusters and placements, as a hub with such flags places.
 
-        One that does not have our kinds places as the reference does.
+        One that does not have our kinds places as Open Cluster Management does.
         """
         # Late imports: only few questions are about clusters.
-        from sully.domain.placement.behaviour import REFERENCE, improved
+        from sully.domain.placement.options import OCM, PlacementOptions
         from sully.views.fleet import Caches, FleetView
         from sully.views.fleet_kinds import (
             BINDINGS,
@@ -185,14 +186,14 @@ class Snapshot:
         )
         gap = self.gap(POLICIES)
         ours = gap is None or gap.why == "not allowed"
-        behaviour = (
-            improved(
+        options = (
+            PlacementOptions(
                 health_toleration_seconds=toleration_seconds, leaves_per_minute=leaves_per_minute
             )
             if ours
-            else REFERENCE
+            else OCM
         )
-        return FleetView(caches, clock=StoppedClock(self.taken), behaviour=behaviour)
+        return FleetView(caches, clock=StoppedClock(self.taken), options=options)
 
     # Trying
 

@@ -1,6 +1,6 @@
 """What is wrong with a pod spec, in a pod or in a template.
 
-The order of the findings is the reference server's, part by part; the parts are in the modules
+The order of the findings is Kubernetes', part by part; the parts are in the modules
 beside this one. What a change may touch is in update.py.
 """
 
