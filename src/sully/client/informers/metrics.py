@@ -7,13 +7,15 @@ the caches; contact.py knows how sure they are.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sully.client.informers.informer import Informer
 from sully.client.informers.reflector import Selection
 from sully.client.transport import Kind
 from sully.runtime.metrics import Metrics
-from sully.runtime.series import Counter, Gauge
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter
 
 LABELS = ("resource", "type", "selector")
 """The type tells those apart that read different parts of the same objects."""
@@ -55,7 +57,7 @@ class InformerMetrics:
         labels, contact = _labels(informer.kind, selection), informer.contact
         self._age.labels(*labels).set_function(lambda: contact.age)
         self._objects.labels(*labels).set_function(lambda: len(informer))
-        connected: Gauge = self._connected.labels(*labels)
+        connected = self._connected.labels(*labels)
         connected.set_function(lambda: informer.synced and contact.problem is None)
         return InformerObserver(
             self._lists.labels(*labels),
