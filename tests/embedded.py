@@ -10,7 +10,7 @@ from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
+from sully.server.api import Api, Env
 from sully.store.base import Store
 
 SCHEME = build_scheme()
@@ -31,7 +31,7 @@ def embedded(
     return Api(
         scheme=scheme,
         store=store,
-        chance=Chance(clock, ids or Ids(chance), chance),
+        env=Env(clock, ids or Ids(chance), chance),
         gates=gates,
         compat=Compat.KUBERNETES if strict else Compat.SULLY,
     )

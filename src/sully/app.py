@@ -17,20 +17,20 @@ from functools import partial
 from pathlib import Path
 
 from sully.api import build_scheme
-from sully.client.calls import Guard
+from sully.client.calls import WriteGuard
 from sully.client.direct import DirectTransport
 from sully.client.discovery.resources import of_scheme
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
-from sully.client.leases import Elector, Timing
+from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
-from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, Given
+from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.leaderelection import Leading
+from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings, placement_options
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
-from sully.controllers.simulatednodes.wiring import HollowSettings
+from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import Members
 from sully.machinery.compat import Compat
@@ -40,7 +40,7 @@ from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
 from sully.runtime.metrics import Metrics
-from sully.server.api import Api, Chance
+from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
 from sully.server.authentication.accounts import Accounts
@@ -51,7 +51,7 @@ from sully.server.authentication.keys import SigningKey
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
-from sully.server.http.access import Door
+from sully.server.http.access import AccessControl
 from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
@@ -99,14 +99,14 @@ class Config:
     allowance: Allowance = field(default_factory=Allowance)
     connections: ConnectionSettings = field(default_factory=ConnectionSettings)
     controllers: frozenset[str] | None = None  # which of them run here; None: all
-    hollow: HollowSettings | None = None  # nodes of our own
-    hollow_clusters: Members | None = None  # members of our own, where this is a hub
+    simulated_nodes: SimulatedNodeSettings | None = None  # simulated nodes, like kwok
+    simulated_clusters: Members | None = None  # simulated managed clusters
     history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
     event_ttl: timedelta = LIFETIME  # how long events stay that nobody writes again; 0: for ever
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     leader_elect: bool = False  # whether they wait for a lease: for a store that others share
-    timing: Timing = field(default_factory=Timing)  # of that lease
+    timing: LeaseTiming = field(default_factory=LeaseTiming)  # of that lease
 
 
 class ControlPlane:
@@ -148,11 +148,11 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
             # The objects may be shared, the keys and the kubeconfig beside them are not.
             stack.callback(DataDirectory(config.data_dir).release)
         store = await stack.enter_async_context(await _open_store(config))
-        chance = Chance(clock, Ids(), random.Random())
+        env = Env(clock, Ids(), random.Random())
         api = Api(
             scheme=build_scheme(config.compat, runtime=config.runtime),
             store=store,
-            chance=chance,
+            env=env,
             gates=config.gates,
             compat=config.compat,
         )
@@ -212,10 +212,12 @@ async def _serving(
     metrics = Metrics()
     key = SigningKey.open(config.data_dir)
     await _check_identity(api.store, config.data_dir, authority, key)
-    door = _door(config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics)))
-    app = HttpApp(api, clock, RequestCounter(metrics), door)
+    access = _access_control(
+        config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics))
+    )
+    app = HttpApp(api, clock, RequestCounter(metrics), access)
     placing = placement_options(config.placement, config.compat)
-    app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
+    app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), access, clock)
     app.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
@@ -255,19 +257,21 @@ async def _serving(
             await serving_requests
 
 
-def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics) -> Leading:
+def _crew(
+    config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics
+) -> LeaderElectedManager:
     """Build what runs the controllers of this process."""
     ids = api.writer.ids
     elector = None
     if config.leader_elect:
         name = f"{socket.gethostname()}_{os.getpid()}_{ids.suffix()}"
         access = controller_access(api, MANAGER)
-        elector = Elector(access, LEASE, name, clock=clock, timing=config.timing)
-    given = Given(
+        elector = LeaderElector(access, LEASE, name, clock=clock, timing=config.timing)
+    given = ControllerConfig(
         transport=partial(
             controller_access,
             api,
-            guard=elector.left if elector else None,
+            guard=elector.time_left if elector else None,
             agent="" if config.compat.names_each_controller else MANAGER,
         ),
         served=of_scheme(api.scheme),
@@ -275,9 +279,9 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
         ids=ids,
         certificate=certificate,
         compat=config.compat,
-        hollow=config.hollow,
-        hollow_clusters=config.hollow_clusters,
-        agent=partial(agent_access, api, guard=elector.left if elector else None),
+        simulated_nodes=config.simulated_nodes,
+        simulated_clusters=config.simulated_clusters,
+        agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
         eviction=config.eviction,
         placement=config.placement,
@@ -288,11 +292,11 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
     async def build() -> Manager:
         return build_manager(given, clock, metrics)
 
-    return Leading(build, clock=clock, elector=elector)
+    return LeaderElectedManager(build, clock=clock, elector=elector)
 
 
 def controller_access(
-    api: Api, name: str, guard: Guard | None = None, agent: str = ""
+    api: Api, name: str, guard: WriteGuard | None = None, agent: str = ""
 ) -> Transport:
     """Return a controller's own access, so that the API can tell who did what.
 
@@ -306,21 +310,23 @@ def controller_access(
     return DirectTransport(InProcess(api, user, agent=shown), guard=guard)
 
 
-def agent_access(api: Api, cluster: str, guard: Guard | None = None) -> Transport:
-    """Return the access of a hollow cluster's agent, so that it may no more than a real one."""
+def agent_access(api: Api, cluster: str, guard: WriteGuard | None = None) -> Transport:
+    """Return the client of a simulated cluster's agent, with the permissions of a real one."""
     name, groups = agent_user(cluster, "hollow")
     return DirectTransport(InProcess(api, User(name, groups), agent="hollow"), guard=guard)
 
 
-def _door(config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits) -> Door:
-    """Build the way in, and let those answer who know about tokens."""
+def _access_control(
+    config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits
+) -> AccessControl:
+    """Build authentication and authorization, and register what answers about tokens."""
     accounts = Accounts(key, api.writer.lookup, clock)
     longest = LONGEST_TOKEN if config.compat.limits_token_lifetime else 0
     issuer = Issuer(key, api.writer, max_seconds=longest)
     api.connector.add("serviceaccounts", "token", issuer.issue)
     api.virtual.add(reviews.GROUP, "tokenreviews", reviews.review_tokens(accounts))
     api.virtual.add(reviews.GROUP, "selfsubjectreviews", reviews.who_am_i(clock))
-    return Door(
+    return AccessControl(
         Authenticator(clock, accounts),
         api.authorizer,
         limits,

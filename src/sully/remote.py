@@ -14,18 +14,18 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sully.client.calls import Guard
-from sully.client.discovery.capabilities import Moved, Moves, ask, relocated
-from sully.client.discovery.resources import Served, discover
+from sully.client.calls import WriteGuard
+from sully.client.discovery.capabilities import Moves, RelocatedTransport, ask, relocated
+from sully.client.discovery.resources import APIResource, discover
 from sully.client.http.transport import SILENT_SECONDS, HttpTransport
 from sully.client.kubeconfig.access import Access
-from sully.client.leases import Elector, Timing
+from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.pageaccess import PageAccess
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
-from sully.controller_context import HISTORY_KEPT, LEASE, Given
+from sully.controller_context import HISTORY_KEPT, LEASE, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.leaderelection import Leading
+from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.capabilities.duties import (
@@ -44,7 +44,7 @@ from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.runtime.pages import Page
+from sully.runtime.pages import PageHandler
 
 LOOK_AGAIN = 60.0
 """Seconds after which a server that is not ours is asked again what it is: it may be upgraded."""
@@ -64,14 +64,18 @@ class RemoteConfig:
     history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
     leader_elect: bool = True
     lease: Key = LEASE
-    timing: Timing = field(default_factory=Timing)
+    timing: LeaseTiming = field(default_factory=LeaseTiming)
 
 
 class Remote:
     """Controllers that run, or stand by until they lead; made by `remote`."""
 
     def __init__(
-        self, config: RemoteConfig, transport: HttpTransport, elector: Elector | None, clock: Clock
+        self,
+        config: RemoteConfig,
+        transport: HttpTransport,
+        elector: LeaderElector | None,
+        clock: Clock,
     ) -> None:
         self._config = config
         self._transport = transport
@@ -84,13 +88,13 @@ class Remote:
         """What the server is, once it has said so."""
         self.problem = ""
         """Why it ended by itself; empty where it was stopped."""
-        self.crew = Leading(self._build, clock=clock, elector=elector)
+        self.crew = LeaderElectedManager(self._build, clock=clock, elector=elector)
 
     def on_offer(self, tell: Callable[[Offer], None]) -> None:
         """Call this when it is known what the server is, and when that has changed."""
         self._tell.append(tell)
 
-    async def look(self) -> tuple[Offer, tuple[Served, ...]]:
+    async def look(self) -> tuple[Offer, tuple[APIResource, ...]]:
         """Ask the server what it is; raise DutyError if what was asked for must not run there."""
         served = await discover(self._transport)
         found = offer(await ask(self._transport, served))
@@ -120,7 +124,7 @@ class Remote:
             return f"working since {shown} ({count}, no lease)"
         return f"leading since {shown} ({count}, lease {elector.key}, {elector.identity})"
 
-    def pages(self) -> dict[str, Page]:
+    def pages(self) -> dict[str, PageHandler]:
         """Return what other programs may ask of this process."""
         return {
             "/metrics": lambda: (200, self._metrics.render()),
@@ -146,7 +150,7 @@ class Remote:
             raise UnreadableError(str(error)) from error
         config = self._config
         moved = moves(found)
-        given = Given(
+        given = ControllerConfig(
             transport=self._named(moved),
             served=relocated(served, moved),
             gates=config.gates,
@@ -168,11 +172,11 @@ class Remote:
 
     def _named(self, moved: Moves) -> Callable[[str], Transport]:
         elector = self.crew.elector
-        guard: Guard | None = elector.left if elector is not None else None
+        guard: WriteGuard | None = elector.time_left if elector is not None else None
 
         def named(name: str) -> Transport:
             transport = self._transport.named(name, guard)
-            return Moved(transport, moved) if moved else transport
+            return RelocatedTransport(transport, moved) if moved else transport
 
         return named
 
@@ -206,7 +210,7 @@ async def remote(config: RemoteConfig, clock: Clock | None = None) -> AsyncItera
             access = HttpTransport(config.access, request_seconds=config.timing.renew)
             await stack.enter_async_context(access)
             name = f"{socket.gethostname()}_{os.getpid()}_{Ids().suffix()}"
-            elector = Elector(access, config.lease, name, clock=clock, timing=config.timing)
+            elector = LeaderElector(access, config.lease, name, clock=clock, timing=config.timing)
         silent = min(SILENT_SECONDS, config.eviction.max_staleness or SILENT_SECONDS)
         transport = HttpTransport(config.access, silent_seconds=silent)
         await stack.enter_async_context(transport)

@@ -17,7 +17,7 @@ from sully.cli.inspect.devicewatch import views_of
 from sully.cli.inspect.evictions import kinds_for
 from sully.cli.inspect.evictionwatch import news_of
 from sully.cli.main import build_parser
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.transport import UnreachableError
 from sully.domain.devices.pools import PoolId
 from sully.machinery.errors import Forbidden
@@ -39,7 +39,7 @@ def session(*words: str, clock: FakeClock | None = None, command: str = "devices
 def world() -> Caches:
     caches = Caches()
     for kind in KINDS:
-        copy: Copy[Any] = Copy(kind)
+        copy: Cache[Any] = Cache(kind)
         caches.put(copy)
     caches.of(SLICES).replace(
         [
@@ -134,7 +134,7 @@ async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None
     for kind in kinds_for(asked):
         caches = Caches()
         for each in kinds_for(asked):
-            caches.put(Copy(each))
+            caches.put(Cache(each))
         news = news_of(asked, caches)
         caches.of(kind).replace([{"metadata": {"name": "one", "uid": "1", "resourceVersion": "1"}}])
 

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from sully.client.http.connection_errors import plainly
+from sully.client.http.connection_errors import describe_connection_error
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.transport import Kind, UnreachableError
@@ -99,4 +99,4 @@ WORDS: dict[str, tuple[Exception, str]] = {
 
 @pytest.mark.parametrize(("error", "want"), WORDS.values(), ids=WORDS)
 def test_plainly(error: Exception, want: str) -> None:
-    assert plainly(error) == want
+    assert describe_connection_error(error) == want

@@ -17,8 +17,8 @@ from servers import (
     with_kinds,
     without_schemas,
 )
-from sully.client.discovery.capabilities import Moved, ask, relocated
-from sully.client.discovery.resources import Served, discover
+from sully.client.discovery.capabilities import RelocatedTransport, ask, relocated
+from sully.client.discovery.resources import APIResource, discover
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.options import WriteOptions
@@ -163,7 +163,7 @@ async def test_kinds_are_spoken_to_where_they_are() -> None:
         moved = moves(offer(await ask(http, served)))
     seen = Foreign([{"metadata": {"name": "a"}}])
     async with connected(seen) as http:
-        transport = Moved(http, moved)
+        transport = RelocatedTransport(http, moved)
         await transport.get(PATCHES.read_as(dict), Key("", "a"))
         await transport.create(PATCHES.read_as(dict), {"metadata": {"name": "a"}})
         body = {"metadata": {"name": "a"}}
@@ -185,8 +185,8 @@ async def test_kinds_are_spoken_to_where_they_are() -> None:
 
 
 def test_what_is_elsewhere_is_shown_where_it_is_asked_for() -> None:
-    there = Served("sully.dev", ("v1alpha1",), "resourceslicepatches", "P", False, frozenset())
-    other = Served("", ("v1",), "pods", "Pod", True, frozenset())
+    there = APIResource("sully.dev", ("v1alpha1",), "resourceslicepatches", "P", False, frozenset())
+    other = APIResource("", ("v1",), "pods", "Pod", True, frozenset())
     at = {("resource.k8s.io", "resourceslicepatches"): ("sully.dev", "v1alpha1")}
 
     shown = relocated((there, other), at)

@@ -8,7 +8,7 @@ import pytest
 from aiohttp import web
 
 from client.foreign import connected
-from sully.client.discovery.resources import Served, discover, of_scheme
+from sully.client.discovery.resources import APIResource, discover, of_scheme
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import UnreadableError
@@ -18,7 +18,7 @@ from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 
 
-def by_name(served: tuple[Served, ...]) -> dict[tuple[str, str], Any]:
+def by_name(served: tuple[APIResource, ...]) -> dict[tuple[str, str], Any]:
     return {
         (each.group, each.plural): (
             each.kind,

@@ -178,4 +178,4 @@ async def test_the_oldest_are_dropped(clock: FakeClock) -> None:
     assert len(messages) == WAITING
     assert messages[0] == "2"
     told = [(line["event"], line.get("count")) for line in lines]
-    assert told == [("event dropped", None), ("events dropped in all", 2)]
+    assert told == [("event dropped", None), ("events dropped", 2)]

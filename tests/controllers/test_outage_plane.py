@@ -170,8 +170,8 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
     assert float(numbers.partition(watches)[2].split()[0]) >= 2
     loud = [line["event"] for line in lines if line["log_level"] != "debug"]
     # Whoever notices first tells, for all.
-    assert loud[0] in ("cannot follow a collection", "reconcile failed")
-    assert loud[1:] == ["the server answers again"]
+    assert loud[0] in ("failed to list or watch", "reconcile failed")
+    assert loud[1:] == ["server is reachable again"]
 
 
 async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:

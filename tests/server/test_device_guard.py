@@ -14,7 +14,7 @@ from sully.client.transport import Key
 from sully.domain.allocation.exclusion import IN_USE
 from sully.machinery.errors import Conflict, Invalid, ServiceUnavailable
 from sully.server.admission.devices import PULL_SECONDS, TURNS
-from sully.store.base import Page
+from sully.store.base import RecordPage
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
@@ -88,7 +88,7 @@ class AwayStore(MemoryStore):
 
     away = False
 
-    async def list(self, *where: Any, **how: Any) -> Page:
+    async def list(self, *where: Any, **how: Any) -> RecordPage:
         if self.away:
             raise UnavailableError("no member answers")
         return await super().list(*where, **how)

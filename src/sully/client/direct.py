@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from sully.client.calls import READS, Call, Calls, Guard
+from sully.client.calls import READS, Call, Calls, WriteGuard
 from sully.client.objects import from_body
-from sully.client.transport import EventType, Kind, Page, Ref, UnreachableError, WatchEvent
+from sully.client.transport import EventType, Kind, Page, ResourceRef, UnreachableError, WatchEvent
 from sully.runtime.deadlines import within
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Verbs(Protocol):
     async def call(
         self,
         verb: str,
-        ref: Ref,
+        ref: ResourceRef,
         *,
         body: Any = None,
         options: Mapping[str, str] = {},
@@ -53,7 +53,7 @@ class Verbs(Protocol):
         ...
 
     def watch(
-        self, ref: Ref, *, options: Mapping[str, str] = {}
+        self, ref: ResourceRef, *, options: Mapping[str, str] = {}
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
         """Yield events as they come, those that came together in one batch."""
         ...
@@ -62,7 +62,7 @@ class Verbs(Protocol):
 class DirectTransport(Calls):
     """A `Transport` over an embedded server."""
 
-    def __init__(self, verbs: Verbs, *, guard: Guard | None = None) -> None:
+    def __init__(self, verbs: Verbs, *, guard: WriteGuard | None = None) -> None:
         self._verbs: Verbs | None = verbs
         self._guard = guard
 

@@ -151,7 +151,7 @@ class EventRecorder:
         while self._waiting:
             await self._write_patiently(self._waiting.popleft())
         if self._lost:
-            log.warning("events dropped in all", count=self._lost)
+            log.warning("events dropped", count=self._lost)
             self._lost = 0
 
     def _drop(self, said: _Said) -> None:

@@ -66,7 +66,7 @@ class PageAccess:
             async with self._questions:
                 code = await self._ask(token, path)
         except (ApiError, UnreachableError, UnreadableError) as error:
-            _log.warning("cannot check who asks for metrics", error=str(error))
+            _log.warning("failed to authorize a metrics request", error=str(error))
             return known.code if known is not None else UNKNOWN
         self._remember(key, code)
         return code

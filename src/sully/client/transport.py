@@ -41,7 +41,7 @@ class UnreachableError(ConnectionError):
         self.why = why
 
 
-class SilentError(UnreachableError):
+class WatchStalledError(UnreachableError):
     """A watch said nothing, not even a bookmark, for so long that it may be dead."""
 
 
@@ -64,7 +64,7 @@ COLLECTION = Key("", "")
 """Names no object: all of a kind in all namespaces."""
 
 
-class Ref(msgspec.Struct, frozen=True):
+class ResourceRef(msgspec.Struct, frozen=True):
     """Names what a call is about: a collection, an object, or a part of one."""
 
     group: str
@@ -110,10 +110,10 @@ class Kind(Generic[T]):
         """
         return cast("Kind[U]", replace(cast("Kind[Any]", self), type=type_))
 
-    def ref(self, key: Key = COLLECTION, subresource: str = "") -> Ref:
+    def ref(self, key: Key = COLLECTION, subresource: str = "") -> ResourceRef:
         """Name an object of this kind, or with no name the collection."""
         namespace = key.namespace if self.namespaced else ""
-        return Ref(self.group, self.version, self.plural, namespace, key.name, subresource)
+        return ResourceRef(self.group, self.version, self.plural, namespace, key.name, subresource)
 
 
 @dataclass(frozen=True, slots=True)

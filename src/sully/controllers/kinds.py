@@ -11,7 +11,7 @@ import msgspec
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.api.sully.types import GROUP, VERSION, EvictionRecord, TaintRecord
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.machinery.meta import Wire
 
@@ -105,6 +105,6 @@ CLUSTER_LEASE = "managed-cluster-lease"
 CLUSTER_LEASES: Kind[ClusterLease] = Kind(
     "coordination.k8s.io", "v1", "leases", "Lease", ClusterLease
 )
-LEASES_OF_CLUSTERS = Selection(
+LEASES_OF_CLUSTERS = ObjectSelector(
     label_selector=CLUSTER_NAME_LABEL, field_selector=f"metadata.name={CLUSTER_LEASE}"
 )

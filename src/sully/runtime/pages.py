@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aiohttp import web
 
-Page = Callable[[], tuple[int, bytes]]
+PageHandler = Callable[[], tuple[int, bytes]]
 """Returns the status code and the text of a page."""
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 """What Prometheus reads; anyone else takes it for plain text."""
@@ -44,7 +44,7 @@ def is_local(host: str) -> bool:
 
 @asynccontextmanager
 async def serving(
-    host: str, port: int, pages: Mapping[str, Page], protection: Protection | None = None
+    host: str, port: int, pages: Mapping[str, PageHandler], protection: Protection | None = None
 ) -> AsyncIterator[int]:
     """Serve pages as long as the block lasts; yields the port."""
     from aiohttp import web
@@ -64,7 +64,7 @@ async def serving(
 
 
 def _handler(
-    page: Page, protection: Protection | None
+    page: PageHandler, protection: Protection | None
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
         from aiohttp import web

@@ -16,17 +16,17 @@ from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.admission.devices import DeviceGuard
+from sully.server.admission.devices import DeviceAdmission
 from sully.server.admission.expressions import compile_ahead
-from sully.server.admission.guards import ImmortalNamespaces
+from sully.server.admission.guards import NamespaceLifecycle
 from sully.server.admission.rule_history import RuleHistory
 from sully.server.audit.log import AuditLog
 from sully.server.authorization.authorizer import RbacAuthorizer
-from sully.server.authorization.claim_guard import ClaimGuard
-from sully.server.authorization.cluster_guard import ClusterGuard
-from sully.server.authorization.enforce import CreationGuard
-from sully.server.authorization.escalation import EscalationGuard
-from sully.server.authorization.node_guard import NodeGuard
+from sully.server.authorization.claim_guard import ClaimAdmission
+from sully.server.authorization.cluster_guard import ClusterAdmission
+from sully.server.authorization.enforce import CreateOnUpdateCheck
+from sully.server.authorization.escalation import EscalationCheck
+from sully.server.authorization.node_guard import NodeRestriction
 from sully.server.authorization.reviews import Reviews
 from sully.server.registry.bodies import Body
 from sully.server.registry.creates import Creator
@@ -36,17 +36,17 @@ from sully.server.registry.patches import Patcher
 from sully.server.registry.reviews import Virtuals
 from sully.server.registry.subresources import Connector
 from sully.server.registry.updates import Updater
-from sully.server.registry.writes import Result, Writer, answering
+from sully.server.registry.writes import ObjectWriter, Result, answering
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 from sully.server.storage.reads import Listing, Reader
-from sully.server.storage.watching import Change, Random, Watcher
+from sully.server.storage.watching import Random, WatchChange, Watcher
 from sully.store.base import Record, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
-    """What the outside decides: the time, identifiers, randomness."""
+class Env:
+    """What does not come from requests: the clock, identifiers, randomness."""
 
     clock: Clock
     ids: Ids
@@ -61,18 +61,18 @@ class Api:
         *,
         scheme: Scheme,
         store: Store,
-        chance: Chance,
+        env: Env,
         gates: Gates | None = None,
         compat: Compat = Compat.SULLY,
     ) -> None:
-        clock, ids, random = chance.clock, chance.ids, chance.random
+        clock, ids, random = env.clock, env.ids, env.random
         self.scheme = scheme
         self.store = store
         self.clock = clock
         self.gates = gates or Gates()
         self.compat = compat
         self.objects = Objects(scheme)
-        self.writer = Writer(
+        self.writer = ObjectWriter(
             store=store,
             objects=self.objects,
             clock=clock,
@@ -93,14 +93,14 @@ class Api:
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
-        self.devices = DeviceGuard(store, self.objects, compat)
+        self.devices = DeviceAdmission(store, self.objects, compat)
         self.writer.guards = (
-            ImmortalNamespaces(),
-            CreationGuard(self.authorizer),
-            EscalationGuard(self.authorizer),
-            NodeGuard(self.authorizer, self.writer.lookup, compat),
-            ClaimGuard(self.authorizer, self.gates),
-            ClusterGuard(self.authorizer, self.writer.lookup, compat),
+            NamespaceLifecycle(),
+            CreateOnUpdateCheck(self.authorizer),
+            EscalationCheck(self.authorizer),
+            NodeRestriction(self.authorizer, self.writer.lookup, compat),
+            ClaimAdmission(self.authorizer, self.gates),
+            ClusterAdmission(self.authorizer, self.writer.lookup, compat),
             self.devices,
         )
         self.writer.recorders = (RuleHistory(store, self.objects, clock),)
@@ -117,7 +117,7 @@ class Api:
         with answering():
             return await self._reader.listing(request)
 
-    async def watch(self, request: Request) -> AsyncGenerator[Sequence[Change], None]:
+    async def watch(self, request: Request) -> AsyncGenerator[Sequence[WatchChange], None]:
         """Follow a list."""
         self._allow(request, "watch")
         with answering():

@@ -24,7 +24,7 @@ from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, has_subresource
 from sully.server.storage.objects import typed
 from sully.server.storage.reads import Listing
-from sully.server.storage.watching import Change, bookmark
+from sully.server.storage.watching import WatchChange, bookmark
 from sully.store.base import Record
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
@@ -182,7 +182,7 @@ class InProcess:
         }
         return Reply(obj, {}, items)
 
-    def _event(self, change: Change, target: Target) -> tuple[str, Reply]:
+    def _event(self, change: WatchChange, target: Target) -> tuple[str, Reply]:
         record = change.record
         if record is None:
             return "BOOKMARK", Reply(bookmark(change, self._api.objects.empty(target)))

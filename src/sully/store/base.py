@@ -1,6 +1,6 @@
 """The contract every store fulfils, and the only owner of what a revision is.
 
-A store is a map from `Key` to bytes with one counter, the revision. Each committed transaction
+A store is a map from `StoreKey` to bytes with one counter, the revision. Each committed transaction
 takes the next revision, however many keys it writes, so a revision names a state of the whole
 store. The values do not contain their revision: the server writes `resourceVersion` into an
 object from `Record.revision` when it encodes it.
@@ -32,7 +32,7 @@ Derived = dict[Hashable, Any]
 """A memo of what others computed from a value. Never persisted, and safe to lose."""
 
 
-class Key(NamedTuple):
+class StoreKey(NamedTuple):
     """Names one object; inside a resource, keys are ordered by namespace, then name."""
 
     resource: str
@@ -54,7 +54,7 @@ class Record:
     object, an encoding per API version), so that it is computed once for all readers.
     """
 
-    key: Key
+    key: StoreKey
     value: bytes = field(repr=False)
     create_revision: int
     """When the key came into existence; it starts anew after a deletion."""
@@ -85,7 +85,7 @@ class Event:
 class Put:
     """Write a value. One that equals the stored value is a write like any other."""
 
-    key: Key
+    key: StoreKey
     value: bytes = field(repr=False)
     expect: int | None = None
     """The revision the key must have now; 0: it must not exist; `None`: whatever it is."""
@@ -97,7 +97,7 @@ class Put:
 class Delete:
     """Remove a key. One that does not exist is a conflict, whatever was expected."""
 
-    key: Key
+    key: StoreKey
     expect: int | None = None
 
 
@@ -105,7 +105,7 @@ class Delete:
 class Check:
     """Hold the transaction to the state of a key that it does not write."""
 
-    key: Key
+    key: StoreKey
     expect: int
 
 
@@ -123,7 +123,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RecordPage:
     """Part of a list, in the order of the keys."""
 
     records: list[Record]
@@ -215,11 +215,11 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: StoreKey) -> Record | None:
         """Return the newest acknowledged state of a key."""
 
     @abstractmethod
-    def newest(self, key: Key) -> Record | None:
+    def newest(self, key: StoreKey) -> Record | None:
         """Return the newest state, including writes that are accepted but not yet durable.
 
         Only for computing the next write, so that read-modify-write loops need not wait for the
@@ -236,7 +236,7 @@ class Store(ABC):
         at: int | None = None,
         start: tuple[str, str] | None = None,
         limit: int | None = None,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order.
 
         `at` shows the state at an older revision (`CompactedError`, `FutureRevisionError`);

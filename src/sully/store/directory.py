@@ -129,9 +129,9 @@ def _close_to_others(path: Path) -> None:
         # A mounted volume may belong to somebody else. The files in it are private anyway.
         if os.access(path, os.W_OK | os.X_OK):  # else it cannot be used, which is said elsewhere
             _log.warning(
-                "other users can access the data directory", path=str(path), mode=f"{mode:04o}"
+                "data directory is accessible to other users", path=str(path), mode=f"{mode:04o}"
             )
     else:
         _log.warning(
-            "closed the data directory to other users", path=str(path), mode_before=f"{mode:04o}"
+            "restricted the data directory to its owner", path=str(path), mode_before=f"{mode:04o}"
         )

@@ -20,7 +20,7 @@
 
 from __future__ import annotations
 
-from sully.store.base import MAX_OPERATIONS, MAX_VALUE_BYTES, Key, Record
+from sully.store.base import MAX_OPERATIONS, MAX_VALUE_BYTES, Record, StoreKey
 
 
 class StoreError(Exception):
@@ -30,7 +30,7 @@ class StoreError(Exception):
 class ConflictError(StoreError):
     """The key is not at the revision that a transaction expected."""
 
-    def __init__(self, key: Key, *, expect: int | None, current: Record | None) -> None:
+    def __init__(self, key: StoreKey, *, expect: int | None, current: Record | None) -> None:
         self.key = key
         self.expect = expect
         self.current = current
@@ -63,7 +63,7 @@ class TooManyOperationsError(InvalidTransactionError):
 class TooLargeError(InvalidTransactionError):
     """A value may have only so many bytes."""
 
-    def __init__(self, key: Key, size: int) -> None:
+    def __init__(self, key: StoreKey, size: int) -> None:
         self.key = key
         self.size = size
         super().__init__(f"{key} is too large: {size} bytes, the most is {MAX_VALUE_BYTES}")
@@ -72,7 +72,7 @@ class TooLargeError(InvalidTransactionError):
 class DuplicateKeyError(InvalidTransactionError):
     """Two operations of one transaction write the same key, so their order would matter."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: StoreKey) -> None:
         self.key = key
         super().__init__(f"{key} is written twice in one transaction")
 

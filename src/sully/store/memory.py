@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from sully.store.base import FIRST_REVISION, Commit, Key, Op, Page, Record, Store, Subscription
+from sully.store.base import (
+    FIRST_REVISION,
+    Commit,
+    Op,
+    Record,
+    RecordPage,
+    Store,
+    StoreKey,
+    Subscription,
+)
 from sully.store.errors import ClosedError, UnavailableError
 from sully.store.state import State
 from sully.store.transactions import plan
@@ -57,7 +66,7 @@ class ReadSide(Store):
         """Return the oldest revision after which came no more events, and bytes, than this."""
         return self._state.oldest_within(events=events, size=size)
 
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: StoreKey) -> Record | None:
         """Return the newest acknowledged state of a key."""
         return self._state.get(key)
 
@@ -69,7 +78,7 @@ class ReadSide(Store):
         at: int | None = None,
         start: tuple[str, str] | None = None,
         limit: int | None = None,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order."""
         if limit is not None and limit < 1:
             raise ValueError(f"a page holds at least one record, not {limit}")
@@ -92,7 +101,7 @@ class MemoryStore(ReadSide):
     def __init__(self) -> None:
         super().__init__(State(revision=FIRST_REVISION, compacted=FIRST_REVISION))
 
-    def newest(self, key: Key) -> Record | None:
+    def newest(self, key: StoreKey) -> Record | None:
         """Return the current state: nothing is ever accepted and not yet durable."""
         return self._state.get(key)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sully.runtime.files import create_private
-from sully.store.base import Key, Put, Record, Store
+from sully.store.base import Put, Record, Store, StoreKey
 from sully.store.database import Database
 from sully.store.directory import DATABASE_FILE, DataDirectory
 from sully.store.errors import OpenError, StoreError
@@ -56,9 +56,9 @@ def begin_sqlite(directory: Path, revision: int) -> None:
         held.release()
 
 
-async def everything(store: Store) -> dict[Key, bytes]:
+async def everything(store: Store) -> dict[StoreKey, bytes]:
     """Return all values of a store, as they are now."""
-    found: dict[Key, bytes] = {}
+    found: dict[StoreKey, bytes] = {}
     for resource in store.resources():
         for record in (await store.list(resource)).records:
             found[record.key] = record.value

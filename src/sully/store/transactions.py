@@ -15,10 +15,10 @@ from sully.store.base import (
     Check,
     Delete,
     Event,
-    Key,
     Op,
     Put,
     Record,
+    StoreKey,
 )
 from sully.store.errors import (
     ConflictError,
@@ -39,7 +39,7 @@ class Transaction:
 
 
 def plan(
-    ops: Sequence[Op], newest: Callable[[Key], Record | None], *, revision: int
+    ops: Sequence[Op], newest: Callable[[StoreKey], Record | None], *, revision: int
 ) -> Transaction:
     """Judge every expectation against the newest state and say what would change."""
     validate(ops)
@@ -63,7 +63,7 @@ def validate(ops: Sequence[Op]) -> None:
         raise EmptyTransactionError
     if len(ops) > MAX_OPERATIONS:
         raise TooManyOperationsError(len(ops))
-    written: set[Key] = set()
+    written: set[StoreKey] = set()
     for op in ops:
         if isinstance(op, Check):
             continue

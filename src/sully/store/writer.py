@@ -68,7 +68,7 @@ Report = Callable[[list[Pending], StoreError | None], None]
 """Called on the event loop with transactions, in order, and why they failed, if they did."""
 
 
-class Writer:
+class WriterThread:
     """Owns the database and its thread from `start` to `stop`."""
 
     def __init__(self, database: Database, report: Report) -> None:

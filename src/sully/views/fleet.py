@@ -18,7 +18,7 @@ from sully.api.cluster.types import (
     ManagedClusterSet,
     ManagedClusterSetBinding,
 )
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.placement.changes import Change
@@ -38,12 +38,12 @@ T = TypeVar("T")
 class Caches:
     """The collections that placement depends on."""
 
-    clusters: Copy[ManagedCluster]
-    sets: Copy[ManagedClusterSet]
-    bindings: Copy[ManagedClusterSetBinding]
-    placements: Copy[Placement]
-    decisions: Copy[PlacementDecision]
-    scores: Copy[AddOnPlacementScore]
+    clusters: Cache[ManagedCluster]
+    sets: Cache[ManagedClusterSet]
+    bindings: Cache[ManagedClusterSetBinding]
+    placements: Cache[Placement]
+    decisions: Cache[PlacementDecision]
+    scores: Cache[AddOnPlacementScore]
 
 
 class FleetView:
@@ -91,7 +91,7 @@ class FleetView:
         return lambda: self._listeners.remove(handle)
 
     def _follow(
-        self, informer: Copy[T], put: Callable[[T], Touched], remove: Callable[[Key], Touched]
+        self, informer: Cache[T], put: Callable[[T], Touched], remove: Callable[[Key], Touched]
     ) -> None:
         def changed(old: T | None, new: T | None) -> None:
             if new is not None:

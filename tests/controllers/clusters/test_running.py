@@ -63,7 +63,7 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
         port=0,
         store="memory",
         compat=Compat.KUBERNETES if strict else Compat.SULLY,
-        hollow_clusters=Members(1, 1),
+        simulated_clusters=Members(1, 1),
     )
     async with running(config) as plane, asyncio.timeout(30):
         refused, admin = _refusals(plane), DirectTransport(plane.direct())
@@ -84,7 +84,7 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
 
 
 async def test_an_agent_may_report_on_its_own_cluster_only(tmp_path: Path) -> None:
-    config = Config(data_dir=tmp_path, port=0, store="memory", hollow_clusters=Members(2))
+    config = Config(data_dir=tmp_path, port=0, store="memory", simulated_clusters=Members(2))
     async with running(config) as plane, asyncio.timeout(30):
         await _until(DirectTransport(plane.direct()), "True")
         name, groups = agent_user(NAME, "test")

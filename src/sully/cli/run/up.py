@@ -318,8 +318,8 @@ def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> 
         controllers=_controllers(options),
         history=history_kept(options),
         event_ttl=events_kept(options),
-        hollow=hollow.settings(options),
-        hollow_clusters=hollow_clusters(options),
+        simulated_nodes=hollow.settings(options),
+        simulated_clusters=hollow_clusters(options),
     )
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from sully.client.calls import Call, Calls
 from sully.client.discovery.conversion import shape_of
-from sully.client.discovery.resources import Served, discover
+from sully.client.discovery.resources import APIResource, discover
 from sully.client.transport import Key, Kind, Page, WatchEvent
 from sully.domain.capabilities.duties import evictor
 from sully.domain.capabilities.offers import (
@@ -43,7 +43,7 @@ OUR_EVICTOR_ROLE = Key("", "sully:eviction")
 """`sully install` makes it where Sully is to evict, and only there."""
 
 
-async def ask(transport: HttpTransport, served: Iterable[Served] | None = None) -> Answers:
+async def ask(transport: HttpTransport, served: Iterable[APIResource] | None = None) -> Answers:
     """Ask a server about itself; what it does not let us read counts as not there."""
     found = tuple(served) if served is not None else await discover(transport)
     version = await transport.document("/version")
@@ -58,7 +58,7 @@ async def ask(transport: HttpTransport, served: Iterable[Served] | None = None) 
     )
 
 
-def _resources(served: Iterable[Served]) -> dict[tuple[str, str], tuple[str, ...]]:
+def _resources(served: Iterable[APIResource]) -> dict[tuple[str, str], tuple[str, ...]]:
     known: dict[tuple[str, str], tuple[str, ...]] = {}
     for each in served:
         known[each.group, each.plural] = each.versions
@@ -102,8 +102,8 @@ async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
     return True
 
 
-def relocated(served: Iterable[Served], moves: Moves) -> tuple[Served, ...]:
-    """Return what a server offers as those see it who speak through `Moved`."""
+def relocated(served: Iterable[APIResource], moves: Moves) -> tuple[APIResource, ...]:
+    """Return what a server offers as those see it who speak through `RelocatedTransport`."""
     found = tuple(served)
     shown = []
     for (group, plural), (there, version) in moves.items():
@@ -115,7 +115,7 @@ def relocated(served: Iterable[Served], moves: Moves) -> tuple[Served, ...]:
     return (*(each for each in found if (each.group, each.plural) not in gone), *shown)
 
 
-class Moved(Calls):
+class RelocatedTransport(Calls):
     """A transport to a server that has some kinds in another group or version than we ask in."""
 
     def __init__(self, inner: Calls, moves: Moves) -> None:

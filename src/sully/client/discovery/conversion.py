@@ -27,7 +27,7 @@ from sully.api.resource.conversion import (
 )
 from sully.client.calls import Call
 from sully.client.objects import from_body
-from sully.client.transport import Kind, Page, Ref, UnreadableError, WatchEvent
+from sully.client.transport import Kind, Page, ResourceRef, UnreadableError, WatchEvent
 from sully.machinery.errors import BadRequest
 
 T = TypeVar("T")
@@ -138,7 +138,7 @@ SHAPES: Mapping[tuple[str, str, str], Shape] = {
 """The kinds with another shape, by group, version and plural name."""
 
 
-def shape_of(ref: Ref) -> Shape | None:
+def shape_of(ref: ResourceRef) -> Shape | None:
     """Return how what a call is about looks on the wire; None: as above the transport."""
     if ref.subresource not in ("", "status"):
         return None

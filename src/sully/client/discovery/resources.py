@@ -22,7 +22,7 @@ ALIASES = frozenset({("events.k8s.io", "events")})
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class APIResource:
     """One resource of an API server, in every version that it is served in."""
 
     group: str
@@ -38,16 +38,16 @@ class Served:
     """Its subresources, each behind a version that has it, as a server tells when it is asked."""
 
 
-def of_scheme(scheme: Scheme) -> tuple[Served, ...]:
+def of_scheme(scheme: Scheme) -> tuple[APIResource, ...]:
     """Return what the embedded server offers."""
     return tuple(_served(scheme))
 
 
-def _served(scheme: Scheme) -> Iterable[Served]:
+def _served(scheme: Scheme) -> Iterable[APIResource]:
     for resource in scheme.resources():
         versions = tuple(version.name for version in resource.versions if version.enabled)
         if versions:
-            yield Served(
+            yield APIResource(
                 group=resource.group,
                 versions=versions,
                 plural=resource.plural,
@@ -58,9 +58,9 @@ def _served(scheme: Scheme) -> Iterable[Served]:
             )
 
 
-async def discover(transport: HttpTransport) -> tuple[Served, ...]:
+async def discover(transport: HttpTransport) -> tuple[APIResource, ...]:
     """Ask a server what it offers."""
-    found: list[Served] = []
+    found: list[APIResource] = []
     for path in ("/api", "/apis"):
         document = await transport.document(path, AGGREGATED)
         if not isinstance(document, dict) or document.get("kind") != "APIGroupDiscoveryList":
@@ -70,7 +70,7 @@ async def discover(transport: HttpTransport) -> tuple[Served, ...]:
     return tuple(found)
 
 
-def _of_group(group: Mapping[str, Any]) -> Iterable[Served]:
+def _of_group(group: Mapping[str, Any]) -> Iterable[APIResource]:
     """Yield the resources of a group; what has no `list` or `delete` is there too."""
     name = (group.get("metadata") or {}).get("name", "")
     shown: dict[str, dict[str, Any]] = {}
@@ -85,7 +85,7 @@ def _of_group(group: Mapping[str, Any]) -> Iterable[Served]:
             shown.setdefault(resource["resource"], resource)
             versions.setdefault(resource["resource"], []).append(version["version"])
     for plural, resource in shown.items():
-        yield Served(
+        yield APIResource(
             group=name,
             versions=tuple(versions[plural]),
             plural=plural,

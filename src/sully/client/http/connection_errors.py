@@ -13,7 +13,7 @@ UNTRUSTED = "its certificate is not accepted"
 """How the text begins where another server may have answered than the one that was meant."""
 
 
-def plainly(error: Exception) -> str:
+def describe_connection_error(error: Exception) -> str:
     """Say what went wrong."""
     import aiohttp
 

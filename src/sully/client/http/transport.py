@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from sully import __version__
-from sully.client.calls import READS, Call, Calls, Guard
-from sully.client.http.connection_errors import plainly
+from sully.client.calls import READS, Call, Calls, WriteGuard
+from sully.client.http.connection_errors import describe_connection_error
 from sully.client.http.connections import Connections
 from sully.client.http.json_answers import (
     Lines,
@@ -31,11 +31,11 @@ from sully.client.kubeconfig.credentials import AccessError, Credential
 from sully.client.transport import (
     Kind,
     Page,
-    Ref,
-    SilentError,
+    ResourceRef,
     UnreachableError,
     UnreadableError,
     WatchEvent,
+    WatchStalledError,
 )
 from sully.machinery.codec import from_json, to_json
 
@@ -78,7 +78,7 @@ class HttpTransport(Calls):
         request_seconds: float = REQUEST_SECONDS,
         silent_seconds: float = SILENT_SECONDS,
         agent: str = USER_AGENT,
-        guard: Guard | None = None,
+        guard: WriteGuard | None = None,
         connections: Connections | None = None,
     ) -> None:
         self._access = access
@@ -100,7 +100,7 @@ class HttpTransport(Calls):
         """Close all connections, also those of watches and of those who share them."""
         await self._connections.close()
 
-    def named(self, name: str, guard: Guard | None = None) -> HttpTransport:
+    def named(self, name: str, guard: WriteGuard | None = None) -> HttpTransport:
         """Return a transport over the same connections that gives another name as its agent.
 
         A server takes the name of the agent for that of the field manager.
@@ -116,7 +116,7 @@ class HttpTransport(Calls):
 
     async def document(self, path: str, accept: str = JSON) -> Any:
         """Return something a server has besides objects, such as what it offers."""
-        call = Call("get", Ref("", "", ""))
+        call = Call("get", ResourceRef("", "", ""))
         async with (
             self._connections.slots,
             self._open(call, self._request_timeout(call), path=path, accept=accept) as response,
@@ -194,7 +194,7 @@ class HttpTransport(Calls):
         except UnreachableError:
             raise
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(plainly(error), url) from error
+            raise UnreachableError(describe_connection_error(error), url) from error
         except AccessError as error:
             raise UnreachableError(str(error)) from error
 
@@ -242,10 +242,10 @@ async def _spoken(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
         async for chunk in response.content.iter_any():
             yield chunk
     except TimeoutError as error:
-        raise SilentError(f"{response.url.path}: the watch fell silent") from error
+        raise WatchStalledError(f"{response.url.path}: the watch fell silent") from error
 
 
-def url_path(ref: Ref) -> str:
+def url_path(ref: ResourceRef) -> str:
     """Return the path of a collection, an object or a subresource."""
     parts = ["apis", ref.group, ref.version] if ref.group else ["api", ref.version]
     if ref.namespace:

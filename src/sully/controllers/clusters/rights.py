@@ -134,7 +134,7 @@ class Rights:
                 return
             except AlreadyExists:
                 # Somebody else's, who gave it our name; it becomes what it should be.
-                log.debug("taken over", kind=kind.kind, name=str(key_of(obj)))
+                log.debug("adopted", kind=kind.kind, name=str(key_of(obj)))
         await self._transport.patch(kind, key_of(obj), _change(obj), options=_OWN)
 
     def _seen(self, kind: Kind[Obj], old: Obj | None, new: Obj | None) -> None:

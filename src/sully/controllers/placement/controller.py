@@ -140,7 +140,7 @@ class PlacementController:
             return self._view.decide(key, now, budget)
         except BrokenSetError as error:
             # Nothing is written until the set is mended, and that will wake us.
-            log.warning("a set cannot be read", placement=str(key), error=str(error))
+            log.warning("failed to read a cluster set", placement=str(key), error=str(error))
             return None
         finally:
             self._metrics.decided(self._clock.monotonic() - began)

@@ -1,4 +1,4 @@
-"""Registers the hollow clusters with the hub, as an administrator would.
+"""Registers the simulated clusters with the hub, as an administrator would.
 
 Every cluster is looked at once, at the start. One that is there is left alone, but for its lease
 duration; clusters beyond the fleet are removed, and their namespaces stay, as on any hub. A cluster
@@ -47,7 +47,7 @@ class _Wanted:
         return lambda: None
 
 
-class HollowClusters:
+class SimulatedClusters:
     """Brings the members of the hub to what the fleet says."""
 
     name = AGENT
@@ -92,7 +92,7 @@ class HollowClusters:
             try:
                 await self._transport.create(CLUSTERS, wanted, options=_OWN)
             except AlreadyExists:
-                log.warning("a cluster that is not hollow has this name", cluster=key.name)
+                log.warning("cluster exists and is not simulated", cluster=key.name)
         elif found.spec.lease_duration_seconds != self._members.duration:
             patch = {"spec": {"leaseDurationSeconds": self._members.duration}}
             await self._transport.patch(CLUSTERS, key, patch, options=_OWN)
@@ -104,10 +104,12 @@ class HollowClusters:
             await self._transport.delete(CLUSTERS, key, DeleteOptions(uid=found.metadata.uid))
         except NotFound:
             return
-        log.info("hollow cluster removed", cluster=key.name)
+        log.info("simulated cluster deleted", cluster=key.name)
 
     def _tell_progress(self) -> None:
         now = self._clock.monotonic()
         if now - self._said >= PATIENCE:
             self._said = now
-            log.info("registering clusters", ready=len(self._done), of=self._members.count)
+            log.info(
+                "registering simulated clusters", ready=len(self._done), of=self._members.count
+            )

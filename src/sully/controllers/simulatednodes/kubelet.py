@@ -1,8 +1,8 @@
-"""Imitates the kubelets of hollow nodes: pods start, run, and end in their own time.
+"""The kubelets of simulated nodes (like kwok): pods start, run and terminate.
 
-Reads bound pods, our nodes and claims; writes the status of pods and removes those that have ended.
-The decision is `domain.hollow.kubelet.next_step`. One queue serves all nodes: a pod costs nothing
-between two steps, and a node costs nothing at all.
+Reads bound pods, simulated nodes and claims; writes the status of pods and deletes terminated ones.
+The decision is `domain.simulated.kubelet.next_step`. One queue serves all nodes: a pod costs
+nothing between two steps, and a node costs nothing at all.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ _OWN = WriteOptions(field_manager=AGENT)
 _NODE, _CLAIM = "hollow/node", "hollow/claim"
 
 
-class HollowKubelet:
-    """Runs the pods of hollow nodes, or says so."""
+class SimulatedKubelet:
+    """Runs the pods of simulated nodes, or says so."""
 
     name = "hollow-kubelet"
 

@@ -1,4 +1,4 @@
-"""Renews the leases of hollow nodes, spread out over time.
+"""Renews the leases of simulated nodes, spread out over time.
 
 Kubelets renew every ten seconds. Here one process does it for all nodes, so the interval grows with
 their number: there are never more than `RENEWALS` writes a second, and the duration that a lease
@@ -32,8 +32,8 @@ def interval(nodes: int) -> float:
     return max(USUAL_SECONDS, nodes / RENEWALS)
 
 
-class HollowLeases:
-    """Shows that hollow nodes are alive."""
+class SimulatedLeases:
+    """Shows that simulated nodes are alive."""
 
     name = "hollow-leases"
 

@@ -24,7 +24,7 @@ from sully.controllers.simulatednodes.kinds import (
     Node,
 )
 from sully.controllers.simulatednodes.leases import interval
-from sully.domain.simulated.fleet import DRIVER, HOLLOW, Fleet, name_of, number_of
+from sully.domain.simulated.fleet import DRIVER, SIMULATED, Fleet, name_of, number_of
 from sully.domain.simulated.machines import (
     DIGEST,
     device_class,
@@ -48,7 +48,7 @@ _OWN = WriteOptions(field_manager=AGENT)
 _INDEX = "hollow/node"
 
 
-class HollowNodes:
+class SimulatedNodes:
     """Brings the machines to what the fleet says."""
 
     name = AGENT
@@ -100,7 +100,7 @@ class HollowNodes:
         try:
             await self._transport.create(CLASSES, device_class(), options=_OWN)
         except AlreadyExists:
-            log.debug("the device class is there", name=DRIVER)
+            log.debug("device class exists", name=DRIVER)
 
     async def _make(self, number: int, node: Node | None) -> None:
         if node is None:
@@ -117,8 +117,8 @@ class HollowNodes:
             made = await self._transport.create(NODES, node_of(number, now), options=_OWN)
         except AlreadyExists:
             found = await self._transport.get(NODES.read_as(dict), Key("", name))
-            if (found["metadata"].get("labels") or {}).get(HOLLOW) != "true":
-                log.warning("a node that is not hollow has this name", node=name)
+            if (found["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+                log.warning("node exists and is not simulated", node=name)
                 return None
             # Made by a former life whose write we had not seen yet.
             return await self._transport.get(NODES, Key("", name))
@@ -127,7 +127,7 @@ class HollowNodes:
             await self._transport.create(LEASES, lease, options=_OWN)
         except AlreadyExists:
             # Of a node that went a moment ago; it will be collected, and made anew when renewed.
-            log.debug("the lease is there", node=name)
+            log.debug("lease exists", node=name)
         return made
 
     async def _renew(self, number: int) -> None:
@@ -161,17 +161,17 @@ class HollowNodes:
             await self._transport.delete(NODES, key, DeleteOptions(uid=node.metadata.uid))
         except NotFound:
             return
-        log.info("hollow node removed", node=key.name)
+        log.info("simulated node deleted", node=key.name)
 
     def _tell_progress(self) -> None:
         now = self._clock.monotonic()
         if now - self._said >= PATIENCE:
             self._said = now
-            log.info("making hollow nodes", ready=len(self._done), of=self._fleet.nodes)
+            log.info("creating simulated nodes", ready=len(self._done), of=self._fleet.nodes)
 
 
 def _node_of(slice_: ResourceSlice) -> Iterable[str]:
-    ours = slice_.spec.driver == DRIVER and slice_.metadata.labels.get(HOLLOW) == "true"
+    ours = slice_.spec.driver == DRIVER and slice_.metadata.labels.get(SIMULATED) == "true"
     return (slice_.spec.node_name,) if ours and slice_.spec.node_name else ()
 
 

@@ -24,10 +24,10 @@ from sully.domain.devices.pools import DeviceId
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, ServiceUnavailable, conflict
 from sully.runtime.clock import Clock
-from sully.server.admission.guards import Attempt
+from sully.server.admission.guards import AdmissionAttributes
 from sully.server.authorization.feed import Feed
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Put, Store
+from sully.store.base import Put, Store, StoreKey
 from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
@@ -42,7 +42,7 @@ MOST_TURNS = 1024
 """Pools come and go and turns stay, so pools share them. Those that do only wait for each other."""
 
 
-class DeviceGuard:
+class DeviceAdmission:
     """Refuses allocations of devices that other claims hold."""
 
     def __init__(self, store: Store, objects: Objects, compat: Compat) -> None:
@@ -50,8 +50,8 @@ class DeviceGuard:
         self._objects = objects
         self._enabled = compat.rejects_devices_in_use
         self._feed = Feed(store, objects, {CLAIMS: self})
-        self._holders: dict[DeviceId, set[Key]] = {}
-        self._held: dict[Key, frozenset[DeviceId]] = {}
+        self._holders: dict[DeviceId, set[StoreKey]] = {}
+        self._held: dict[StoreKey, frozenset[DeviceId]] = {}
 
     async def start(self) -> None:
         """Take in the claims there are."""
@@ -65,7 +65,7 @@ class DeviceGuard:
                 await self._feed.catch_up()
                 await clock.sleep(PULL_SECONDS)
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Refuse a device that somebody else holds."""
         target, obj = attempt.request.target, attempt.obj
         # Nothing but the status has devices; elsewhere the server ignores what a client sends.
@@ -81,14 +81,14 @@ class DeviceGuard:
         self._feed.pull()
         if self._feed.lost:
             raise ServiceUnavailable("claims are being read anew: try again")
-        key = Key(CLAIMS, target.namespace, target.name)
+        key = StoreKey(CLAIMS, target.namespace, target.name)
         for device in new:
             self._check(key, device, wanted)
         self._note(key, frozenset(wanted) | frozenset(old))
         if self._store.shared:
             attempt.also.extend(self._turns(new))
 
-    def _check(self, key: Key, device: DeviceId, wanted: Holdings) -> None:
+    def _check(self, key: StoreKey, device: DeviceId, wanted: Holdings) -> None:
         for other in sorted(self._holders.get(device, ())):
             if other != key and excludes(device, wanted, self._newest(other)):
                 raise _refusal(key, device, other)
@@ -99,7 +99,7 @@ class DeviceGuard:
             record = self._store.newest(key)
             yield Put(key, b"{}", expect=record.revision if record is not None else 0)
 
-    def _newest(self, key: Key) -> Holdings:
+    def _newest(self, key: StoreKey) -> Holdings:
         record = self._store.newest(key)
         return holdings(self._objects.bare(record)) if record is not None else {}
 
@@ -112,10 +112,10 @@ class DeviceGuard:
 
     def drop(self, namespace: str, name: str) -> None:
         """Look at a claim again that changed or went."""
-        key = Key(CLAIMS, namespace, name)
+        key = StoreKey(CLAIMS, namespace, name)
         self._note(key, frozenset(self._newest(key)))
 
-    def _note(self, key: Key, devices: frozenset[DeviceId]) -> None:
+    def _note(self, key: StoreKey, devices: frozenset[DeviceId]) -> None:
         before = self._held.get(key, frozenset())
         for device in before - devices:
             holders = self._holders[device]
@@ -130,13 +130,13 @@ class DeviceGuard:
             self._held.pop(key, None)
 
 
-def turn_of(device: DeviceId) -> Key:
+def turn_of(device: DeviceId) -> StoreKey:
     """Return the key that stands for a pool, the same in every process."""
     number = crc32(f"{device.driver}/{device.pool}".encode()) % MOST_TURNS
-    return Key(TURNS, "", f"{number:04}")
+    return StoreKey(TURNS, "", f"{number:04}")
 
 
-def _refusal(key: Key, device: DeviceId, other: Key) -> Conflict:
+def _refusal(key: StoreKey, device: DeviceId, other: StoreKey) -> Conflict:
     why = f"device {device} is allocated to claim {other.namespace}/{other.name}"
     answer = conflict("resourceclaims", GROUP, key.name, why)
     cause = {"reason": IN_USE, "message": why, "field": "status.allocation.devices.results"}

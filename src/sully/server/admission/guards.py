@@ -2,7 +2,7 @@
 
 A guard runs after a kind's own admission, before validation; it refuses by raising. Who has the
 right to call an endpoint at all was decided before (authorization/). One that relies on something
-besides the object itself adds to `Attempt.also` what must hold when the write happens.
+besides the object itself adds to `AdmissionAttributes.also` what must hold when the write happens.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from sully.server.requests import Request
 from sully.store.base import Op
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class AdmissionAttributes(msgspec.Struct, frozen=True):
     """A write as it is about to happen, in hub form; nobody may change the objects."""
 
     request: Request
@@ -26,12 +26,12 @@ class Attempt(msgspec.Struct, frozen=True):
     also: list[Op] = msgspec.field(default_factory=list)  # goes into the transaction of an update
 
 
-class ImmortalNamespaces:
+class NamespaceLifecycle:
     """Keeps the namespaces that everything else takes for granted."""
 
     NAMES = frozenset(("default", "kube-public", "kube-system"))
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Refuse to delete one of them."""
         target = attempt.request.target
         going = attempt.operation == "delete" and target.resource.storage_key == "namespaces"
@@ -39,10 +39,10 @@ class ImmortalNamespaces:
             raise forbidden("namespaces", "", target.name, "this namespace may not be deleted")
 
 
-class Guard(Protocol):
+class AdmissionPlugin(Protocol):
     """Somebody who may refuse a write."""
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Raise the answer if this must not happen."""
         ...
 

@@ -26,7 +26,7 @@ from sully.server.authorization.feed import Feed
 from sully.server.requests import Target
 from sully.server.storage.index import Filing
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Op, Put, Record, Store
+from sully.store.base import Op, Put, Record, Store, StoreKey
 from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
@@ -109,7 +109,7 @@ class QuotaAdmission:
         # A quota may count itself, and goes without.
         return [op for op in ops if op.key != record.key]
 
-    def accepting(self, key: Key, obj: Obj) -> AbstractContextManager[None]:
+    def accepting(self, key: StoreKey, obj: Obj) -> AbstractContextManager[None]:
         """Let the next write know of a new object that is being written, if it matters to it."""
         filing = self._filings.get(key.resource)
         return _NOTHING if filing is None else filing.accepting(key, obj)
@@ -146,7 +146,7 @@ class QuotaAdmission:
         owner = owning_pod(claim)
         if owner is None:
             return {}
-        record = self._store.newest(Key(PODS, claim["metadata"]["namespace"], owner["name"]))
+        record = self._store.newest(StoreKey(PODS, claim["metadata"]["namespace"], owner["name"]))
         pod = None if record is None else self._objects.bare(record)
         if pod is None or pod["metadata"]["uid"] != owner["uid"]:
             return {}

@@ -23,7 +23,7 @@ from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Op, Put, Store
+from sully.store.base import Op, Put, Store, StoreKey
 
 RULES = "resource.k8s.io/devicetaintrules"
 RECORDS = "taintrecords"
@@ -47,7 +47,7 @@ class RuleHistory:
             return
         metadata = old["metadata"]
         name = taint_record_name(metadata["name"], metadata["uid"])
-        key = Key(self._resource.storage_key, "", name)
+        key = StoreKey(self._resource.storage_key, "", name)
         record = self._store.newest(key)
         if record is None:
             return

@@ -154,7 +154,7 @@ class AuditLog:
                     file.append(b"".join(lines))
         except OSError as error:
             if not self._failed:
-                _log.error("the audit log cannot be written", error=str(error), lost=len(entries))
+                _log.error("failed to write the audit log", error=str(error), lost=len(entries))
             self._failed = True
         else:
             self._failed = False

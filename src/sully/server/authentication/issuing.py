@@ -21,7 +21,7 @@ from sully.server.authentication.tokens import Bound, Claims
 from sully.server.registry.bodies import Body, Decoded, decode_part
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply
-from sully.server.registry.writes import Writer
+from sully.server.registry.writes import ObjectWriter
 from sully.server.requests import Request
 
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
@@ -32,7 +32,7 @@ _BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 class Issuer:
     """Signs tokens for service accounts."""
 
-    def __init__(self, key: SigningKey, writer: Writer, *, max_seconds: int = 0) -> None:
+    def __init__(self, key: SigningKey, writer: ObjectWriter, *, max_seconds: int = 0) -> None:
         self._key = key
         self._writer = writer
         self._lookup: Lookup = writer.lookup

@@ -19,7 +19,7 @@ from sully.server.authorization.nodes import Nodes, node_name
 from sully.server.authorization.relations import Relations
 from sully.server.requests import User
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Store
+from sully.store.base import Store, StoreKey
 from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
@@ -151,7 +151,7 @@ class RbacAuthorizer:
 
 
 def _lookup(store: Store, objects: Objects, resource: str, namespace: str, name: str) -> Obj | None:
-    record = store.newest(Key(resource, namespace, name))
+    record = store.newest(StoreKey(resource, namespace, name))
     return None if record is None else objects.bare(record)
 
 

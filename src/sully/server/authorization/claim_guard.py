@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.gates import Gates
-from sully.server.admission.guards import Attempt
+from sully.server.admission.guards import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
 from sully.server.requests import Target, User
@@ -23,14 +23,14 @@ NODE = "authentication.kubernetes.io/node-name"
 _VERBS = ("update", "patch")  # either will do: a guard does not see which one was called
 
 
-class ClaimGuard:
+class ClaimAdmission:
     """Checks which parts of a claim's status somebody changes."""
 
     def __init__(self, authorizer: Authorizer, gates: Gates) -> None:
         self._authorizer = authorizer
         self._gates = gates
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Refuse who changes a part that is somebody else's."""
         target, obj, old = attempt.request.target, attempt.obj, attempt.old
         claims = (target.resource.group, target.resource.plural, target.subresource)

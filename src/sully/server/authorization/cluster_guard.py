@@ -16,7 +16,7 @@ from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import GROUP, SET_LABEL
 from sully.machinery.compat import Compat
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.guards import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.requests import User
 
@@ -27,7 +27,7 @@ REGISTER = "register.open-cluster-management.io"
 _SETS = "managedclustersets"
 
 
-class ClusterGuard:
+class ClusterAdmission:
     """Checks who accepts, moves and binds."""
 
     def __init__(self, authorizer: Authorizer, lookup: Lookup, compat: Compat) -> None:
@@ -35,7 +35,7 @@ class ClusterGuard:
         self._lookup = lookup
         self._compat = compat
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Refuse who has not the right for what a write changes."""
         target = attempt.request.target
         if target.resource.group != GROUP or target.subresource or attempt.obj is None:

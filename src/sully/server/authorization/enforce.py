@@ -2,7 +2,7 @@
 
 from sully.machinery.errors import Forbidden, qualified
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.guards import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer, Verdict, on_target
 from sully.server.requests import User
 
@@ -46,13 +46,13 @@ def _cannot(user: User, attributes: Attributes) -> str:
     return f"{who} resource {quote(resource)} in API group {quote(attributes.group)} {where}"
 
 
-class CreationGuard:
+class CreateOnUpdateCheck:
     """Asks again when a PUT or an apply turns out to create: that is another right."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Refuse who may change such an object and not create one."""
         target = attempt.request.target
         if attempt.operation == "create" and target.name:

@@ -10,7 +10,7 @@ from sully.api.rbac.coverage import combinations, described, missing, quoted
 from sully.api.rbac.names import GROUP
 from sully.machinery.errors import RequestEntityTooLarge, forbidden
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.guards import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.authorizer import MASTERS, RbacAuthorizer
 from sully.server.requests import Target, User
@@ -28,13 +28,13 @@ MAX_COMBINATIONS = 10_000
 _LEAVING = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
 
 
-class EscalationGuard:
+class EscalationCheck:
     """Checks what somebody puts into roles and whom they give them to."""
 
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Refuse to give away rights that the writer does not have."""
         target, user, obj = attempt.request.target, attempt.request.user, attempt.obj
         if target.resource.group != GROUP or obj is None or MASTERS in user.groups:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from sully.runtime.log import get_logger
 from sully.server.storage.objects import Objects
-from sully.store.base import Event, Key, Store, Subscription
+from sully.store.base import Event, Store, StoreKey, Subscription
 from sully.store.errors import ClosedError, CompactedError, UnavailableError
 
 Obj = dict[str, Any]
@@ -37,7 +37,7 @@ class Feed:
         self._objects = objects
         self._sinks = sinks
         self._open: dict[str, Subscription] = {}
-        self._known: dict[str, set[Key]] = {resource: set() for resource in sinks}
+        self._known: dict[str, set[StoreKey]] = {resource: set() for resource in sinks}
         self._seen = 0
         self.lost = False
         """Whether something may have happened that was never told; `catch_up` finds out."""
@@ -67,7 +67,7 @@ class Feed:
                 events = subscription.take()
             except CompactedError:
                 # Answers are from before until `catch_up` has listed again, a moment later.
-                _log.warning("lost the thread of a resource", resource=resource)
+                _log.warning("watch expired, relisting", resource=resource)
                 del self._open[resource]
                 self.lost = True
                 continue
@@ -93,4 +93,4 @@ class Feed:
                 await self.open()
             except UnavailableError as error:
                 # The next time will do: who keeps up with a store must outlive its pauses.
-                _log.warning("cannot read what the thread was lost of", error=str(error))
+                _log.warning("failed to relist", error=str(error))

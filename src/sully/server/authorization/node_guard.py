@@ -10,7 +10,7 @@ from typing import Any
 from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden, forbidden
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.guards import AdmissionAttributes
 from sully.server.authorization.attributes import Authorizer
 from sully.server.authorization.node_pods import NodePods
 from sully.server.authorization.nodes import LEASES, node_name
@@ -42,7 +42,7 @@ _OWN_LABELS = frozenset(
 _OWN_NAMESPACES = ("kubelet.kubernetes.io", "node.kubernetes.io")
 
 
-class NodeGuard:
+class NodeRestriction:
     """Checks the content of what nodes write."""
 
     def __init__(self, authorizer: Authorizer, lookup: Lookup, compat: Compat) -> None:
@@ -50,7 +50,7 @@ class NodeGuard:
         self._compat = compat
         self._pods = NodePods(authorizer, lookup)
 
-    def check(self, attempt: Attempt) -> None:
+    def check(self, attempt: AdmissionAttributes) -> None:
         """Refuse what a node does to objects that are not its own."""
         node = node_name(attempt.request.user)
         if node is None:
@@ -71,7 +71,7 @@ class NodeGuard:
                 # Of nothing else a node has its own.
                 return
 
-    def _slice(self, node: str, attempt: Attempt) -> None:
+    def _slice(self, node: str, attempt: AdmissionAttributes) -> None:
         seen = attempt.obj if attempt.operation == "create" else attempt.old
         if seen is None or seen["spec"].get("nodeName", "") != node:
             raise _refused(attempt, _SLICE.format(attempt.operation))
@@ -83,7 +83,7 @@ class NodeGuard:
             raise _refused(attempt, _POOL.format(quote(pool)))
 
 
-def _node(node: str, attempt: Attempt) -> None:
+def _node(node: str, attempt: AdmissionAttributes) -> None:
     target, obj, old = attempt.request.target, attempt.obj or {}, attempt.old
     name = target.name or obj["metadata"].get("name", "")
     who = f"node {quote(node)} is not allowed to"
@@ -118,7 +118,7 @@ def _is_reserved(label: str) -> bool:
     return not any(domain == each or domain.endswith(f".{each}") for each in _OWN_NAMESPACES)
 
 
-def _lease(node: str, attempt: Attempt) -> None:
+def _lease(node: str, attempt: AdmissionAttributes) -> None:
     target = attempt.request.target
     if target.namespace != LEASES:
         raise _refused(attempt, _LEASE_PLACE)
@@ -127,12 +127,12 @@ def _lease(node: str, attempt: Attempt) -> None:
         raise _refused(attempt, _LEASE_NAME)
 
 
-def _refuse(attempt: Attempt, why: str) -> None:
+def _refuse(attempt: AdmissionAttributes, why: str) -> None:
     if why:
         raise _refused(attempt, why)
 
 
-def _refused(attempt: Attempt, why: str) -> Forbidden:
+def _refused(attempt: AdmissionAttributes, why: str) -> Forbidden:
     target = attempt.request.target
     obj: Obj = attempt.obj or {}
     name = target.name or (obj.get("metadata") or {}).get("name", "")

@@ -12,7 +12,7 @@ from sully.api.core.pods.mirrors import MIRROR, is_mirror
 from sully.api.core.pods.references import references
 from sully.machinery.errors import not_found
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.guards import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 
 Obj = dict[str, Any]
@@ -37,7 +37,7 @@ class NodePods:
         self._authorizer = authorizer
         self._lookup = lookup
 
-    def pod_problem(self, node: str, attempt: Attempt) -> str:
+    def pod_problem(self, node: str, attempt: AdmissionAttributes) -> str:
         """Say what a node may not do to a pod; empty if it may."""
         who = f"node {quote(node)}"
         match attempt.request.target.subresource, attempt.operation:
@@ -92,7 +92,7 @@ class NodePods:
         given, uid = owner.get("uid", ""), found["metadata"]["uid"]
         return "" if given == uid else f"node {node} UID mismatch: expected {given} got {uid}"
 
-    def token_problem(self, node: str, attempt: Attempt) -> str:
+    def token_problem(self, node: str, attempt: AdmissionAttributes) -> str:
         """Say why a node does not get a token; empty if it does."""
         spec = (attempt.obj or {}).get("spec") or {}
         bound = spec.get("boundObjectRef") or {}
@@ -112,7 +112,9 @@ class NodePods:
             return "node requested token bound to a pod scheduled on a different node"
         return self._audience_problem(attempt, spec.get("audiences") or [], pod)
 
-    def _audience_problem(self, attempt: Attempt, audiences: list[str], pod: Obj) -> str:
+    def _audience_problem(
+        self, attempt: AdmissionAttributes, audiences: list[str], pod: Obj
+    ) -> str:
         """Check that a pod mounts a token for the audience, or that a role lets the node ask."""
         if len(audiences) > 1:
             return "node may only request 0 or 1 audiences"
@@ -132,7 +134,7 @@ class NodePods:
             return ""
         return f"{user.name} is not authorized to request tokens for audience {quote(audience)}"
 
-    def _target(self, attempt: Attempt) -> Obj:
+    def _target(self, attempt: AdmissionAttributes) -> Obj:
         target = attempt.request.target
         found = self._lookup("pods", target.namespace, target.name)
         if found is None:

@@ -34,7 +34,7 @@ from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User
 from sully.server.storage.objects import kind_prefix, typed, with_kind
 from sully.server.storage.reads import Listing
-from sully.server.storage.watching import Change
+from sully.server.storage.watching import WatchChange
 
 PATCH_TYPES = (
     "application/json-patch+json",
@@ -188,7 +188,10 @@ class ObjectRoutes:
             await exchange.chunk(b"", more=False)
 
     async def _send_events(
-        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+        self,
+        exchange: Exchange,
+        batches: AsyncGenerator[Sequence[WatchChange], None],
+        stream: Stream,
     ) -> None:
         last = b""
         try:
@@ -200,7 +203,10 @@ class ObjectRoutes:
         await exchange.chunk(b"", more=False)
 
     async def _send_batches(
-        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+        self,
+        exchange: Exchange,
+        batches: AsyncGenerator[Sequence[WatchChange], None],
+        stream: Stream,
     ) -> None:
         async with aclosing(batches) as open_batches:
             async for batch in open_batches:
@@ -209,7 +215,7 @@ class ObjectRoutes:
                 del batch
 
     async def _send_batch(
-        self, exchange: Exchange, batch: Sequence[Change], stream: Stream
+        self, exchange: Exchange, batch: Sequence[WatchChange], stream: Stream
     ) -> None:
         for piece in stream.encode(batch):
             await exchange.chunk(piece, shared=stream.shared)

@@ -31,7 +31,7 @@ Check = Callable[[], str]  # empty: fine; else what is wrong
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class StaticPage:
     """A page that never changes while the server runs."""
 
     body: bytes

@@ -31,7 +31,7 @@ from sully.runtime.clock import Clock
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import Attributes
 from sully.server.fleet import StoredFleet
-from sully.server.http.access import Door, Visit
+from sully.server.http.access import AccessControl, RequestContext
 from sully.server.http.exchange import Exchange
 from sully.server.http.placement_answers import explained, foretold
 from sully.server.http.placement_bodies import LARGEST, UnreadableBodyError, WhatIf, read_body
@@ -56,31 +56,31 @@ class PlacementPages:
     """Answers questions about placements."""
 
     fleet: StoredFleet
-    door: Door
+    access: AccessControl
     clock: Clock
 
-    async def serve(self, exchange: Exchange, visit: Visit) -> None:
+    async def serve(self, exchange: Exchange, context: RequestContext) -> None:
         """Answer one request."""
         try:
             if exchange.method == "GET":
-                answer = await self._get(exchange, visit)
+                answer = await self._get(exchange, context)
             elif exchange.method == "POST":
-                answer = await self._post(exchange, visit)
+                answer = await self._post(exchange, context)
             else:
-                await self._admit(exchange, visit, "get", "")
+                await self._authorize(exchange, context, "get", "")
                 raise _RefusedError(405, f"method {exchange.method} not allowed")
         except _RefusedError as error:
             await exchange.answer(error.code, to_json({"error": str(error)}))
             return
         await exchange.answer(200, to_json(answer))
 
-    async def _get(self, exchange: Exchange, visit: Visit) -> Obj:
+    async def _get(self, exchange: Exchange, context: RequestContext) -> Obj:
         namespace, name = _names(exchange.path)
         if not (namespace and name):
-            await self._admit(exchange, visit, "get", "")
+            await self._authorize(exchange, context, "get", "")
             raise _RefusedError(400, "invalid debug path: namespace and name required")
-        # First whether they may, then whether there is one; OCM does it the other way.
-        await self._admit(exchange, visit, "get", namespace)
+        # Permission first, then existence; OCM checks in the other order.
+        await self._authorize(exchange, context, "get", namespace)
 
         def explain(fleet: Fleet) -> Obj:
             placement = fleet.placements.get((namespace, name))
@@ -90,22 +90,24 @@ class PlacementPages:
 
         return await self._ask(explain)
 
-    async def _post(self, exchange: Exchange, visit: Visit) -> Obj:
-        if visit.user is ANONYMOUS and not self.door.anonymous:
+    async def _post(self, exchange: Exchange, context: RequestContext) -> Obj:
+        if context.user is ANONYMOUS and not self.access.anonymous:
             # Before the body is read: it says which namespace the question is about.
             raise Unauthorized("Unauthorized")
         announced = exchange.header("content-length")
         try:
             if announced.isdigit() and int(announced) > LARGEST:
                 raise UnreadableBodyError("request body too large: http: request body too large")
-            asked = read_body(await self.door.receive(exchange, visit, _attributes("create", "")))
+            asked = read_body(
+                await self.access.read_body(exchange, context, _attributes("create", ""))
+            )
         except UnreadableBodyError as error:
-            await self._admit(exchange, visit, "create", _names(exchange.path)[0])
+            await self._authorize(exchange, context, "create", _names(exchange.path)[0])
             raise _RefusedError(400, str(error)) from None
         placement = asked.placement if isinstance(asked, WhatIf) else asked
         namespace = placement.metadata.namespace if placement is not None else ""
         namespace = namespace or _names(exchange.path)[0]
-        user = await self._admit(exchange, visit, "create", namespace)
+        user = await self._authorize(exchange, context, "create", namespace)
         if not isinstance(asked, WhatIf):
             return await self._ask(lambda fleet: self._explain(fleet, asked))
         if not self.fleet.options.compat.extends_placement_debug:
@@ -117,7 +119,7 @@ class PlacementPages:
         """Refuse changes of clusters that the user may not read, whether they exist or not."""
         for verb, name in asked.clusters_read():
             question = Attributes(verb, GROUP, "v1", "managedclusters", name=name)
-            if not self.door.authorizer.decide(user, question).allowed:
+            if not self.access.authorizer.decide(user, question).allowed:
                 which = f"managedclusters {quote(name)}" if name else "managedclusters"
                 raise _RefusedError(403, f"user does not have permission to {verb} {which}")
 
@@ -145,21 +147,23 @@ class PlacementPages:
         def visible(key: PlacementKey) -> bool:
             if key[0] not in seen:
                 question = _attributes("get", key[0])
-                seen[key[0]] = self.door.authorizer.decide(user, question).allowed
+                seen[key[0]] = self.access.authorizer.decide(user, question).allowed
             return seen[key[0]]
 
         return foretold(forecast, visible)
 
-    async def _admit(self, exchange: Exchange, visit: Visit, verb: str, namespace: str) -> User:
-        visit.verb = verb.upper()
+    async def _authorize(
+        self, exchange: Exchange, context: RequestContext, verb: str, namespace: str
+    ) -> User:
+        context.verb = verb.upper()
         asked = _attributes(verb, namespace)
         try:
-            user = self.door.admit(exchange, visit, asked)
-            await self.door.enter(exchange, visit, asked)
+            user = self.access.authorize(exchange, context, asked)
+            await self.access.take_seat(exchange, context, asked)
             return user
         except Forbidden:
             text = f"user does not have permission to {verb} placements in namespace {namespace}"
-            raise _RefusedError(403, f"{text}: {visit.why}".rstrip(": ")) from None
+            raise _RefusedError(403, f"{text}: {context.reason}".rstrip(": ")) from None
 
 
 def _attributes(verb: str, namespace: str) -> Attributes:

@@ -115,8 +115,8 @@ class Listener:
         self._accepting = False
         self._sweeping: asyncio.TimerHandle | None = None
         self._shed = 0
-        self._malformed = Tally(_log, "malformed requests refused")
-        self._refused = Tally(_log, "connections refused, too many are open")
+        self._malformed = Tally(_log, "malformed requests rejected")
+        self._refused = Tally(_log, "connections rejected, too many are open")
         self._exhausted = Tally(_log, "out of file descriptors, closing idle connections")
         self._crowded = Tally(_log, "too many connections, closing the least important ones")
         config = uvicorn.Config(

@@ -67,7 +67,7 @@ class Renewal:
                 self.look()
             except OSError as error:
                 # The old ones are good for weeks; the disk may be fine again by then.
-                _log.error("a certificate could not be renewed", error=str(error))
+                _log.error("failed to renew a certificate", error=str(error))
 
     def look(self) -> None:
         """Replace what ends soon."""

@@ -14,9 +14,9 @@ from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 from sully.server.registry import metadata as meta
 from sully.server.registry.bodies import Body, decode_body
-from sully.server.registry.writes import Result, Writer, is_dry_run, set_managed, warned
+from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, set_managed, warned
 from sully.server.requests import Request, Target
-from sully.store.base import Key, Record
+from sully.store.base import Record, StoreKey
 from sully.store.errors import ConflictError
 
 _NAME_TRIES = 8
@@ -28,7 +28,7 @@ _PAUSE = 0.05
 class Creator:
     """Creates objects of all kinds."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
 
     async def create(self, request: Request, body: Body) -> Result:
@@ -159,7 +159,7 @@ class Creator:
         record = await self._put(target, key, obj)
         return Result(self._writer.objects.live(record), record, created=True, warnings=warnings)
 
-    async def _put(self, target: Target, key: Key, obj: Obj) -> Record:
+    async def _put(self, target: Target, key: StoreKey, obj: Obj) -> Record:
         """Write a new object and charge it to quotas, both or neither."""
         while True:
             charges = self._writer.quotas.charge(target, obj)

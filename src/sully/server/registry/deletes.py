@@ -13,7 +13,7 @@ from sully.machinery.gotext import quote
 from sully.machinery.schema import ObjectType
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time, parse_time
-from sully.server.registry.writes import Result, Writer, is_dry_run, without_version
+from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int
 from sully.store.base import Check, Commit, Delete, Record
@@ -27,7 +27,7 @@ POLICIES = ("Background", "Foreground", "Orphan")
 class Deleter:
     """Runs deletions of all kinds."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
 
     async def delete(self, request: Request, options: Obj) -> Result:

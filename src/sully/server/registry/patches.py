@@ -25,7 +25,7 @@ from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, check_kind, check_values, decode_object
 from sully.server.registry.creates import Creator
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import Result, Writer, warned
+from sully.server.registry.writes import ObjectWriter, Result, warned
 from sully.server.requests import Request
 from sully.server.storage.objects import typed
 
@@ -38,7 +38,7 @@ APPLY = "application/apply-patch+yaml"
 class Patcher:
     """Runs patches of all kinds."""
 
-    def __init__(self, writer: Writer, creator: Creator, updater: Updater) -> None:
+    def __init__(self, writer: ObjectWriter, creator: Creator, updater: Updater) -> None:
         self._writer = writer
         self._creator = creator
         self._updater = updater

@@ -10,7 +10,7 @@ from sully.machinery.errors import method_not_allowed
 from sully.machinery.patch import managed
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, decode_body
-from sully.server.registry.writes import Result, Writer, warned
+from sully.server.registry.writes import ObjectWriter, Result, warned
 from sully.server.requests import Request
 
 Answer = Callable[[Request, Obj], Obj]
@@ -20,7 +20,7 @@ Answer = Callable[[Request, Obj], Obj]
 class Virtuals:
     """Everyone who answers, by resource."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
         self._answers: dict[tuple[str, str], Answer] = {}
 

@@ -26,7 +26,7 @@ from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import APPLY, JSON_PATCH
 from sully.server.registry.replies import ConnectReply, whole
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import Result, Writer
+from sully.server.registry.writes import ObjectWriter, Result
 from sully.server.requests import Request
 from sully.server.storage.reads import Reader
 
@@ -36,7 +36,7 @@ _KIND = "Scale"
 class Scaling:
     """Handles the scale of workloads."""
 
-    def __init__(self, writer: Writer, updater: Updater, reader: Reader) -> None:
+    def __init__(self, writer: ObjectWriter, updater: Updater, reader: Reader) -> None:
         self._writer = writer
         self._updater = updater
         self._reader = reader

@@ -24,10 +24,10 @@ from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply, whole
 from sully.server.registry.scale import Scaling
 from sully.server.registry.updates import Updater
-from sully.server.registry.writes import Writer, is_dry_run
+from sully.server.registry.writes import ObjectWriter, is_dry_run
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Reader
-from sully.store.base import Key
+from sully.store.base import StoreKey
 from sully.store.errors import ConflictError
 
 SUCCESS: Obj = {
@@ -46,7 +46,9 @@ Handler = Callable[[Request, Body], ConnectReply]
 class Connector:
     """Handles the subresources that are no part of the object itself."""
 
-    def __init__(self, writer: Writer, updater: Updater, deleter: Deleter, reader: Reader) -> None:
+    def __init__(
+        self, writer: ObjectWriter, updater: Updater, deleter: Deleter, reader: Reader
+    ) -> None:
         self._writer = writer
         self._updater = updater
         self._deleter = deleter
@@ -150,7 +152,7 @@ class Connector:
         """Write the budget first: a pod that goes without being counted would be one too many."""
         budget = copy(decision.budget)
         metadata = budget["metadata"]
-        key = Key(_BUDGETS, metadata["namespace"], metadata["name"])
+        key = StoreKey(_BUDGETS, metadata["namespace"], metadata["name"])
         try:
             await self._writer.put(key, budget, int(metadata["resourceVersion"]))
         except ConflictError:

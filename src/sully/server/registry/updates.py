@@ -22,8 +22,8 @@ from sully.server.registry import metadata as meta
 from sully.server.registry.bodies import Body, decode_body
 from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
+    ObjectWriter,
     Result,
-    Writer,
     is_dry_run,
     set_managed,
     warned,
@@ -41,7 +41,7 @@ _MODIFIED = (
 class Updater:
     """Changes objects of all kinds."""
 
-    def __init__(self, writer: Writer, creator: Creator) -> None:
+    def __init__(self, writer: ObjectWriter, creator: Creator) -> None:
         self._writer = writer
         self._creator = creator
 

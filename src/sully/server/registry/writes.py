@@ -1,7 +1,7 @@
-"""The life of one write: decode → default → admit → prepare → validate → review → commit.
+"""The steps of a write: decode → default → admit → prepare → validate → review → commit.
 
-`Writer` has what all writes share; creates.py, updates.py, patches.py and deletes.py run the steps.
-What differs from kind to kind lives in the kind's Strategy.
+`ObjectWriter` has what all writes share; creates.py, updates.py, patches.py and deletes.py run the
+steps. What differs between kinds is in their Strategy.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,13 +31,13 @@ from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.server.admission.guards import Attempt, Guard, Recorder
+from sully.server.admission.guards import AdmissionAttributes, AdmissionPlugin, Recorder
 from sully.server.admission.quota import QuotaAdmission
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.registry.bodies import check_values
 from sully.server.requests import Request, Target
 from sully.server.storage.objects import Objects
-from sully.store.base import Commit, Key, Op, Put, Record, Store
+from sully.store.base import Commit, Op, Put, Record, Store, StoreKey
 from sully.store.errors import (
     ConflictError,
     StoreError,
@@ -62,7 +62,7 @@ class Result:
     warnings: list[str] = field(default_factory=list)
 
 
-class Writer:
+class ObjectWriter:
     """Runs writes of all kinds against one store."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Writer:
         self.ids = ids
         self._gates = gates
         self.compat = compat
-        self.guards: tuple[Guard, ...] = ()
+        self.guards: tuple[AdmissionPlugin, ...] = ()
         self.recorders: tuple[Recorder, ...] = ()
         self.authorizer: Authorizer | None = None
         self.quotas = QuotaAdmission(store, objects, clock, compat)
@@ -122,7 +122,7 @@ class Writer:
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
     ) -> list[Op]:
         """Let everyone who may refuse a write look at it; return what an update must do besides."""
-        attempt = Attempt(request, operation, obj, old)
+        attempt = AdmissionAttributes(request, operation, obj, old)
         for guard in self.guards:
             guard.check(attempt)
         return attempt.also
@@ -133,7 +133,7 @@ class Writer:
 
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
         """Read another object for a strategy, newest state first."""
-        record = self.store.newest(Key(resource, namespace, name))
+        record = self.store.newest(StoreKey(resource, namespace, name))
         return None if record is None else self.objects.live(record)
 
     def newest(self, target: Target) -> Record:
@@ -156,7 +156,7 @@ class Writer:
         except UnavailableError as error:
             raise _unanswered(error) from error
 
-    async def put(self, key: Key, obj: Obj, expect: int, *extra: Op) -> Record:
+    async def put(self, key: StoreKey, obj: Obj, expect: int, *extra: Op) -> Record:
         """Write an object; the caller has decided on the state with revision `expect`."""
         bare = without_version(obj)
         data = to_json(bare)
@@ -181,7 +181,7 @@ class Writer:
         except TooLargeError as error:
             raise RequestEntityTooLarge(f"Request entity too large: {error}") from error
         except StoreError as error:
-            _log.error("the store refused a write", error=str(error))
+            _log.error("store rejected a write", error=str(error))
             raise ServiceUnavailable(f"the write could not be stored: {error}") from error
 
     def refuse(self, target: Target, name: str, found: Iterable[FieldError]) -> None:
@@ -278,7 +278,7 @@ def answering() -> Iterator[None]:
 
 
 def _unanswered(error: UnavailableError) -> ServiceUnavailable:
-    _log.error("the store does not answer", error=str(error))
+    _log.error("store is unavailable", error=str(error))
     return ServiceUnavailable(f"the store does not answer: {error}")
 
 

@@ -19,7 +19,7 @@ from sully.machinery.codec import from_json
 from sully.machinery.timestamps import parse_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
-from sully.store.base import Delete, Event, Key, Record, Store, Subscription
+from sully.store.base import Delete, Event, Record, Store, StoreKey, Subscription
 from sully.store.errors import CompactedError, ConflictError, StoreError
 
 _log = get_logger("server")
@@ -45,9 +45,9 @@ class EventExpiry:
         self._seen = deque([(clock.monotonic(), store.revision)])
         self._old = 0
         self._news: Subscription | None = None
-        self._last: OrderedDict[Key, int] = OrderedDict()
+        self._last: OrderedDict[StoreKey, int] = OrderedDict()
         """When each was last written, as a revision, in that order."""
-        self._inherited: deque[tuple[datetime, Key, int]] = deque()
+        self._inherited: deque[tuple[datetime, StoreKey, int]] = deque()
         """When those were written that were there before us, in that order."""
 
     async def run(self) -> None:
@@ -58,7 +58,7 @@ class EventExpiry:
                 await self.expire()
             except StoreError as error:
                 # Nobody is hurt if they stay a little longer.
-                _log.warning("events could not be forgotten", error=str(error))
+                _log.warning("failed to delete expired events", error=str(error))
             await self._clock.sleep(min(_LONGEST_ROUND, seconds / 10))
 
     async def expire(self) -> None:
@@ -93,7 +93,7 @@ class EventExpiry:
         page = await self._store.list(STORAGE)
         news = self._store.watch(STORAGE, after=page.revision)
         found = sorted(page.records, key=lambda record: record.revision)
-        inherited: list[tuple[datetime, Key, int]] = []
+        inherited: list[tuple[datetime, StoreKey, int]] = []
         for place, record in enumerate(found):
             if place % _TOGETHER == _TOGETHER - 1:
                 await self._clock.sleep(0)
@@ -111,14 +111,14 @@ class EventExpiry:
         if self._old >= self._start:
             self._inherited.clear()
 
-    def _outlived(self) -> Iterator[tuple[Key, int]]:
+    def _outlived(self) -> Iterator[tuple[StoreKey, int]]:
         """Yield the events that nobody has written for a lifetime of ours."""
         for key, revision in self._last.items():
             if revision > self._old:
                 return
             yield key, revision
 
-    def _outdated(self) -> Iterator[tuple[Key, int]]:
+    def _outdated(self) -> Iterator[tuple[StoreKey, int]]:
         """Yield those from before us whose time is over."""
         inherited, limit = self._inherited, self._clock.now() - self._lifetime
         while inherited and self._last.get(inherited[0][1]) != inherited[0][2]:
@@ -130,7 +130,7 @@ class EventExpiry:
             if self._last.get(key) == revision:
                 yield key, revision
 
-    async def _remove(self, event: tuple[Key, int]) -> None:
+    async def _remove(self, event: tuple[StoreKey, int]) -> None:
         # Whoever wrote it meanwhile, or deleted it, was quicker.
         with suppress(ConflictError):
             await self._store.commit([Delete(*event)])

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Record, Store
+from sully.store.base import Record, Store, StoreKey
 
 Obj = dict[str, Any]
 
@@ -25,10 +25,10 @@ class Filing:
         self._objects = objects
         self._resource = resource
         self._value_of = value_of
-        self._keys: dict[str, set[Key]] = {}
-        self.values: dict[Key, str] = {}
+        self._keys: dict[str, set[StoreKey]] = {}
+        self.values: dict[StoreKey, str] = {}
 
-    def under(self, value: str) -> Collection[Key]:
+    def under(self, value: str) -> Collection[StoreKey]:
         """Return the keys filed under a value."""
         return self._keys.get(value, ())
 
@@ -38,7 +38,7 @@ class Filing:
         return [record for record in found if record is not None]
 
     @contextmanager
-    def accepting(self, key: Key, obj: Obj) -> Iterator[None]:
+    def accepting(self, key: StoreKey, obj: Obj) -> Iterator[None]:
         """File a new object while it is being written; it may come to nothing."""
         if self._store.newest(key) is None:
             self._file(key, self._value_of(obj))
@@ -54,13 +54,13 @@ class Filing:
 
     def drop(self, namespace: str, name: str) -> None:
         """Look at an object again that changed or went."""
-        self._refile(Key(self._resource, namespace, name))
+        self._refile(StoreKey(self._resource, namespace, name))
 
-    def _refile(self, key: Key) -> None:
+    def _refile(self, key: StoreKey) -> None:
         record = self._store.newest(key)
         self._file(key, None if record is None else self._value_of(self._objects.bare(record)))
 
-    def _file(self, key: Key, value: str | None) -> None:
+    def _file(self, key: StoreKey, value: str | None) -> None:
         before = self.values.get(key)
         if before == value:
             return

@@ -13,7 +13,7 @@ from sully.machinery.decode import empty_object
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj, ResourceType
 from sully.server.requests import Target
-from sully.store.base import Key, Record
+from sully.store.base import Record, StoreKey
 
 _BEGINNING = b'{"metadata":{"'
 """How nearly all stored objects begin."""
@@ -25,9 +25,9 @@ class Objects:
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
 
-    def key(self, target: Target, name: str = "") -> Key:
+    def key(self, target: Target, name: str = "") -> StoreKey:
         """Return where the store keeps an object of the target's resource."""
-        return Key(target.resource.storage_key, target.namespace, name or target.name)
+        return StoreKey(target.resource.storage_key, target.namespace, name or target.name)
 
     def bare(self, record: Record) -> Obj:
         """Return the hub object as stored."""

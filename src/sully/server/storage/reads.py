@@ -18,7 +18,7 @@ from sully.machinery.gotext import quote
 from sully.server.requests import Request, Target
 from sully.server.storage.continue_tokens import read_token, write_token
 from sully.server.storage.objects import Objects
-from sully.server.storage.selection import Selection, selection
+from sully.server.storage.selection import SelectionPredicate, selection
 from sully.store.base import Record, Store
 from sully.store.errors import CompactedError, FutureRevisionError
 
@@ -102,7 +102,7 @@ class Reader:
     async def _page(
         self,
         target: Target,
-        chosen: Selection,
+        chosen: SelectionPredicate,
         start: tuple[str, str] | None,
         at: int | None,
         limit: int | None,

@@ -11,7 +11,7 @@ from sully.server.requests import Request, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectionPredicate:
     """The two selectors of one request, ready to be asked."""
 
     labels: labels.Selector
@@ -30,7 +30,7 @@ class Selection:
         return not self.fields.requirements or self.fields.matches(self.values(obj))
 
 
-def selection(request: Request) -> Selection:
+def selection(request: Request) -> SelectionPredicate:
     """Read the selectors of a request; refuse what the kind cannot be selected by."""
     target = request.target
     try:
@@ -43,7 +43,7 @@ def selection(request: Request) -> Selection:
         raise BadRequest(str(error)) from None
     for requirement in by_field.requirements:
         _check_label(target, requirement.field)
-    return Selection(by_label, by_field, lambda obj: field_values(target.resource, obj))
+    return SelectionPredicate(by_label, by_field, lambda obj: field_values(target.resource, obj))
 
 
 def _check_label(target: Target, label: str) -> None:

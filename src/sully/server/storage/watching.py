@@ -19,7 +19,7 @@ from sully.machinery.strategy import Obj
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 from sully.server.storage.reads import catch_up_to, parse_int, parse_version
-from sully.server.storage.selection import Selection, selection
+from sully.server.storage.selection import SelectionPredicate, selection
 from sully.store.base import Event, Record, Store, Subscription
 from sully.store.errors import (
     ClosedError,
@@ -34,7 +34,7 @@ MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
 """The longest that a watch lasts: what it would at most get if its client asked for nothing."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class WatchChange(msgspec.Struct, frozen=True):
     """One thing to tell a watcher. `source` carries the memo its encodings are kept in."""
 
     type: str  # ADDED MODIFIED DELETED BOOKMARK
@@ -64,7 +64,7 @@ class Watcher:
         self.stopping = asyncio.Event()
         self._open: set[Subscription] = set()
 
-    async def watch(self, request: Request) -> AsyncGenerator[Sequence[Change], None]:
+    async def watch(self, request: Request) -> AsyncGenerator[Sequence[WatchChange], None]:
         """Check the request, then return its stream of batches."""
         check_watch_options(request)
         chosen = selection(request)
@@ -79,7 +79,7 @@ class Watcher:
         for subscription in list(self._open):
             subscription.close()
 
-    async def _start(self, request: Request, chosen: Selection, version: int) -> "_Plan":
+    async def _start(self, request: Request, chosen: SelectionPredicate, version: int) -> "_Plan":
         target = request.target
         where = (target.resource.storage_key, target.namespace or None)
         initial = request.options.get("sendInitialEvents")
@@ -98,7 +98,7 @@ class Watcher:
         page = await self._store.list(*where)
         subscription = self._subscribe(where, page.revision)
         first = [
-            Change("ADDED", record, record.revision)
+            WatchChange("ADDED", record, record.revision)
             for record in page.records
             if chosen.matches(self._objects.live(record))
         ]
@@ -114,8 +114,8 @@ class Watcher:
             raise InternalError("the watch starts at a version that has not happened") from None
 
     async def _stream(
-        self, request: Request, chosen: Selection, plan: "_Plan", seconds: float
-    ) -> AsyncGenerator[Sequence[Change], None]:
+        self, request: Request, chosen: SelectionPredicate, plan: "_Plan", seconds: float
+    ) -> AsyncGenerator[Sequence[WatchChange], None]:
         if plan.gone is not None:
             raise plan.gone
         if plan.subscription is not None:
@@ -127,7 +127,7 @@ class Watcher:
                 # Here and below: a watch that waits must not keep what it told.
                 del first
             if plan.wants_bookmark:
-                yield [Change("BOOKMARK", None, plan.revision, initial_end=True)]
+                yield [WatchChange("BOOKMARK", None, plan.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
             async for batch in self._follow(plan, seconds, bookmarks=bookmarks):
                 told = self._tell(batch, chosen)
@@ -183,27 +183,27 @@ class Watcher:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()
 
-    def _tell(self, batch: list[Event | int], chosen: Selection) -> list[Change]:
+    def _tell(self, batch: list[Event | int], chosen: SelectionPredicate) -> list[WatchChange]:
         if chosen.everything:
             return [
-                Change("BOOKMARK", None, item)
+                WatchChange("BOOKMARK", None, item)
                 if isinstance(item, int)
-                else Change(item.kind, item.record, item.revision, item)
+                else WatchChange(item.kind, item.record, item.revision, item)
                 for item in batch
             ]
         return [told for item in batch if (told := self._judge(item, chosen)) is not None]
 
-    def _judge(self, item: Event | int, chosen: Selection) -> Change | None:
+    def _judge(self, item: Event | int, chosen: SelectionPredicate) -> WatchChange | None:
         if isinstance(item, int):
-            return Change("BOOKMARK", None, item)
+            return WatchChange("BOOKMARK", None, item)
         live = self._objects.live
         matches = item.kind != "DELETED" and chosen.matches(live(item.record))
         before = item.previous if item.kind != "DELETED" else item.record
         matched = before is not None and chosen.matches(live(before))
         if matches:
-            return Change("MODIFIED" if matched else "ADDED", item.record, item.revision, item)
+            return WatchChange("MODIFIED" if matched else "ADDED", item.record, item.revision, item)
         if matched:
-            return Change("DELETED", before, item.revision, item)
+            return WatchChange("DELETED", before, item.revision, item)
         return None
 
 
@@ -220,7 +220,7 @@ class _Plan:
     """How a watch begins. No subscription: its version lies in the future, or is `gone`."""
 
     subscription: Subscription | None
-    first: list[Change]
+    first: list[WatchChange]
     revision: int
     wants_bookmark: bool
     gone: Expired | None = None
@@ -287,7 +287,7 @@ def check_watch_options(request: Request) -> None:
         raise BadRequest("a watch of one object is a list with a field selector on its name")
 
 
-def bookmark(change: Change, empty: Obj) -> Obj:
+def bookmark(change: WatchChange, empty: Obj) -> Obj:
     """Return the object of a BOOKMARK event: an empty one of its kind, with a version."""
     metadata: Obj = {"resourceVersion": str(change.revision)}
     if change.initial_end:

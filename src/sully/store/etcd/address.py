@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from sys import intern
 
-from sully.store.base import Key
+from sully.store.base import StoreKey
 
 SCHEME = "etcd://"
 DEFAULT_PREFIX = "/sully"
@@ -97,12 +97,12 @@ class Keys:
         self.objects = f"{prefix}/objects/".encode()
         self.objects_end = f"{prefix}/objects0".encode()
 
-    def encode(self, key: Key) -> bytes:
+    def encode(self, key: StoreKey) -> bytes:
         """Return where etcd has an object."""
         path = f"{key.resource}/{_quote(key.namespace)}/{_quote(key.name)}"
         return self.objects + path.encode()
 
-    def decode(self, path: bytes) -> Key | None:
+    def decode(self, path: bytes) -> StoreKey | None:
         """Return the key of an object; `None` for what is not one of ours."""
         if not path.startswith(self.objects):
             return None
@@ -110,7 +110,7 @@ class Keys:
         parts = path.removeprefix(self.objects).decode(errors="replace").rsplit("/", 2)
         if len(parts) != 3:
             return None
-        return Key(intern(parts[0]), intern(_unquote(parts[1])), _unquote(parts[2]))
+        return StoreKey(intern(parts[0]), intern(_unquote(parts[1])), _unquote(parts[2]))
 
 
 def _quote(text: str) -> str:

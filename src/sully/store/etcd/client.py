@@ -240,7 +240,9 @@ class Client:
         if member == self._current:
             self.move_on()
             why = _text(error) if error else "the stream ended"
-            _log.warning("left an etcd member", left=self._members[member].endpoint, why=why)
+            _log.warning(
+                "switched to another etcd member", left=self._members[member].endpoint, why=why
+            )
 
 
 def _allowed() -> float:

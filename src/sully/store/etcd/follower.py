@@ -22,7 +22,7 @@ from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.runtime.tasks import wait_first
-from sully.store.base import Derived, Event, Key, Record
+from sully.store.base import Derived, Event, Record, StoreKey
 from sully.store.errors import UnavailableError
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Keys
@@ -35,7 +35,7 @@ HISTORY = 2_000
 _PAGE = 500
 """Keys per page: pages of large objects must stay far from what one message may hold."""
 
-Memo = Callable[[bytes], dict[Key, Derived]]
+Memo = Callable[[bytes], dict[StoreKey, Derived]]
 """Returns what is known about the values of one of our own transactions, by its mark."""
 Told = Callable[[bytes, Transaction], None]
 """Called with the mark of each transaction once readers see it."""
@@ -103,13 +103,13 @@ class Follower:
                 self._client.move_on()
                 raise UnavailableError("the watch lags behind")
             except HistoryGoneError as error:
-                _log.warning("fell behind etcd's history, reading all", error=str(error))
+                _log.warning("etcd watch compacted, relisting", error=str(error))
                 await self._renew()
             except UnavailableError as error:
                 failures = failures + 1 if self._applied == before else 1
                 delay = self._backoff.delay(failures)
                 self.problem = str(error)
-                _log.warning("not following etcd", error=str(error), retry_in=round(delay, 3))
+                _log.warning("etcd watch failed", error=str(error), retry_in=round(delay, 3))
                 await self._clock.sleep(delay)
 
     async def reached(self, revision: int) -> None:
@@ -170,7 +170,7 @@ class Follower:
 
     def _transactions(self, changes: list[m.Message]) -> Iterator[tuple[bytes, Transaction]]:
         """Turn what etcd tells into transactions, each with the mark of who did it."""
-        latest: dict[Key, Record | None] = {}
+        latest: dict[StoreKey, Record | None] = {}
         for revision, group in groupby(changes, lambda each: each.kv.mod_revision):
             if revision <= self._applied:
                 continue
@@ -187,8 +187,8 @@ class Follower:
     def _event(
         self,
         change: m.Message,
-        latest: dict[Key, Record | None],
-        memo: dict[Key, Derived],
+        latest: dict[StoreKey, Record | None],
+        memo: dict[StoreKey, Derived],
         revision: int,
     ) -> Event | None:
         key = self._keys.decode(change.kv.key)
@@ -210,7 +210,7 @@ class Follower:
             ).header.revision
             records = await self._read(revision)
         except (UnavailableError, HistoryGoneError) as error:
-            _log.warning("cannot read etcd", error=str(error))
+            _log.warning("failed to list from etcd", error=str(error))
             await self._clock.sleep(self._backoff.delay(1))
             return
         self.state.reset(records, revision + self.offset)
@@ -218,7 +218,7 @@ class Follower:
         self.renewed(revision + self.offset)
         self._wake()
 
-    def _record(self, key: Key, kv: m.Message) -> Record:
+    def _record(self, key: StoreKey, kv: m.Message) -> Record:
         created, written = kv.create_revision + self.offset, kv.mod_revision + self.offset
         return Record(key, kv.value, created, written)
 

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sully.store.base import Commit, Derived, Event, Key, Op, Put, Record
+from sully.store.base import Commit, Derived, Event, Op, Put, Record, StoreKey
 from sully.store.errors import ConflictError, StoreError, UnavailableError
 from sully.store.transactions import Transaction
 
@@ -33,7 +33,7 @@ class Pending:
     done: asyncio.Future[Commit]
     revision: int = 0
     """The true revision, once it is known."""
-    derived: dict[Key, Derived] = field(default_factory=dict)
+    derived: dict[StoreKey, Derived] = field(default_factory=dict)
 
 
 class Book:
@@ -42,7 +42,7 @@ class Book:
     def __init__(self, replica: str) -> None:
         self._replica = replica
         self._count = 0
-        self._by_key: dict[Key, Pending] = {}
+        self._by_key: dict[StoreKey, Pending] = {}
         self.by_ident: dict[bytes, Pending] = {}
 
     @property
@@ -50,7 +50,7 @@ class Book:
         """Return the number that the next transaction gets."""
         return -(self._count + 1)
 
-    def newest(self, key: Key, stored: Record | None) -> Record | None:
+    def newest(self, key: StoreKey, stored: Record | None) -> Record | None:
         """Return the state a key will have if all that is pending succeeds."""
         pending = self._by_key.get(key)
         if pending is None:

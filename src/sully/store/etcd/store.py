@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, TypeVar
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.store.base import Commit, Derived, Key, Op, Page, Record
+from sully.store.base import Commit, Derived, Op, Record, RecordPage, StoreKey
 from sully.store.errors import (
     ClosedError,
     ConflictError,
@@ -131,7 +131,7 @@ class EtcdStore(ReadSide):
         self._asking, self._next_round = self._next_round, None
         await self._follower.reached(await self._follower.tip())
 
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: StoreKey) -> Record | None:
         """Return the newest acknowledged state of a key."""
         await self.catch_up()
         return self._state.get(key)
@@ -144,13 +144,13 @@ class EtcdStore(ReadSide):
         at: int | None = None,
         start: tuple[str, str] | None = None,
         limit: int | None = None,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order."""
         if at is None or at > self._state.revision:
             await self.catch_up()
         return await super().list(resource, namespace, at=at, start=start, limit=limit)
 
-    def newest(self, key: Key) -> Record | None:
+    def newest(self, key: StoreKey) -> Record | None:
         """Return the newest state, including writes that are accepted but not yet durable."""
         return self._book.newest(key, self._state.get(key))
 
@@ -265,7 +265,7 @@ class EtcdStore(ReadSide):
 
     # -- what the watch tells --------------------------------------------------------------------
 
-    def _memo(self, mark: bytes) -> dict[Key, Derived]:
+    def _memo(self, mark: bytes) -> dict[StoreKey, Derived]:
         pending = self._book.by_ident.get(mark)
         return {} if pending is None else pending.derived
 
@@ -282,7 +282,7 @@ class EtcdStore(ReadSide):
             if 0 < pending.revision <= revision:
                 self._succeed(pending, pending.revision, {})
 
-    def _succeed(self, pending: Pending, revision: int, records: dict[Key, Record]) -> None:
+    def _succeed(self, pending: Pending, revision: int, records: dict[StoreKey, Record]) -> None:
         if pending.done.done():
             return
         self._book.leave(pending)
@@ -356,7 +356,7 @@ def _report(following: asyncio.Task[None]) -> None:
     """Say why nobody follows any more: it never ends by itself."""
     error = None if following.cancelled() else following.exception()
     if error is not None:
-        _log.error("stopped following etcd", exc_info=error)
+        _log.error("etcd watch stopped", exc_info=error)
 
 
 def _retrieve(task: asyncio.Future[Any]) -> None:

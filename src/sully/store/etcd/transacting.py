@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sully.store.base import Delete, Key, Op, Put, Record
+from sully.store.base import Delete, Op, Put, Record, StoreKey
 from sully.store.errors import StoreError, TooLargeError, UnavailableError
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Keys
@@ -29,7 +29,7 @@ class Numbers:
 
 
 def write_request(
-    numbers: Numbers, ops: Sequence[Op], stored: Callable[[Key], Record | None], ident: bytes
+    numbers: Numbers, ops: Sequence[Op], stored: Callable[[StoreKey], Record | None], ident: bytes
 ) -> m.Message:
     """Return what does these operations if every key is at the revision it should have.
 

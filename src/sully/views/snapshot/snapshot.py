@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
 from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
@@ -96,15 +96,15 @@ class Snapshot:
         ours = patches is None or patches.why != "not served"
         self.features = features or Features(pool_owners=ours)
         self._objects: dict[Resource, Objects] = {_resource(each.kind): each for each in objects}
-        self._copies: dict[Kind[Any], Copy[Any]] = {}
+        self._copies: dict[Kind[Any], Cache[Any]] = {}
 
     # Reading
 
-    def of(self, kind: Kind[T]) -> Copy[T]:
+    def of(self, kind: Kind[T]) -> Cache[T]:
         """Return the objects of a kind, as the type that is asked for; none if it is not loaded."""
         found = self._copies.get(kind)
         if found is None:
-            found = self._copies[kind] = Copy(kind)
+            found = self._copies[kind] = Cache(kind)
             known = self._objects.get(_resource(kind))
             found.replace(_read_as(kind, known) if known is not None else ())
         return found
