@@ -95,14 +95,14 @@ class Config:
     names: tuple[str, ...] = ()  # further names and addresses under which clients find the server
     anonymous: bool = False  # whether roles decide what those without credentials may do
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
-    audit_reads: bool = False  # whether the audit log also tells what clients read
+    audit_reads: bool = False  # whether the audit log also has reads
     allowance: Allowance = field(default_factory=Allowance)
     connections: ConnectionSettings = field(default_factory=ConnectionSettings)
     controllers: frozenset[str] | None = None  # which of them run here; None: all
     simulated_nodes: SimulatedNodeSettings | None = None  # simulated nodes, like kwok
     simulated_clusters: Members | None = None  # simulated managed clusters
     history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
-    event_ttl: timedelta = LIFETIME  # how long events stay that nobody writes again; 0: for ever
+    event_ttl: timedelta = LIFETIME  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
     leader_elect: bool = False  # whether they wait for a lease: for a store that others share
@@ -237,7 +237,7 @@ async def _serving(
         renewing = tasks.create_task(renewal.run())
         controlling = tasks.create_task(crew.run())
         try:
-            # Whoever is told that we are ready may at once create pods in `default`.
+            # Clients may create pods in `default` as soon as the server is ready.
             await crew.settled()
             yield plane
         finally:
@@ -298,7 +298,7 @@ def _crew(
 def controller_access(
     api: Api, name: str, guard: WriteGuard | None = None, agent: str = ""
 ) -> Transport:
-    """Return a controller's own access, so that the API can tell who did what.
+    """Return a controller's own client, so that audit and RBAC distinguish controllers.
 
     `agent` is the program that all controllers share in Kubernetes, where only the scheduler is
     another one; field managers are called after it. Ours have names of their own.
@@ -351,7 +351,7 @@ def _names(config: Config) -> list[str]:
 
 
 class _AdminLogin:
-    """The kubeconfig that lets an admin in, made anew at each start and before it ends."""
+    """The kubeconfig of the admin, renewed at each start and before it expires."""
 
     def __init__(self, plane: ControlPlane, clock: Clock) -> None:
         self._plane = plane

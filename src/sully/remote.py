@@ -17,7 +17,7 @@ from datetime import timedelta
 from sully.client.calls import WriteGuard
 from sully.client.discovery.capabilities import Moves, RelocatedTransport, ask, relocated
 from sully.client.discovery.resources import APIResource, discover
-from sully.client.http.transport import SILENT_SECONDS, HttpTransport
+from sully.client.http.transport import STALL_SECONDS, HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.pageaccess import PageAccess
@@ -52,7 +52,7 @@ LOOK_AGAIN = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteConfig:
-    """How controllers are to run beside somebody else's API server."""
+    """How controllers run against another API server."""
 
     access: Access
     gates: Gates = field(default_factory=Gates)
@@ -83,16 +83,16 @@ class Remote:
         self._ids = Ids()
         self._metrics = Metrics()
         self._chosen: frozenset[str] = frozenset(config.controllers or CONTROLLERS)
-        self._tell: list[Callable[[Offer], None]] = []
+        self._handlers: list[Callable[[Offer], None]] = []
         self.offer: Offer | None = None
         """What the server is, once it has said so."""
         self.problem = ""
         """Why it ended by itself; empty where it was stopped."""
         self.crew = LeaderElectedManager(self._build, clock=clock, elector=elector)
 
-    def on_offer(self, tell: Callable[[Offer], None]) -> None:
+    def on_offer(self, handler: Callable[[Offer], None]) -> None:
         """Call this when it is known what the server is, and when that has changed."""
-        self._tell.append(tell)
+        self._handlers.append(handler)
 
     async def look(self) -> tuple[Offer, tuple[APIResource, ...]]:
         """Ask the server what it is; raise DutyError if what was asked for must not run there."""
@@ -100,8 +100,8 @@ class Remote:
         found = offer(await ask(self._transport, served))
         if found != self.offer:
             self.offer = found
-            for tell in self._tell:
-                tell(found)
+            for handler in self._handlers:
+                handler(found)
         self._chosen = self._duties(found)
         return found, served
 
@@ -118,7 +118,7 @@ class Remote:
         count = f"{len(self._chosen)} controllers"
         if since is None:
             holder = elector.holder if elector is not None else ""
-            return f"standing by: {holder or 'nobody'} leads ({self._config.lease})"
+            return f"standing by: {holder or 'no process'} leads ({self._config.lease})"
         shown = since.isoformat(timespec="seconds")
         if elector is None:
             return f"working since {shown} ({count}, no lease)"
@@ -211,8 +211,8 @@ async def remote(config: RemoteConfig, clock: Clock | None = None) -> AsyncItera
             await stack.enter_async_context(access)
             name = f"{socket.gethostname()}_{os.getpid()}_{Ids().suffix()}"
             elector = LeaderElector(access, config.lease, name, clock=clock, timing=config.timing)
-        silent = min(SILENT_SECONDS, config.eviction.max_staleness or SILENT_SECONDS)
-        transport = HttpTransport(config.access, silent_seconds=silent)
+        stall = min(STALL_SECONDS, config.eviction.max_staleness or STALL_SECONDS)
+        transport = HttpTransport(config.access, stall_seconds=stall)
         await stack.enter_async_context(transport)
         yield Remote(config, transport, elector, clock)
 

@@ -123,6 +123,6 @@ class Chronicle:
 ENDINGS: dict[str, Exception | None] = {
     "end": None,
     "drop": UnreachableError("connection reset"),
-    "silent": WatchStalledError("the watch fell silent"),
+    "silent": WatchStalledError("the watch stalled"),
     "gone": Expired("too old resource version"),
 }

@@ -158,7 +158,7 @@ async def test_refusals_and_nonsense() -> None:
         transport = RelocatedTransport(http, MOVES)
         with pytest.raises(Conflict):
             await transport.get(SLICES, Key("", "a"))
-        with pytest.raises(UnreadableError, match="have a shape that nobody knows"):
+        with pytest.raises(UnreadableError, match="have an unknown shape"):
             await transport.get(SLICES, Key("", "a"))
 
 

@@ -1,8 +1,8 @@
 """The in-process transport: calls the verbs of an embedded server, with no socket and no JSON.
 
-`Verbs` is what such a server offers; it is declared here, where it is used, and the server fulfils
-it without knowing this room. A typed object is converted once per stored revision and then shared
-by all who read it, because it is frozen.
+`Verbs` is the interface of such a server; it is declared here, where it is used, and the server
+implements it without importing this package. A typed object is converted once per stored revision
+and then shared by all readers, because it is frozen.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Reply(Protocol):
 
     @property
     def memo(self) -> dict[Hashable, Any]:
-        """Return what readers derived from this revision and may find again."""
+        """Return the cache of what readers derived from this revision."""
         ...
 
     @property
@@ -38,7 +38,7 @@ class Reply(Protocol):
 
 
 class Verbs(Protocol):
-    """An API server in this process. Refusals are raised as ApiErrors."""
+    """An API server in this process. Errors are raised as ApiErrors."""
 
     async def call(
         self,
@@ -75,7 +75,7 @@ class DirectTransport(Calls):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the server; it runs on."""
+        """Release the server, which keeps running."""
         self._verbs = None
 
     @property
@@ -86,11 +86,11 @@ class DirectTransport(Calls):
 
     async def _call(self, call: Call) -> Reply:
         if self._guard is None or call.verb in READS:
-            return await self._pass_on(call)
+            return await self._send(call)
         with within(self._guard()):
-            return await self._pass_on(call)
+            return await self._send(call)
 
-    async def _pass_on(self, call: Call) -> Reply:
+    async def _send(self, call: Call) -> Reply:
         return await self._server.call(
             call.verb,
             call.ref,
@@ -123,7 +123,7 @@ class DirectTransport(Calls):
                     yield _event(kind, type_, reply)
         finally:
             # An abandoned generator is closed by the garbage collector, some time; the server
-            # should know at once that nobody listens.
+            # should know immediately that the watch is closed.
             close = getattr(batches, "aclose", None)
             if close is not None:
                 await close()

@@ -140,7 +140,7 @@ class LeaderElector:
 
         await wait_first(work(), self._clock.sleep(self.timing.renew))
         if not results:
-            raise UnreachableError("no answer in time")
+            raise UnreachableError("timed out")
         return results[0]
 
     async def acquire(self) -> None:

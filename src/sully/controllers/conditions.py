@@ -1,6 +1,6 @@
-"""Writes conditions, whole lists at a time, and only those that are news.
+"""Writes conditions, the whole list, and only if they changed.
 
-A list that is written whole must not undo what somebody else wrote meanwhile: such a write carries
+A list that is written whole must not undo concurrent writes: such a write carries
 uid and version, comes to nothing if the object changed, and the loop of the controller tries again
 with the newer one.
 """
@@ -53,7 +53,7 @@ async def say(  # noqa: PLR0913 - who says what about whom, and when
     by: str,
     besides: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Write conditions if they are news, or what else belongs into the status; say whether so."""
+    """Write changed conditions, or other parts of the status; say whether anything changed."""
     wanted = merge_conditions(obj.status.conditions, findings, now)
     if wanted == obj.status.conditions and not besides:
         return False

@@ -51,14 +51,14 @@ OwnerT = TypeVar("OwnerT", bound=Owner)
 
 
 class Owners:
-    """Owners of a kind, as those whom news of an object concerns."""
+    """Owners of a kind, mapped from the objects they control."""
 
     def __init__(self, kind: Kind[Any], selecting: Selecting[Any]) -> None:
         self._kind = kind
         self._selecting = selecting
 
     def of(self, obj: Claimed) -> Iterable[Key]:
-        """Yield who manages an object, or while nobody does all that may take it."""
+        """Yield the controller of an object, or of an orphan all that match it."""
         controller = obj.metadata.controller()
         if controller is None:
             yield from self._selecting.keys(obj.metadata.namespace, obj.metadata.labels)

@@ -1,7 +1,7 @@
 """Evaluates expressions for other controllers, beside the event loop.
 
 `Evaluating` is for a controller whose decision was interrupted (`UnfinishedError`): it takes the
-key, evaluates, and hands the key back. `SelectorEvaluation` evaluates what the inventory postponed:
+key, evaluates, and requeues the key. `SelectorEvaluation` evaluates what the inventory postponed:
 rules and patches with costly expressions, until their devices can be merged.
 """
 
@@ -26,7 +26,7 @@ WORKERS: Final = 4
 
 
 class Feed:
-    """A source of keys that somebody names one by one."""
+    """A source of explicitly added keys."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Key], None]] = []
@@ -73,7 +73,7 @@ class Evaluating:
         self._keys.add(key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Evaluate, and hand the key back."""
+        """Evaluate, and requeue the key."""
         found = self._unfinished.get(key)
         if found is not None:
             await self._evaluator.go_on(*found)

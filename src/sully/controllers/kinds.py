@@ -47,7 +47,7 @@ SERVICE_ACCOUNTS: Kind[Item] = Kind("", "v1", "serviceaccounts", "ServiceAccount
 
 
 class Cause(Wire, frozen=True, kw_only=True):
-    """The object whose taint made a pod leave, and what tells its taints apart."""
+    """The object whose taint evicted a pod, and which of its taints."""
 
     kind: str = ""
     name: str = ""

@@ -1,10 +1,10 @@
 """Keeps the garbage collector from looking again and again at what lives long.
 
 A control plane holds hundreds of thousands of objects that never go, and the collector walks all of
-them whenever enough new ones came: a tenth of a second each time, in which nobody is answered.
+them whenever enough new ones came: a tenth of a second each time, in which no request is answered.
 Nearly everything here dies by reference count; cycles are few. So what has outlived a collection of
 the young is set aside, which costs nothing, and is looked at again only once there is much more of
-it. While the young have no garbage to speak of, most lots of them are set aside without a look: to
+it. While the young have hardly any garbage, most lots of them are set aside without a look: to
 look at every one, and at each once more later, cost a busy server five percent of its time, in
 pauses of up to 80 ms, and found nothing.
 

@@ -23,7 +23,7 @@ class ProcessMemory:
         self._trim = _malloc_trim()
 
     def resident(self) -> int:
-        """Return the bytes in use, 0 where nobody says."""
+        """Return the bytes in use, 0 if unknown."""
         try:
             return int(_STATM.read_text().split()[1]) * self._page
         except (OSError, ValueError, IndexError):

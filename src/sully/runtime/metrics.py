@@ -1,7 +1,7 @@
 """The numbers the program shows at `/metrics`, under the names Kubernetes uses for them.
 
 Each `Metrics` has its own registry, so that two control planes in one process, as in tests, do
-not mix. Only `app.py` makes one and hands it on. Labels are few and bounded: a series per device
+not mix. Only the composition roots make one. Labels are few and bounded: a series per device
 would take longer to print than anyone waits for it.
 """
 
@@ -174,7 +174,7 @@ class _QueueFamilies:
 
 @dataclass(slots=True, init=False)
 class QueueMetrics:
-    """Observes one work queue; fulfils `workqueue.QueueObserver`."""
+    """Observes one work queue; implements `workqueue.QueueObserver`."""
 
     _depth: Gauge
     _unfinished: Gauge
@@ -194,21 +194,21 @@ class QueueMetrics:
         self._worked = families.worked.labels(name)
 
     def added(self, depth: int) -> None:
-        """Note that a key was queued, and how many wait now."""
+        """Count a queued key; `depth` is the length of the queue."""
         self._adds.inc()
         self._depth.set(depth)
 
     def started(self, depth: int, waited: float) -> None:
-        """Note that a key was handed out after this many seconds."""
+        """Observe how long a key was queued."""
         self._depth.set(depth)
         self._waited.observe(waited)
 
     def finished(self, worked: float) -> None:
-        """Note that a key was dealt with in this many seconds."""
+        """Observe how long a key was processed."""
         self._worked.observe(worked)
 
     def retried(self) -> None:
-        """Note that a key failed and will come back."""
+        """Count a retry."""
         self._retries.inc()
 
     def under_way(self, queue: Running) -> None:

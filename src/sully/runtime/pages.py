@@ -1,7 +1,7 @@
 """A few pages for machines: metrics and health of a program without an API.
 
 The API server has its own; this is for programs such as `sully controllers`. On the machine itself
-everybody may read them, over plain HTTP. On any other address metrics need TLS and a bearer token,
+they are public, over plain HTTP. On any other address metrics need TLS and a bearer token,
 because they name what runs in a cluster; health does not, for the probes of kubelets have none.
 """
 
@@ -26,7 +26,7 @@ _REFUSALS = {401: b"Unauthorized", 403: b"Forbidden", 503: b"cannot check the to
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What pages need that not everybody may read."""
+    """What protects pages that are not public."""
 
     tls: ssl.SSLContext
     check: Callable[[str, str], Awaitable[int]]

@@ -29,22 +29,22 @@ class ShutDown(Exception):  # noqa: N818 - an ending, not an error
 
 
 class QueueObserver(Protocol):
-    """Is told what a queue does; `metrics.py` has one."""
+    """Observes a queue; `metrics.py` has one."""
 
     def added(self, depth: int) -> None:
-        """Note that a key was queued, and how many wait now."""
+        """Count a queued key; `depth` is the length of the queue."""
         ...
 
     def started(self, depth: int, waited: float) -> None:
-        """Note that a key was handed out after this many seconds."""
+        """Observe how long a key was queued."""
         ...
 
     def finished(self, worked: float) -> None:
-        """Note that a key was dealt with in this many seconds."""
+        """Observe how long a key was processed."""
         ...
 
     def retried(self) -> None:
-        """Note that a key failed and will come back."""
+        """Count a retry."""
         ...
 
     def under_way(self, queue: Running) -> None:
@@ -53,7 +53,7 @@ class QueueObserver(Protocol):
 
 
 class Running(Protocol):
-    """Tells about work that is not finished; a queue is one."""
+    """Reports unfinished work; a queue is one."""
 
     def unfinished(self) -> float:
         """Return the seconds spent so far on all keys that are being worked on."""
@@ -65,7 +65,7 @@ class Running(Protocol):
 
 
 class WorkQueue(Generic[K]):
-    """Hands out keys, each to one worker at a time."""
+    """Returns keys, each to one worker at a time."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class WorkQueue(Generic[K]):
         return len(self._due)
 
     def add(self, key: K) -> None:
-        """Hand this key out as soon as possible, but once."""
+        """Queue a key, once."""
         if self._closed or key in self._dirty:
             return
         self._dirty[key] = self._clock.monotonic()
@@ -183,7 +183,7 @@ class WorkQueue(Generic[K]):
         return max((now - since for since in self._working.values()), default=0.0)
 
     async def drained(self) -> None:
-        """Wait until nothing is ready and nobody works."""
+        """Wait until nothing is queued or processed."""
         if self._ready or self._working:
             future = asyncio.get_running_loop().create_future()
             self._drained.append(future)

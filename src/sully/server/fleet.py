@@ -1,6 +1,6 @@
 """The fleet as the store has it, for questions about placements.
 
-Nobody needs it until somebody asks, so nothing is kept before the first question; from then on a
+Nothing is cached before the first request; from then on a
 question costs what changed since the last one. It does not depend on the controllers, which may
 run elsewhere or not at all. The pages are `http/placements.py`.
 """
@@ -33,7 +33,7 @@ R = TypeVar("R")
 
 
 class _Typed(Generic[T]):
-    """Hands stored objects to a fleet as the values it reads."""
+    """Passes stored objects to a fleet as typed values."""
 
     def __init__(
         self, type_: type[T], put: Callable[[T], object], remove: Callable[[str, str], object]

@@ -1,7 +1,7 @@
 """The API for callers in the same process: the same verbs and checks, no socket, no JSON.
 
 `InProcess` is one caller's identity. It satisfies what `client/direct.py` expects without either
-room importing the other; app.py brings them together.
+package importing the other; app.py brings them together.
 """
 
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
@@ -50,7 +50,7 @@ class Ref(Protocol):
 
 
 class Reply(msgspec.Struct):
-    """An object as the caller's version shows it. Shared: nobody may change it."""
+    """An object as the caller's version shows it. Shared: never modify it."""
 
     obj: Obj
     memo: dict[Hashable, Any] = msgspec.field(default_factory=dict)

@@ -39,12 +39,12 @@ class Compactor:
         self._store = store
         self._clock = clock
         self._retention = retention or Retention()
-        # When which revision was the newest. The store does not date its events: nobody else
-        # needs it, and for this purpose the interval is precise enough.
+        # When which revision was the newest. The store does not date its events, and
+        # for this purpose the interval is precise enough.
         self._seen: deque[tuple[float, int]] = deque()
 
     async def run(self) -> None:
-        """Compact for ever."""
+        """Compact until cancelled."""
         while True:
             try:
                 await self.compact()

@@ -1,8 +1,8 @@
-"""Everything a store refuses, and why.
+"""The errors of a store.
 
     StoreError
     ├── ConflictError             an expectation did not hold (carries what is there instead)
-    ├── InvalidTransactionError   nobody may send this, however often they try
+    ├── InvalidTransactionError   invalid whatever the store contains
     │   ├── EmptyTransactionError
     │   ├── TooManyOperationsError
     │   ├── TooLargeError

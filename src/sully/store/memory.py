@@ -1,7 +1,7 @@
-"""A store that lives and dies with its process, and the read side that all stores share.
+"""A store in memory, and the read side that all stores share.
 
-`ReadSide` answers every question from `State`; an implementation adds how a write becomes
-durable. `MemoryStore` adds nothing: what it accepts is at once as durable as it will ever be.
+`ReadSide` serves reads from `State`; an implementation adds how a write becomes durable.
+`MemoryStore` adds nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ReadSide(Store):
         return value
 
     async def catch_up(self) -> None:
-        """Return at once: nobody else writes."""
+        """Return immediately: no other process writes."""
 
     def resources(self) -> Sequence[str]:
         """Return the resources of which there are records, in order."""
@@ -96,7 +96,7 @@ class ReadSide(Store):
 
 
 class MemoryStore(ReadSide):
-    """A store for tests and for control planes that need not remember."""
+    """A store for tests and for control planes without persistence."""
 
     def __init__(self) -> None:
         super().__init__(State(revision=FIRST_REVISION, compacted=FIRST_REVISION))
@@ -118,9 +118,9 @@ class MemoryStore(ReadSide):
         self._state.compact(revision)
 
     async def snapshot(self) -> BinaryIO:
-        """Refuse: whoever chose this store wanted nothing on disk."""
+        """Fail: there is nothing on disk."""
         raise UnavailableError("this store is in memory only: there is nothing to back up")
 
     async def close(self) -> None:
-        """Wake every waiter; what was stored is gone with the last reference."""
+        """Wake every waiter and drop the content."""
         self._state.close()

@@ -40,7 +40,7 @@ class Migrated:
 
 
 def begin_sqlite(directory: Path, revision: int) -> None:
-    """Make an empty database that goes on from a revision; refuse if there is one."""
+    """Create an empty database that continues from a revision; fail if one exists."""
     held = DataDirectory(directory)
     try:
         path = directory / DATABASE_FILE
@@ -66,7 +66,7 @@ async def everything(store: Store) -> dict[StoreKey, bytes]:
 
 
 async def check_empty(store: Store) -> None:
-    """Refuse a target in which something lies already."""
+    """Fail if the target is not empty."""
     count = len(await everything(store))
     if count:
         raise MigrationError(f"the target holds {count} objects: a copy goes into an empty store")
@@ -88,7 +88,9 @@ async def migrate(source: Store, target: Store) -> Migrated:
         await target.commit([Put(record.key, record.value, expect=0) for record in batch])
     await source.catch_up()
     if source.revision != before:
-        raise MigrationError("the source was written to meanwhile: stop what uses it, begin anew")
+        raise MigrationError(
+            "the source was written to meanwhile: stop what uses it and start again"
+        )
     count = await compare(source, target)
     return Migrated(count, len(source.resources()), before, target.revision)
 

@@ -27,10 +27,10 @@ class ReplayError(Exception):
 
 
 def superseded(events: Iterable[Event]) -> Iterator[Version]:
-    """Yield the rows that nobody can ask for once these events are compacted.
+    """Yield the rows that cannot be read once these events are compacted.
 
     The rows of a key come oldest first: if only some of them can be deleted, the newest one that
-    is left still tells the truth.
+    is left is still correct.
     """
     for event in events:
         if event.previous is not None:

@@ -60,7 +60,7 @@ def restore(archive: Path, directory: Path, *, force: bool = False) -> Restored:
     directory.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch_name(directory)
     try:
-        # It must not exist: what lies there already was not put there by us.
+        # It must not exist: an existing file is not ours.
         fresh.mkdir(mode=0o700)
     except OSError as error:
         raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error

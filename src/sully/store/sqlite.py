@@ -74,7 +74,7 @@ class SqliteStore(ReadSide):
         try:
             transaction = plan(ops, self.newest, revision=self._assigned + 1)
         except ConflictError as conflict:
-            # What it conflicts with may still fail; do not tell anyone about it before.
+            # What it conflicts with may still fail; do not report it before.
             if conflict.key in self._overlay:
                 await self._accept(self._nothing())
             raise
@@ -100,7 +100,7 @@ class SqliteStore(ReadSide):
                 return
 
     async def snapshot(self) -> BinaryIO:
-        """Return an open, nameless file with a copy of everything, for whoever closes it."""
+        """Return an open, nameless file with a copy of everything; the caller closes it."""
         async with self._copying:
             self._check_open()
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -110,7 +110,7 @@ class SqliteStore(ReadSide):
                 raise UnavailableError(f"cannot copy the database: {error}") from error
             try:
                 self._writer.submit(Copy(path, done))
-                # The writer uses the file until it says so, whoever is still interested.
+                # The writer uses the file until it is done, also after a cancellation.
                 await _to_the_end(done)
                 return path.open("rb")
             finally:
@@ -148,7 +148,7 @@ class SqliteStore(ReadSide):
         return await done
 
     def _settle(self, batch: list[Pending], error: StoreError | None) -> None:
-        """Take note of what the writer did with a batch."""
+        """Apply the result of a batch."""
         if error is None:
             self._state.apply(pending.transaction for pending in batch)
             self._clear_overlay(batch)

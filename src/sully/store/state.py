@@ -1,6 +1,6 @@
 """The records and events a store holds in memory: the read side of every implementation.
 
-Knows nothing of durability: it is told about a transaction when readers may see it.
+Knows nothing of durability: a transaction is applied when readers may see it.
 `events.py` has the log and the cursors, `transactions.py` decides what happens.
 """
 
@@ -39,7 +39,7 @@ class Table:
         del self.keys[bisect_left(self.keys, key)]
 
     def apply(self, event: Event) -> None:
-        """Let an event happen."""
+        """Apply an event."""
         if event.kind == "DELETED":
             self.remove(event.record.key)
         else:
@@ -113,7 +113,7 @@ class State:
             self._hold(event)
 
     def reset(self, records: Iterable[Record], revision: int) -> None:
-        """Show other records from now on, and tell watchers that what came between is unknown."""
+        """Replace all records; watchers must list again."""
         for table in self._tables.values():
             table.records.clear()
             table.keys.clear()
@@ -193,7 +193,7 @@ class State:
         self._size += size
 
     def close(self) -> None:
-        """Tell every watcher that it is over."""
+        """End every watch."""
         self.horizon.closed = True
         for table in self._tables.values():
             table.log.wake()

@@ -204,11 +204,11 @@ def _protection(host: str, found: "Remote") -> "Protection | None":
 
     from sully.runtime.clock import SystemClock
     from sully.runtime.pages import Protection, is_local
-    from sully.server.net.tls import passing_context
+    from sully.server.net.tls import self_signed_context
 
     if is_local(host):
         return None
-    return Protection(passing_context(gethostname(), SystemClock().now()), found.access().check)
+    return Protection(self_signed_context(gethostname(), SystemClock().now()), found.access().check)
 
 
 async def _first_look(found: "Remote") -> None:

@@ -1,7 +1,7 @@
 """The transport of client commands: to any server, in the groups and versions that it has.
 
-It asks what the server is when the first call about devices is made, and once only. What the
-server would drop from an object it refuses by name (`domain.capabilities.fitting`), because a rule
+It discovers the server once, with the first call about devices. A write with fields that the
+server would drop is rejected by their names (`domain.capabilities.fitting`), because a rule
 that lost its criteria would select every device. A dry run is not refused: it is how a command
 finds out what would be dropped.
 """
@@ -40,7 +40,7 @@ _KINDS = {
 
 
 class AdaptingTransport(HttpTransport):
-    """An HTTP transport that finds out where a server has its devices."""
+    """An HTTP transport that discovers in which group and version a server has its devices."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(access)
@@ -65,7 +65,7 @@ class AdaptingTransport(HttpTransport):
     async def _adapted(self, call: Call) -> Call:
         if call.ref.group != DEVICES:
             return call
-        # Many kinds are asked for at once, and one answer serves them all.
+        # Many kinds are requested concurrently, and one discovery serves them all.
         async with self._asking:
             if self._offer is None:
                 self._offer = await self._ask()
@@ -93,7 +93,7 @@ def _refuse(found: Offer, call: Call) -> None:
     problems = [
         str(each)
         for each in refused_fields(found, body, sully_evicts=evictor(found).sully)
-        # Annotations are kept by every server; who heeds them is for the command to know.
+        # Annotations are kept by every server; who honors them is for the command to know.
         if not each.field.startswith("metadata")
     ]
     if problems and call.verb not in ("delete", "deletecollection"):

@@ -1,4 +1,4 @@
-"""Asks an API server what it is: version, resources, schemas; and speaks to it where its kinds are.
+"""Discovers what an API server supports, and sends calls to the groups that have its kinds.
 
 What follows from the answers is decided in `domain.capabilities`.
 """
@@ -44,7 +44,7 @@ OUR_EVICTOR_ROLE = Key("", "sully:eviction")
 
 
 async def ask(transport: HttpTransport, served: Iterable[APIResource] | None = None) -> Answers:
-    """Ask a server about itself; what it does not let us read counts as not there."""
+    """Discover a server; what may not be read counts as not served."""
     found = tuple(served) if served is not None else await discover(transport)
     version = await transport.document("/version")
     git_version = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
@@ -73,7 +73,7 @@ async def _schema(transport: HttpTransport, version: str) -> Fields:
     try:
         found = await transport.document(f"/openapi/v3/apis/{DEVICES}/{version}")
     except (NotFound, Forbidden, NotAcceptable):
-        # Without a schema every field of ours must be taken for unknown, which refuses too much.
+        # Without a schema every added field counts as unknown, which rejects too much.
         return {}
     return fields_of(found)
 
@@ -103,13 +103,13 @@ async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
 
 
 def relocated(served: Iterable[APIResource], moves: Moves) -> tuple[APIResource, ...]:
-    """Return what a server offers as those see it who speak through `RelocatedTransport`."""
+    """Return the resources of a server as seen through a `RelocatedTransport`."""
     found = tuple(served)
     shown = []
     for (group, plural), (there, version) in moves.items():
         known = [each for each in found if (each.group, each.plural) == (there, plural)]
         known = [each for each in known if version in each.versions]
-        # Nobody above asks in more than one version, and it is not known here in which.
+        # Callers use one version each, and it is not known here which.
         shown += [replace(each, group=group, versions=RULE_VERSIONS) for each in known]
     gone = {(each.group, each.plural) for each in shown}
     return (*(each for each in found if (each.group, each.plural) not in gone), *shown)
@@ -123,7 +123,7 @@ class RelocatedTransport(Calls):
         self._moves = moves
 
     async def close(self) -> None:
-        """Close what lies below."""
+        """Close the inner transport."""
         await cast("Any", self._inner).close()
 
     async def _object(self, kind: Kind[T], call: Call) -> T:

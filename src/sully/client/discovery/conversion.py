@@ -1,12 +1,12 @@
 """Kinds that an older server has in another shape than ours: converted on the way in and out.
 
 Above the transport there is one shape, that of `v1`. Servers before 1.33 have devices only as
-`v1beta1`, where the content of a device lies one level deeper and that of a request one level
-higher. The conversions are those of our own server (`api.resource.conversion`), which serves the
-old version too. `capabilities.py` says which version is spoken.
+`v1beta1`, where the content of a device is one level deeper and that of a request one level
+higher. The conversions are those of Sully's server (`api.resource.conversion`), which serves the
+old version too. `capabilities.py` decides which version is used.
 
 A patch that is a custom resource has our shape, but its amounts are kept as they were sent, numbers
-too, while our own server writes all of them as text.
+too, while Sully's server writes all of them as strings.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Shape:
         try:
             hub = self.to_hub(found)
         except (KeyError, TypeError, AttributeError) as error:
-            text = f"{kind.plural} of the server have a shape that nobody knows: {error!r}"
+            text = f"{kind.plural} of the server have an unknown shape: {error!r}"
             raise UnreadableError(text) from error
         return from_body(kind, {**hub, "apiVersion": kind.api_version, "kind": kind.kind})
 
@@ -95,7 +95,7 @@ _PLACES = ("path", "from")
 
 
 def _touches(place: str, at: str) -> bool:
-    """Say whether a step at a place of a JSON patch concerns what lies at another, or above it."""
+    """Say whether a path of a JSON patch is at, above or below another."""
     return bool(place) and (f"{place}/".startswith(f"{at}/") or f"{at}/".startswith(f"{place}/"))
 
 

@@ -1,4 +1,4 @@
-"""What a server offers: its resources, from the scheme of the embedded one or asked of another.
+"""The resources of a server: from the scheme of the embedded one, or discovered.
 
 Controllers that treat all kinds alike, such as garbage collection, take a list of these and need
 not know where it comes from.
@@ -35,11 +35,11 @@ class APIResource:
     alias: bool = False
     """Whether it shows objects of another resource in another shape."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Its subresources, each behind a version that has it, as a server tells when it is asked."""
+    """Its subresources, each behind a version that has it, as the server reports it."""
 
 
 def of_scheme(scheme: Scheme) -> tuple[APIResource, ...]:
-    """Return what the embedded server offers."""
+    """Return the resources of the embedded server."""
     return tuple(_served(scheme))
 
 
@@ -59,12 +59,12 @@ def _served(scheme: Scheme) -> Iterable[APIResource]:
 
 
 async def discover(transport: HttpTransport) -> tuple[APIResource, ...]:
-    """Ask a server what it offers."""
+    """Discover the resources of a server."""
     found: list[APIResource] = []
     for path in ("/api", "/apis"):
         document = await transport.document(path, AGGREGATED)
         if not isinstance(document, dict) or document.get("kind") != "APIGroupDiscoveryList":
-            raise UnreadableError(f"{path}: the server is too old to say what it offers")
+            raise UnreadableError(f"{path}: the server does not support aggregated discovery")
         for group in document.get("items") or ():
             found += _of_group(group)
     return tuple(found)

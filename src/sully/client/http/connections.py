@@ -1,7 +1,7 @@
-"""The open connections to one server, shared by all who speak to it from this process.
+"""The connections to one server, shared by all transports of this process.
 
-aiohttp pools them; what is ours is that requests are bounded while watches are not, and that a
-renewed certificate opens new connections.
+aiohttp pools them; added here: requests are bounded while watches are not, and a renewed
+certificate opens new connections.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PARALLEL_REQUESTS = 64
 
 
 class Connections:
-    """A pool; it connects when it is used."""
+    """A connection pool; it connects on first use."""
 
     def __init__(self, access: Access) -> None:
         self.access = access
@@ -52,7 +52,7 @@ class Connections:
         return self._session
 
     def tls(self, credential: Credential) -> ssl.SSLContext:
-        """Return how to connect as somebody."""
+        """Return the TLS context for a credential."""
         # A new context only for a new certificate: connections are pooled by context.
         shown = Credential(certificate=credential.certificate, key=credential.key)
         if self._tls is None or self._tls[0] != shown:

@@ -16,7 +16,7 @@ from sully.machinery.errors import ApiError
 def to_error(
     status: Mapping[str, Any], *, code: int = 0, headers: Mapping[str, str] | None = None
 ) -> ApiError:
-    """Build the error that a Status tells of; `code` is the HTTP status, if there is one."""
+    """Return the error that a Status describes; `code` is the HTTP status, if there is one."""
     reason = str(status.get("reason") or "")
     found = _class_of(reason, int(status.get("code") or code or 500))
     message = str(status.get("message") or "") or f"the server answered with code {found.code}"
@@ -25,7 +25,7 @@ def to_error(
 
 
 def retry_after(error: ApiError) -> float | None:
-    """Return how many seconds the server asks to wait, if it does."""
+    """Return Retry-After in seconds, if the server sent it."""
     given = next((v for k, v in error.headers.items() if k.lower() == "retry-after"), None)
     if given is None:
         given = (error.details or {}).get("retryAfterSeconds")
@@ -44,7 +44,7 @@ def _class_of(reason: str, code: int) -> type[ApiError]:
         found = next((error for error in _tree(ApiError) if error.code == code), ApiError)
     if found.code == code and reason in (found.reason, ""):
         return found
-    # What the server said is kept, on top of the class by which callers recognise it.
+    # The server's own reason and code are kept, on the class that callers recognize.
     return type(found.__name__, (found,), {"code": code, "reason": reason})
 
 

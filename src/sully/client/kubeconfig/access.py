@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sully.client.kubeconfig.credentials import (
-    NOBODY,
+    NO_CREDENTIAL,
     AccessError,
     Credential,
     Credentials,
@@ -36,7 +36,7 @@ class Access:
     insecure: bool = False
     tls_server_name: str = ""
     proxy_url: str = ""
-    credentials: Credentials = field(default=FixedCredentials(NOBODY), repr=False)
+    credentials: Credentials = field(default=FixedCredentials(NO_CREDENTIAL), repr=False)
     headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
     """Sent with every request: whom to impersonate."""
     compression: bool = True

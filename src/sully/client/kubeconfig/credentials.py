@@ -1,6 +1,6 @@
 """Who asks: fixed credentials, and files that someone else renews.
 
-Programs that hand out credentials are in exec_plugin.py.
+Exec plugins are in exec_plugin.py.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Credential:
         return ""
 
 
-NOBODY = Credential()
+NO_CREDENTIAL = Credential()
 """Proves nothing: the server sees an anonymous user."""
 
 
@@ -53,12 +53,12 @@ class Credentials(Protocol):
         ...
 
     def reject(self, credential: Credential) -> bool:
-        """Hear that the server refused a credential; say whether another may work."""
+        """Invalidate a rejected credential; say whether another may work."""
         ...
 
 
 class FixedCredentials:
-    """The same credential for ever."""
+    """A credential that never changes."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
@@ -77,7 +77,7 @@ class FileCredentials:
 
     def __init__(
         self,
-        base: Credential = NOBODY,
+        base: Credential = NO_CREDENTIAL,
         *,
         token_file: Path | None = None,
         certificate_file: Path | None = None,

@@ -1,4 +1,4 @@
-"""Programs that hand out credentials: the exec plugins of kubeconfig.
+"""Exec credential plugins of kubeconfig.
 
 A plugin gets an ExecCredential in the variable KUBERNETES_EXEC_INFO and prints one that carries a
 token or a client certificate. It is run when the first request needs it, when what it gave has
@@ -179,7 +179,7 @@ def parse_plugin(
 
 
 def cluster_info(cluster: Mapping[str, Any], ca: bytes) -> dict[str, Any]:
-    """Tell a plugin about the server, from the cluster's block in the kubeconfig."""
+    """Return the cluster info for a plugin, from the cluster in the kubeconfig."""
     info: dict[str, Any] = {"server": cluster.get("server", ""), "config": None}
     if ca:
         info["certificate-authority-data"] = b64encode(ca).decode()

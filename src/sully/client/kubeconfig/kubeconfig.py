@@ -84,9 +84,9 @@ class Impersonation:
     groups: tuple[str, ...] = ()
 
     def headers(self) -> dict[str, str | tuple[str, ...]]:
-        """Return what tells a server so."""
+        """Return the Impersonate headers."""
         if not self.user:
-            raise AccessError("--as-group needs --as: groups alone are nobody")
+            raise AccessError("--as-group requires --as")
         return _impersonation({"as": self.user, "as-groups": self.groups})
 
 

@@ -28,7 +28,7 @@ from sully.controllers.workloads import (
     Selecting,
     by_controller,
     is_terminating,
-    nobody,
+    orphans,
 )
 from sully.domain.workloads import progress
 from sully.domain.workloads.revisions import REVISION, annotations_for, next_revision, present
@@ -145,7 +145,7 @@ class DeploymentController:
         """Find the ReplicaSets of a Deployment; take and let go as its selector says."""
         namespace = deployment.metadata.namespace
         mine = self._sets.by_index(_BY_CONTROLLER, deployment.metadata.uid)
-        free = self._sets.by_index(_BY_CONTROLLER, nobody(namespace))
+        free = self._sets.by_index(_BY_CONTROLLER, orphans(namespace))
         found = await self._claims.settle(deployment, selector_of(deployment), [*mine, *free])
         new = present(deployment, found)
         return Rollout(deployment, new, [each for each in found if each is not new])

@@ -48,7 +48,7 @@ class _Agent:
 
 
 class SimulatedAgents:
-    """Plays the agents of all simulated clusters."""
+    """The agents of all simulated clusters."""
 
     name = "hollow-cluster-agents"
 
@@ -95,7 +95,7 @@ class SimulatedAgents:
             due = now + simulated.first_renewal(number, duration)
             agent = self._agents[name] = _Agent(self._access(name), due, duration)
         if agent.duration != duration or simulated.is_unheard(cluster):
-            # Whom the hub does not hear must renew first: what it says would not be believed.
+            # A cluster that the hub considers unreachable must renew its lease first.
             agent.duration, agent.due = duration, now
         return agent
 

@@ -1,8 +1,8 @@
 """Registers the simulated clusters with the hub, as an administrator would.
 
-Every cluster is looked at once, at the start. One that is there is left alone, but for its lease
+Every cluster is reconciled once, at the start. An existing one is unchanged, except for its lease
 duration; clusters beyond the fleet are removed, and their namespaces stay, as on any hub. A cluster
-that somebody deletes later stays away until the next start.
+that is deleted later is not recreated until the next start.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ log = get_logger("hollow")
 WORKERS = 16
 """Clusters that are made at a time; writes that are under way together are flushed together."""
 PATIENCE = 2.0
-"""Seconds after which people are told how far it is."""
+"""Seconds between two log lines about the progress."""
 _OWN = WriteOptions(field_manager=AGENT)
 
 
 class _Wanted:
-    """The clusters that are to be there: a source that tells of each once."""
+    """The wanted clusters: a source of each key once."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -81,7 +81,7 @@ class SimulatedClusters:
         if self._members.has(number):
             await self._register(key, number, found)
             self._done.add(key)
-            self._tell_progress()
+            self._log_progress()
         elif found is not None and is_ours(found.metadata.labels):
             await self._remove(key, found)
         return DONE
@@ -106,7 +106,7 @@ class SimulatedClusters:
             return
         log.info("simulated cluster deleted", cluster=key.name)
 
-    def _tell_progress(self) -> None:
+    def _log_progress(self) -> None:
         now = self._clock.monotonic()
         if now - self._said >= PATIENCE:
             self._said = now

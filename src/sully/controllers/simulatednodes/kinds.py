@@ -27,7 +27,7 @@ class NodeMetadata(Metadata, frozen=True, kw_only=True):
 
 
 class Node(Wire, frozen=True, kw_only=True):
-    """A node of ours."""
+    """A simulated node."""
 
     metadata: NodeMetadata = msgspec.field(default_factory=NodeMetadata)
 

@@ -58,7 +58,7 @@ class SimulatedLeases:
             self._due.pop(key, None)
             return DONE
         if key not in self._due:
-            # Each node has its own moment in the interval; all at once would be a storm.
+            # Each node has its own moment in the interval; all together would be a burst.
             self._due[key] = now + self._every * (number + 1) / self._fleet.nodes
         if self._due[key] <= now:
             await self._renew(key, node.metadata.uid)

@@ -1,8 +1,8 @@
 """Makes the machines of the fleet: a Node each, its Lease, and the slices of its driver.
 
-Every machine is looked at once, at the start. What is there and as it was published is left alone;
+Every node is reconciled once, at the start. Existing objects that are as published are unchanged;
 machines beyond the fleet are removed, and what they own goes with them. A node or a slice that
-somebody deletes later stays away until the next start, as on a cluster whose machine was taken out.
+is deleted later is not recreated until the next start, as where a machine was removed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ log = get_logger("hollow")
 WORKERS = 16
 """Machines that are made at a time; writes that are under way together are flushed together."""
 PATIENCE = 2.0
-"""Seconds after which people are told how far it is."""
+"""Seconds between two log lines about the progress."""
 _OWN = WriteOptions(field_manager=AGENT)
 _INDEX = "hollow/node"
 
@@ -85,7 +85,7 @@ class SimulatedNodes:
         if key.name == DRIVER:
             await self._make_class()
         elif number is None:
-            # Somebody put our label on a node of theirs.
+            # Another node with the label.
             return DONE
         elif self._fleet.has(number):
             await self._make(number, node)
@@ -93,7 +93,7 @@ class SimulatedNodes:
             await self._remove(key, node)
             return DONE
         self._done.add(key)
-        self._tell_progress()
+        self._log_progress()
         return DONE
 
     async def _make_class(self) -> None:
@@ -120,13 +120,13 @@ class SimulatedNodes:
             if (found["metadata"].get("labels") or {}).get(SIMULATED) != "true":
                 log.warning("node exists and is not simulated", node=name)
                 return None
-            # Made by a former life whose write we had not seen yet.
+            # Created before a restart, and not cached yet.
             return await self._transport.get(NODES, Key("", name))
         lease = lease_of(name, made.metadata.uid, now, interval(self._fleet.nodes))
         try:
             await self._transport.create(LEASES, lease, options=_OWN)
         except AlreadyExists:
-            # Of a node that went a moment ago; it will be collected, and made anew when renewed.
+            # Of a just deleted node; it will be garbage collected, and recreated by the renewal.
             log.debug("lease exists", node=name)
         return made
 
@@ -163,7 +163,7 @@ class SimulatedNodes:
             return
         log.info("simulated node deleted", node=key.name)
 
-    def _tell_progress(self) -> None:
+    def _log_progress(self) -> None:
         now = self._clock.monotonic()
         if now - self._said >= PATIENCE:
             self._said = now

@@ -1,4 +1,4 @@
-"""The simulated clusters: which there are, what they say of themselves, when their agents speak.
+"""The simulated clusters: which exist, what they report, when their agents renew leases.
 
 Everything follows from the number of a cluster, so that another start wants the same objects. Nodes
 of one cluster are fleet.py; these are members of a hub.
@@ -68,7 +68,7 @@ def name_of(number: int) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Return which cluster has a name, or None if none of ours can have it."""
+    """Return which cluster has a name, or None if it is not one of a simulated cluster."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -141,7 +141,7 @@ def is_silent(cluster: ManagedCluster) -> bool:
 
 
 def is_unheard(cluster: ManagedCluster) -> bool:
-    """Say whether the hub has not heard of a cluster yet, or not for too long."""
+    """Say whether the hub has never seen the lease renewed, or considers it expired."""
     found = condition(cluster, AVAILABLE)
     return found is None or found.status == "Unknown"
 
@@ -167,7 +167,7 @@ def health(cluster: ManagedCluster) -> Finding:
 
 
 def health_news(cluster: str, found: Finding) -> tuple[str, str]:
-    """Return reason and note of the event that tells of a change of health."""
+    """Return reason and note of the event about a change of health."""
     if found.status == "True":
         # Written so by those whose event it is.
         text = (

@@ -74,7 +74,7 @@ def name_of(number: int) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Return which machine has a name, or None if no machine of ours can have it."""
+    """Return which node has a name, or None if it is not one of a simulated node."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None

@@ -1,7 +1,7 @@
 """How a machine looks on the wire: its Node, its Lease and the ResourceSlices of its driver.
 
-Each Node and each slice carries a digest of what was published. Whoever starts again compares that
-digest and not the object, so what people change by hand (a cordon, a taint on a device) stays.
+Each Node and each slice carries a digest of what was published. A restart compares that digest
+and not the object, so that manual changes (a cordon, a taint on a device) are kept.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Keeps a device from being allocated twice, whoever writes: schedulers, people, both at once.
+"""Prevents that a device is allocated twice, by any number of schedulers and people.
 
 A write of a claim is compared with the other claims that hold the same devices. Who they are is in
 an index of hints: it may name claims that have let go, and every name is checked against the newest
@@ -33,7 +33,7 @@ from sully.store.errors import ClosedError
 Obj = dict[str, Any]
 
 PULL_SECONDS = 1.0
-"""How often it looks at the store when nobody allocates anything."""
+"""How often it reads its watch while nothing is allocated."""
 GROUP = "resource.k8s.io"
 CLAIMS = f"{GROUP}/resourceclaims"
 TURNS = "sully.dev/turns"
@@ -66,7 +66,7 @@ class DeviceAdmission:
                 await clock.sleep(PULL_SECONDS)
 
     def check(self, attempt: AdmissionAttributes) -> None:
-        """Refuse a device that somebody else holds."""
+        """Reject a device that another claim holds."""
         target, obj = attempt.request.target, attempt.obj
         # Nothing but the status has devices; elsewhere the server ignores what a client sends.
         if (target.resource.storage_key, target.subresource) != (CLAIMS, "status"):
@@ -80,7 +80,7 @@ class DeviceAdmission:
             return
         self._feed.pull()
         if self._feed.lost:
-            raise ServiceUnavailable("claims are being read anew: try again")
+            raise ServiceUnavailable("claims are being listed again, try again")
         key = StoreKey(CLAIMS, target.namespace, target.name)
         for device in new:
             self._check(key, device, wanted)

@@ -17,7 +17,7 @@ from sully.machinery.gates import Gates
 from sully.server.requests import Request
 
 SHORT: Final = 2048
-"""Characters that are compiled while everybody waits: some twenty milliseconds at most."""
+"""Characters that are compiled on the event loop: some twenty milliseconds at most."""
 _DEVICES: Final = frozenset(
     (
         *("deviceclasses", "devicetaintrules", "resourceclaims"),

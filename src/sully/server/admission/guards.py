@@ -17,7 +17,7 @@ from sully.store.base import Op
 
 
 class AdmissionAttributes(msgspec.Struct, frozen=True):
-    """A write as it is about to happen, in hub form; nobody may change the objects."""
+    """A write as it is about to happen, in hub form; never modify the objects."""
 
     request: Request
     operation: str  # create, update, delete, or connect (a subresource with verbs of its own)
@@ -40,7 +40,7 @@ class NamespaceLifecycle:
 
 
 class AdmissionPlugin(Protocol):
-    """Somebody who may refuse a write."""
+    """May reject a write."""
 
     def check(self, attempt: AdmissionAttributes) -> None:
         """Raise the answer if this must not happen."""
@@ -48,7 +48,7 @@ class AdmissionPlugin(Protocol):
 
 
 class Recorder(Protocol):
-    """Somebody who takes notes of changes, in their transaction."""
+    """Adds records of a change to its transaction."""
 
     def ops(self, request: Request, old: Obj, new: Obj | None) -> Iterable[Op]:
         """Return what to write besides; without a new object the old one goes."""

@@ -32,7 +32,7 @@ from sully.store.errors import ClosedError
 Obj = dict[str, Any]
 
 PULL_SECONDS = 1.0
-"""How often it looks at the store when nobody creates anything."""
+"""How often it reads its watches while nothing is created."""
 QUOTAS = "resourcequotas"
 CLASSES = "resource.k8s.io/deviceclasses"
 CLAIMS = "resource.k8s.io/resourceclaims"
@@ -84,7 +84,7 @@ class QuotaAdmission:
     def charge(self, target: Target, obj: Obj, old: Obj | None = None) -> list[Op]:
         """Return what must be written with an object; refuse it where a quota is exceeded.
 
-        The answer holds until the next pause: whoever asks commits without one.
+        The answer holds until the next `await`: the caller commits without one.
         """
         if (old is not None and not _changes_usage(target, obj, old)) or not self._has_quotas(
             target
@@ -92,7 +92,7 @@ class QuotaAdmission:
             return []
         records, quotas, judge = self._situation(target)
         if target.subresource:
-            # A status tells what is; nobody can refuse that.
+            # A status reports what exists and cannot be rejected.
             return self._puts(records, account(quotas, judge, obj, old))
         decision = decide(quotas, judge, obj, old, compat=self._compat)
         if isinstance(decision, Refusal):

@@ -1,7 +1,7 @@
 """Notes who changes or deletes a taint rule, in the rule's record and in the same transaction.
 
 Only the server knows who writes. The record itself (TaintRecord) is begun and counted on by
-`controllers/history`; where nobody has begun one, there is nothing to note. What a record says is
+`controllers/history`; without one there is nothing to record. What a record says is
 `domain/history.py`.
 """
 
@@ -79,7 +79,7 @@ def _noted(
 def _deleter(rule: Obj, request: Request, now: datetime) -> str:
     """Return who deletes a rule: not the program that does it when the rule's time has come.
 
-    That is told by what it calls itself, for it may run as any user; whoever else deletes a rule
+    Its user agent decides, for it may run as any user; another client that deletes a rule
     whose time has come hides nothing by that.
     """
     ends = expiry(rule["metadata"].get("annotations") or {})

@@ -92,7 +92,7 @@ def bounded_user(user: User) -> User:
         return user
     return User(
         cut(user.name, _MOST_NAME),
-        # Nobody hides the groups that decide behind others.
+        # Important groups must not be hidden behind many others.
         tuple(_first(sorted(user.groups, key=_unimportance))),
         cut(user.uid, _MOST_NAME),
         _bounded_extra(user.extra),
@@ -104,7 +104,7 @@ def _unimportance(group: str) -> tuple[bool, bool]:
 
 
 def _first(texts: Iterable[str], most: int = _MOST_LIST) -> Iterable[str]:
-    """Yield as many texts as there is room for, each of them cut."""
+    """Yield as many texts as fit, each truncated."""
     for text in texts:
         shown = cut(text, _MOST_NAME)
         most -= _length(shown) + len('"",')

@@ -1,9 +1,9 @@
 """The audit log: who wrote what, who was refused what, and as whom; one JSON line a request.
 
-A thread of its own writes the lines (auditevents.py says what they show), so that a slow disk does
-not hold up answers; what it cannot keep up with is dropped, counted and told.
+A thread writes the lines (events.py says what they contain), so that a slow disk does not delay
+responses; entries that it cannot keep up with are dropped, counted and reported.
 
-Requests of clients that are not authenticated have a file of their own and a rate: whoever needs
+Requests of clients that are not authenticated have a separate, rate-limited file: anyone who needs
 no credentials must not be able to push the traces of others out of the log.
 """
 
@@ -51,7 +51,7 @@ class RotatingFile:
     def open(self) -> IO[bytes]:
         """Open the file if it is not open; raises OSError."""
         if self._file is None:
-            # Whoever may not read the data directory may not read who did what in it.
+            # As private as the data directory.
             self._file = sys.stdout.buffer if self._path is None else open_private(self._path)
         return self._file
 
@@ -131,7 +131,7 @@ class AuditLog:
     def _run(self) -> None:
         while not self._ending.is_set() or self._waiting:
             self._wake.wait(REPORT_SECONDS if self._suppressed else None)
-            # To write each line at once would cost the thread that answers far more.
+            # Writing each line separately would cost the event loop far more.
             self._ending.wait(_GATHER_SECONDS)
             self._wake.clear()
             while self._waiting:

@@ -1,7 +1,7 @@
 """What a service-account token is worth now: its account, and what it is bound to, must be there.
 
 A signature is checked once and remembered; whether the account exists is looked up on every use,
-so a deleted account is shut out at once. issuing.py makes the tokens.
+so a deleted account is rejected immediately. issuing.py makes the tokens.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ _INVALIDATED = "service account token has been invalidated"
 
 
 class TokenError(Exception):
-    """A token that is worth nothing. The text is for reviews; clients only hear `Unauthorized`."""
+    """An invalid token. The text is for reviews; clients only get `Unauthorized`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Accounts:
         now = self._clock.now().timestamp()
         if now >= claims.expires:
             raise _refused("service account token has expired")
-        # Clocks that were set back a little shall not lock everybody out.
+        # Clocks that were set back a little must not lock out all users.
         if now < claims.issued - GRACE.total_seconds():
             raise _refused("service account token is not valid yet")
 
@@ -112,7 +112,7 @@ class Accounts:
         if claims.pod is not None:
             self._check_object("pods", "pod", claims.namespace, claims.pod)
         elif claims.node is not None:
-            # With a pod the node is only told; without one the token lives as long as the node.
+            # With a pod the node is informational; without one the token is bound to the node.
             self._check_object("nodes", "node", "", claims.node)
 
     def _check_object(self, resource: str, kind: str, namespace: str, bound: Bound) -> None:

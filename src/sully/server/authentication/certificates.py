@@ -24,7 +24,7 @@ class Peer:
 
 
 def peer_of(certificate: Mapping[str, Any] | None, encoded: bytes | None = None) -> Peer | None:
-    """Return whom a client certificate names, None without one or for one that names nobody."""
+    """Return the user of a client certificate, None without a certificate or a common name."""
     if not certificate:
         return None
     name, groups = "", []

@@ -1,9 +1,9 @@
-"""Acting as somebody else: the Impersonate-… headers, and who may use them.
+"""Impersonation: the Impersonate-… headers, and who may use them.
 
 A caller needs the verb `impersonate` on everything it takes on: the user or service account, each
 group, the uid, each extra value. There are also narrow permissions: `impersonate:MODE` on the
 identity together with `impersonate-on:MODE:VERB` on what is asked for; they are tried first, and
-a refusal tells what was missing first.
+a rejection names the first missing permission.
 """
 
 from collections.abc import Iterable, Iterator
@@ -128,13 +128,13 @@ def _never(question: Attributes) -> str:
 
 
 def _identity(wish: Wanted, verb: str, mode: str) -> Iterator[Attributes]:
-    """Go through what must be allowed to become somebody."""
+    """Yield the permissions that an impersonation needs."""
     group = _GROUP if mode else ""
     account, node = _account(wish.name), _node(wish.name) if mode else ""
     if account:
         yield Attributes(verb, group, "v1", "serviceaccounts", "", *account)
     elif node:
-        # Whoever runs on a node may become that one, whichever it is.
+        # A pod may impersonate the node it runs on.
         yield Attributes(
             verb, group, "v1", "nodes", name="*" if mode == "associated-node" else node
         )
@@ -173,7 +173,7 @@ def _node(name: str) -> str:
 
 
 def _shown(wish: Wanted) -> str:
-    """Print the wish as Kubernetes prints its own structure."""
+    """Print the requested user as Kubernetes prints its own structure."""
     extra = ", ".join(f"{quote(key)}:{_strings(v)}" for key, v in sorted(wish.extra.items()))
     shown = f"map[string][]string{{{extra}}}" if extra else "map[string][]string(nil)"
     return (

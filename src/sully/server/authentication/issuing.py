@@ -155,7 +155,7 @@ class Issuer:
         return {kind.lower(): Bound(name, uid)} | self._node_of(kind, obj)
 
     def _node_of(self, kind: str, obj: Obj) -> dict[str, Bound]:
-        """Return the node of a pod; a token for a pod tells where it runs."""
+        """Return the node of a pod; a token for a pod contains it."""
         name = obj["spec"].get("nodeName", "") if kind == "Pod" else ""
         node = self._lookup("nodes", "", name) if name else None
         return {"node": Bound(name, node["metadata"]["uid"])} if node else {}

@@ -1,6 +1,6 @@
 """The key that signs service-account tokens, and what others need to check them.
 
-It lies in the data directory as `sa.key`, readable by its owner only: whoever has it can become
+It is `sa.key` in the data directory, readable by its owner only: who has it can impersonate
 any service account. tokens.py says what is signed.
 """
 

@@ -15,7 +15,7 @@ from sully.server.authentication.keys import SigningKey
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 PREFIX = "system:serviceaccount:"
-MAX_LENGTH = 16 * 1024  # no token of ours is nearly as long
+MAX_LENGTH = 16 * 1024  # tokens are much shorter
 _OPTIONS: Options = {
     "require": ["aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub"],
     "verify_aud": False,

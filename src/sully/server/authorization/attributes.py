@@ -1,6 +1,6 @@
 """The question of authorisation and its answer, as values.
 
-Whoever asks (http/, inprocess.py, impersonation, reviews) builds `Attributes` and gives them with
+The callers (http/, inprocess.py, impersonation, reviews) build `Attributes` and pass them with
 a user to an `Authorizer`; authorizer.py has the one that the server uses, enforce.py turns its
 refusals into answers.
 """
@@ -32,7 +32,7 @@ _NAMESPACE_PARTS = ("status", "finalize")
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """What somebody wants to do: a verb on a resource, or a method on a path."""
+    """What a request does: a verb on a resource, or a method on a path."""
 
     verb: str
     group: str = ""
@@ -66,7 +66,7 @@ def on_target(verb: str, target: Target, options: Mapping[str, str] = NO_OPTIONS
     resource = target.resource
     namespace, name = target.namespace, target.name
     if resource.plural == "namespaces" and resource.group == "":
-        # A namespace lies in itself: who is admin in it may look at it.
+        # A namespace is in itself: its admin may read it.
         namespace = name
     fields = selected_fields(options.get("fieldSelector", "")) if verb in _OF_MANY else NO_OPTIONS
     return Attributes(
@@ -82,7 +82,7 @@ def on_target(verb: str, target: Target, options: Mapping[str, str] = NO_OPTIONS
 
 
 def on_path(method: str, path: str, options: Mapping[str, str] = NO_OPTIONS) -> Attributes:
-    """Return the question that a path raises which leads to no resource of ours.
+    """Return the attributes of a non-resource path.
 
     It may still have the form of one; who may not read such resources learns nothing else.
     """

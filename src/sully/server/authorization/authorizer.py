@@ -1,7 +1,7 @@
 """The authorizer of the server: the masters' group, then node identities, then roles.
 
-Each may allow; nobody can deny. Who is allowed by none of them is refused, with what they had to
-say as the reason. Neighbours: index.py (roles and bindings), nodes.py (what nodes may), feed.py.
+Each may allow; none can deny. A request that none of them allows is forbidden, with their reasons
+joined. See index.py (roles and bindings), nodes.py (what nodes may), feed.py.
 """
 
 from contextlib import suppress
@@ -27,7 +27,7 @@ Obj = dict[str, Any]
 MASTERS = "system:masters"
 ALLOWED = Verdict(allowed=True)
 PULL_SECONDS = 1.0
-"""How often the authorizer looks at the store when nobody asks it anything."""
+"""How often the authorizer reads its watches while no request comes."""
 _UNRESOLVED = "node authorizer does not support user rule resolution"
 
 

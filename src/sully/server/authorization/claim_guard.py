@@ -1,6 +1,6 @@
 """Divides the status of claims among those who write it: the scheduler's part and the drivers'.
 
-Who may write `resourceclaims/status` may not therefore hand out devices: changing the allocation or
+Who may write `resourceclaims/status` may not therefore allocate devices: changing the allocation or
 the reservations takes a right on the subresource `resourceclaims/binding` as well, and what drivers
 report about devices takes one on `resourceclaims/driver` under the driver's name. A driver that
 runs on a node is held to claims of that node. Neither subresource can be called; they exist for
@@ -24,14 +24,14 @@ _VERBS = ("update", "patch")  # either will do: a guard does not see which one w
 
 
 class ClaimAdmission:
-    """Checks which parts of a claim's status somebody changes."""
+    """Checks which parts of a claim's status a write changes."""
 
     def __init__(self, authorizer: Authorizer, gates: Gates) -> None:
         self._authorizer = authorizer
         self._gates = gates
 
     def check(self, attempt: AdmissionAttributes) -> None:
-        """Refuse who changes a part that is somebody else's."""
+        """Reject a change of a part without its permission."""
         target, obj, old = attempt.request.target, attempt.obj, attempt.old
         claims = (target.resource.group, target.resource.plural, target.subresource)
         if claims != ("resource.k8s.io", "resourceclaims", "status") or obj is None or old is None:
@@ -43,7 +43,7 @@ class ClaimAdmission:
         if any(after.get(part) != before.get(part) for part in ("allocation", "reservedFor")):
             self._require(user, [_asked(verb, target, "binding", target.name) for verb in _VERBS])
         if after.get("allocation") is None:
-            # With the allocation goes what drivers reported about it, whoever removes it.
+            # Deallocation also removes what drivers reported.
             return
         near = _runs_where(user, after)
         for driver in changed_drivers(after.get("devices") or [], before.get("devices") or []):

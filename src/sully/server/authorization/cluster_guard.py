@@ -1,7 +1,7 @@
 """Asks for the rights that writes to clusters and bindings take besides the right to write.
 
 To accept a cluster, to move one between sets, and to bind a set to a namespace each needs a right
-of its own, on subresources that exist for rules only. Whoever could write a ManagedCluster could
+of its own, on subresources that exist for rules only. Who could write a ManagedCluster could
 otherwise let itself in. OCM asks in webhooks; the texts are theirs. What needs no rights
 to decide is in api/cluster.
 """

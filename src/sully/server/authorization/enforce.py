@@ -15,7 +15,7 @@ def require(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
 
 
 def refusal(user: User, attributes: Attributes, verdict: Verdict) -> Forbidden:
-    """Return the answer to somebody who may not."""
+    """Return the error for a forbidden request."""
     why = _cannot(user, attributes) + (f": {verdict.reason}" if verdict.reason else "")
     if attributes.path is not None:
         return Forbidden(f"forbidden: {why}", details={})

@@ -1,6 +1,6 @@
-"""Nobody may give away more than they have: the check of writes to roles and bindings.
+"""Prevents privilege escalation through roles and bindings.
 
-Who may `escalate` a role, or `bind` it, is exempt, and so are the masters. Everybody else must hold
+Who may `escalate` a role, or `bind` it, is exempt, as is system:masters. All others must hold
 each right that a role contains, in the namespace of the role or binding.
 """
 
@@ -29,7 +29,7 @@ _LEAVING = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
 
 
 class EscalationCheck:
-    """Checks what somebody puts into roles and whom they give them to."""
+    """Checks the rules of roles and the subjects of bindings."""
 
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
@@ -79,7 +79,7 @@ class EscalationCheck:
             raise forbidden(target.resource.plural, GROUP, name, problem)
 
     def _lacks(self, user: User, namespace: str, rules: list[Obj]) -> str:
-        """Say which of these rights somebody does not have; empty if they have all."""
+        """Return which of these rules a user does not hold; empty if all."""
         if combinations(rules) > MAX_COMBINATIONS:
             raise RequestEntityTooLarge(
                 f"Request entity too large: limit is {MAX_COMBINATIONS} combinations of groups,"

@@ -2,7 +2,7 @@
 
 A question takes the newest events first (`pull`), so an answer never lags behind a write that was
 acknowledged before it. That needs no waiting: a subscription is a place in a log. `catch_up` is
-called from time to time, so that nobody falls behind the history that the store keeps.
+called from time to time, so that no watch falls behind the compaction of the store.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ class Feed:
         self._known: dict[str, set[StoreKey]] = {resource: set() for resource in sinks}
         self._seen = 0
         self.lost = False
-        """Whether something may have happened that was never told; `catch_up` finds out."""
+        """Whether events may have been missed; `catch_up` lists again."""
 
     async def open(self) -> None:
         """Take in all there is and follow from there; also after having lost the thread."""

@@ -1,7 +1,7 @@
-"""Holds node identities to their own objects where only the content tells whose they are.
+"""Restricts node identities to their own objects, where the content decides whose they are.
 
-What can be told from the URL alone is decided in nodes.py. The texts are those of the admission
-plugin NodeRestriction. Neighbour: node_pods.py (pods and their tokens).
+What the URL alone decides is in nodes.py. The texts are those of the admission
+plugin NodeRestriction. node_pods.py has pods and their tokens.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,7 @@
 
 A node may read what its pods refer to (relations.py), so it must not create a pod that refers to
 anything, nor change what a pod refers to. The texts are those of the admission plugin
-NodeRestriction. Neighbour: node_guard.py asks.
+NodeRestriction. node_guard.py calls it.
 """
 
 from collections.abc import Callable, Iterator
@@ -74,7 +74,7 @@ class NodePods:
         return f"{who} can not create pods that reference {referenced}" if referenced else ""
 
     def _owner_problem(self, node: str, owners: list[Obj]) -> str:
-        """Check that the only owner is the node itself, so that nobody else acts on the pod."""
+        """Check that the only owner is the node itself, so that no controller acts on the pod."""
         only = f"node {quote(node)} can only create pods with"
         if len(owners) > 1:
             return f"{only} a single owner reference set to itself"

@@ -36,7 +36,7 @@ _POD_LIST = "can only list/watch pods with spec.nodeName field selector"
 
 
 def node_name(user: User) -> str | None:
-    """Return the name of the node that a user is, None for everybody else."""
+    """Return the node whose identity a user is, None for other users."""
     if GROUP not in user.groups or not user.name.startswith(PREFIX):
         return None
     return user.name.removeprefix(PREFIX)

@@ -1,7 +1,7 @@
 """Which objects a node has to do with: those that the pods bound to it use.
 
 A node may read the secrets, maps, claims and accounts of its own pods and no others, so a stolen
-node key opens one node's drawers. Neighbour: nodes.py asks.
+node key gives access to one node's objects. nodes.py calls it.
 """
 
 from collections import Counter

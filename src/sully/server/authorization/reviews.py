@@ -1,7 +1,7 @@
 """Answers the reviews: may I, may they, and what may I at all.
 
 They ask the same authorizer as every request does. The kinds are in api/authorization; `register`
-tells the server who answers them.
+registers what answers them.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Reviews:
     def register(self, virtuals: Virtuals) -> None:
         """Answer for all kinds of the group."""
         virtuals.add(GROUP, "selfsubjectaccessreviews", self.own)
-        virtuals.add(GROUP, "subjectaccessreviews", self.somebodys)
+        virtuals.add(GROUP, "subjectaccessreviews", self.subject)
         virtuals.add(GROUP, "localsubjectaccessreviews", self.local)
         virtuals.add(GROUP, "selfsubjectrulesreviews", self.rules)
 
@@ -42,14 +42,14 @@ class Reviews:
         _check(*validate_question(review["spec"]), *validate_metadata(review))
         return self._answered(review, request.user)
 
-    def somebodys(self, _request: Request, review: Obj) -> Obj:
-        """Say whether somebody else may."""
+    def subject(self, _request: Request, review: Obj) -> Obj:
+        """Answer a SubjectAccessReview."""
         spec = review["spec"]
         _check(*validate_question(spec), *validate_subject(spec), *validate_metadata(review))
         return self._answered(review, _subject(spec))
 
     def local(self, request: Request, review: Obj) -> Obj:
-        """Say whether somebody else may, in the namespace of the request."""
+        """Answer a LocalSubjectAccessReview."""
         spec, namespace = review["spec"], request.target.namespace
         given = review["metadata"].setdefault("namespace", namespace)
         if given != namespace:

@@ -2,9 +2,9 @@
 
 Reads are counted apart from writes, and both apart from watches. Bytes of request bodies and of
 answers that clients have not read yet are counted, too: memory is what they take. Each level has
-reserved seats that nobody else gets; beyond them all levels compete for the shared rest, and one
-flow (priority.py) gets at most half of what its level can have. Whoever is over a limit gets 429
-and the time to wait; members of system:masters are never refused, so that somebody can always
+reserved seats; beyond them all levels compete for the shared rest, and one
+flow (priority.py) gets at most half of what its level can have. A request over a limit gets 429
+with Retry-After; members of system:masters are exempt, so that an administrator can always
 look what is wrong.
 """
 
@@ -91,7 +91,7 @@ class Pool:
             self._borrowed -= over
         self.levels[level] -= amount
         if self.flows[flow] == amount:
-            # Else whoever makes up names would fill the memory.
+            # Otherwise made-up names would fill the memory.
             del self.flows[flow]
         else:
             self.flows[flow] -= amount

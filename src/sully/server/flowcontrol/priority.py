@@ -77,7 +77,7 @@ LEVELS = tuple(dict.fromkeys(schema.level for schema in _SCHEMAS))
 def flow_of(user: User, asked: Attributes) -> Flow:
     """Return the flow of a request; `user` is whom the credentials name, not who is impersonated.
 
-    Whoever may create service accounts in a namespace has as many of them as they like, so these
+    Who may create service accounts in a namespace can have any number of them, so these
     count together.
     """
     for schema in _SCHEMAS:

@@ -1,8 +1,8 @@
 """Authentication, impersonation, authorization, flow control and audit of each request.
 
 A `RequestContext` accompanies each request. `authorize` checks impersonation and permission;
-`take_seat` then reads the body and takes a seat of the priority level: nobody holds a seat by
-sending slowly.
+`take_seat` then reads the body and takes a seat of the priority level: a slow
+sender holds none.
 Both count against the authenticated user, not the impersonated one. The audit log has all writes,
 rejections and impersonated requests, and on demand all reads.
 """

@@ -52,7 +52,7 @@ _MOST_WARNING_TEXT = 4096
 _SHORTENED_WARNING = 256
 _GZIP = {"content-encoding": "gzip", "vary": "Accept-Encoding"}
 BODY_SECONDS = 60.0
-"""How long a body may take to arrive; a client that dribbles must not hold its place for ever."""
+"""How long a body may take to arrive; a slow client must not hold its seat indefinitely."""
 
 
 DISCARD_SECONDS = 1.0
@@ -71,7 +71,7 @@ class HasOwner(Protocol):
 
 
 class Held(Protocol):
-    """Bytes that count to whoever makes a request."""
+    """Bytes that count against the user of a request."""
 
     def grow(self, amount: int) -> None:
         """Count more of them; raises TooManyRequests."""
@@ -113,7 +113,7 @@ class Exchange:
         self.query = parse_query(scope["query_string"].decode("latin-1"))
         self.warnings: list[str] = []
         self.code = 0
-        self.object_name = ""  # of what a write is about, for those who take note of it
+        self.object_name = ""  # of the object that is written, for audit
         self._whole = False  # whether the body has been read to its end
         self.unread: Callable[[int], Held] = lambda _: _UNCOUNTED  # counts bytes of answers
         self.ended = False  # whether a stream was ended before its time
@@ -154,7 +154,7 @@ class Exchange:
             )
 
     async def body(self, held: Held = _UNCOUNTED) -> bytes:
-        """Read the whole body, limited in size and time; it is kept for whoever asks again.
+        """Read the whole body, limited in size and time; later calls return the same.
 
         `held` counts the bytes as they arrive.
         """
@@ -172,7 +172,7 @@ class Exchange:
             async with asyncio.timeout(BODY_SECONDS):
                 return await self._read_chunks(held)
         except TimeoutError:
-            # The rest of the body may still come: nothing after it could be told from it.
+            # The rest of the body may still come: a next request could not be told from it.
             raise SlowBody(
                 "the body of the request did not arrive in time", headers={"connection": "close"}
             ) from None
@@ -202,7 +202,7 @@ class Exchange:
     async def discard_body(self) -> None:
         """Read the rest of a small body that is not wanted, so that the connection can be kept.
 
-        Before everything has arrived, nothing that follows could be told from it.
+        Before everything has arrived, a next request could not be told from it.
         """
         if self._whole or self.method not in _WITH_BODY or self.header("expect"):
             return
@@ -352,14 +352,14 @@ def bounded(warnings: Iterable[str]) -> list[str]:
     texts = [text for text in dict.fromkeys(warnings) if text]
     if sum(map(len, texts)) <= _MOST_WARNING_TEXT:
         return texts
-    told: list[str] = []
+    shortened: list[str] = []
     length = 0
     for text in texts:
         if length >= _MOST_WARNING_TEXT:
             break
-        told.append(text[:_SHORTENED_WARNING])
-        length += len(told[-1])
-    return told
+        shortened.append(text[:_SHORTENED_WARNING])
+        length += len(shortened[-1])
+    return shortened
 
 
 def warning_header(text: str) -> bytes:

@@ -26,7 +26,7 @@ _FIRST, _SECOND = "Predicate", "Predicate,TaintToleration"
 
 
 def explained(placement: Placement, explanation: Explanation, *, compat: Compat) -> Obj:
-    """Tell how a placement would be decided now."""
+    """Return how a placement would be decided now."""
     found = explanation.trace
     answer: Obj = {
         "placement": _reduced(placement),
@@ -108,7 +108,7 @@ def _taint(finding: TaintFinding) -> Obj:
 
 
 def foretold(forecast: Forecast, visible: Callable[[PlacementKey], bool]) -> Obj:
-    """Tell what would happen to the placements that the reader may see."""
+    """Return what would happen to the placements that the user may read."""
     moves = (move for move in forecast.moves if visible(move.placement))
     differences = (each for each in forecast.differences if visible(each.placement))
     return {

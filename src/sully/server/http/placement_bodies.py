@@ -37,7 +37,7 @@ class UnreadableBodyError(ValueError):
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """What people write by hand: a misspelt word must not be silence."""
+    """Written by hand: a misspelled field must not be ignored."""
 
 
 class _Taint(_Body):
@@ -117,11 +117,11 @@ def read_body(raw: bytes) -> Placement | WhatIf:
     return _convert(value, Placement, "failed to unmarshal placement JSON")
 
 
-def _convert(value: object, type_: type[T], trouble: str) -> T:
+def _convert(value: object, type_: type[T], prefix: str) -> T:
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
-        raise UnreadableBodyError(f"{trouble}: {error}") from None
+        raise UnreadableBodyError(f"{prefix}: {error}") from None
 
 
 def _whatif(body: _WhatIf) -> WhatIf:

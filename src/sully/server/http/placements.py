@@ -3,7 +3,7 @@
 GET explains a placement that exists, POST one that is sent, or plays changes of the fleet through.
 Nothing is ever written. Who may not read placements in a namespace does not learn which exist, nor
 by a what-if which clusters do.
-Neighbours: placement_bodies.py (what is sent), placement_answers.py (what is answered).
+See placement_bodies.py (what is sent), placement_answers.py (what is answered).
 """
 
 from __future__ import annotations

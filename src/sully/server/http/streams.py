@@ -23,7 +23,7 @@ class Stream:
         self._form = form
         self._clock = clock
         self._told_columns = False
-        # Tables are built anew for each event, since ages move; a bad option is refused now.
+        # Tables are built for each event, since ages change; a bad option is rejected now.
         if form.shape == "Table":
             Tables(request, form, clock.now())
 
@@ -57,7 +57,7 @@ class Stream:
         record, target = change.record, self._target
         if record is None or change.source is not None or len(record.value) < PIECE:
             return (self._plain(change),)
-        # Where nobody keeps the line, each watch would have a copy of something large.
+        # The line is not cached, and each watch would have a copy of something large.
         body = self._objects.body(record, target.resource, target.version)
         head = kind_prefix(target.resource.kind, target.group_version)
         begin = b'{"type":"%s","object":%b' % (change.type.encode(), head)

@@ -38,7 +38,7 @@ MAX_FRAMING = 1 << 16
 MAX_DISCARDED = 1 << 18
 """What is read of a body after the answer, so that the answer is not lost with it."""
 MAX_UNREAD = 1 << 16
-"""What may wait to be sent before whoever sends more has to wait."""
+"""Bytes that may be buffered before further writes wait."""
 NEVER = float("inf")
 
 
@@ -129,11 +129,11 @@ class Corked:
 
 
 class TooManyHeadersError(Exception):
-    """The head of a request has more lines than anybody needs."""
+    """The head of a request has too many lines."""
 
 
 class TooManyRequestsError(Exception):
-    """More requests were sent ahead than anybody needs."""
+    """Too many requests are pipelined."""
 
 
 class PeerProtocol(HttpToolsProtocol):
@@ -167,7 +167,7 @@ class PeerProtocol(HttpToolsProtocol):
     # -- the life of a connection -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Find out whose certificate it is; cut off whoever has too many connections."""
+        """Identify the client by its certificate; close the connection if the user has too many."""
         self._corked = Corked(transport, self._may_close)
         super().connection_made(self._corked)  # type: ignore[arg-type]  # all of a transport that is used
         transport.set_write_buffer_limits(MAX_UNREAD)
@@ -190,7 +190,7 @@ class PeerProtocol(HttpToolsProtocol):
         self._extensions = {}
 
     def handshake_failed(self) -> None:
-        """Forget a connection that nobody ever used."""
+        """Remove a connection without a request."""
         self._registry.remove(self)
         # It refers to this object.
         self.parser = None  # type: ignore[assignment]  # as uvicorn does when a connection is lost
@@ -317,7 +317,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a line of the head; lines after the body mean nothing to anybody here."""
+        """Take a header line; trailers are ignored."""
         if self._phase is not Phase.HEAD:
             return
         if len(self.headers) >= MAX_HEADERS:
@@ -336,7 +336,7 @@ class PeerProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the whole request is there."""
+        """Record that the whole request was received."""
         self._request_ended()
 
     def _request_ended(self) -> None:

@@ -1,10 +1,10 @@
 """Which connections are open, whose they are, and which one closes when there are too many.
 
-A connection is nobody's until a certificate or a token says whose it is. Descriptors are few, and
-anybody who reaches the port can take one, so they are given by rank: those who are not known go
-first, the oldest before the others, then the idle connections of users, then those of nodes and
-other system users. Members of system:masters are never sent away, so that somebody can always look
-what is wrong. The rules are here and do no I/O; connection.py closes, listen.py accepts.
+A connection is unauthenticated until a certificate or a token identifies its user. File descriptors
+are few, and anyone who reaches the port can take one. When they run out, unauthenticated
+connections are closed first, oldest first, then idle connections of users, then those of nodes and
+other system users. Connections of system:masters are never closed, so that an administrator can
+always connect. The rules are here and do no I/O; connection.py closes, listen.py accepts.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ def rank_of(user: User) -> Rank:
 def owner_of(user: User) -> str:
     """Return under which name the connections of a user count.
 
-    Whoever may create service accounts may create many: those of a namespace count together.
+    A user who may create service accounts can create many: those of a namespace count together.
     """
     account = split_account(user.name)
     return user.name if account is None else f"{_SYSTEM}serviceaccount:{account[0]}"
 
 
 def network_of(address: str) -> str:
-    """Return what counts as one address: of IPv6 whoever has one has all 2^64 of its network."""
+    """Return what counts as one address: in IPv6 a /64 network, which one host has."""
     if ":" not in address:
         return address
     try:
@@ -121,7 +121,7 @@ class Connections:
         self._ranks: dict[Rank, dict[Connection, None]] = {rank: {} for rank in Rank}
         self._owners: dict[tuple[bool, str], dict[Connection, None]] = {}
         self.shed = 0
-        """How many were cut off to make room for others."""
+        """How many were closed in favor of others."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -134,7 +134,7 @@ class Connections:
         return len(self._ranks[rank])
 
     def add(self, connection: Connection) -> bool:
-        """Take a new connection, of somebody not known; False if there is no room for it."""
+        """Add a new, unauthenticated connection; False if there are too many."""
         network = network_of(connection.address)
         limits, unknown = self._limits, self._ranks[Rank.UNKNOWN]
         same = self._owners.get((False, network), {})

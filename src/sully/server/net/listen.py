@@ -1,4 +1,4 @@
-"""Listening: accepts connections and hands them to uvicorn's protocol with our TLS context.
+"""Listening: accepts connections and passes them to uvicorn's protocol with our TLS context.
 
 Connections are accepted here and not by the event loop, because only so there is a say in who gets
 a descriptor when they are few. connection.py has what happens on a connection.
@@ -23,9 +23,9 @@ from sully.server.net.connections import ConnectionLimits, Connections
 
 # How long open requests may take to end when the server stops.
 DRAIN_SECONDS = 5
-# How long a connection without a request may then take to say goodbye. Clients that pool their
-# connections do not read from idle ones, and would hear of our end only when they use them next.
-GOODBYE_SECONDS = 0.5
+# How long a connection without a request may then take to close. Clients that pool their
+# connections do not read from idle ones, and would notice the end only when they use them next.
+IDLE_CLOSE_SECONDS = 0.5
 # Connections that wait to be accepted, and how many are accepted before others get their turn.
 BACKLOG = 2048
 ACCEPTS_PER_TURN = 32
@@ -61,7 +61,7 @@ class ListenError(OSError):
 def bind(host: str, port: int) -> socket.socket:
     """Take an address; raises ListenError when it is in use or not ours."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio sends small answers at once only over what says TCP.
+    # asyncio sends small responses immediately only over a socket that names TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -156,7 +156,7 @@ class Listener:
         loop.remove_reader(self._socket)
         for handshake in self._handshakes:
             handshake.cancel()
-        leaving = loop.call_later(GOODBYE_SECONDS, self._leave_idle)
+        leaving = loop.call_later(IDLE_CLOSE_SECONDS, self._close_idle)
         await self._server.shutdown(sockets=[self._socket])
         leaving.cancel()
         if self._sweeping is not None:
@@ -166,7 +166,7 @@ class Listener:
         """Ask the server to end."""
         self._server.should_exit = True
 
-    def _leave_idle(self) -> None:
+    def _close_idle(self) -> None:
         for connection in list(self._server.server_state.connections):
             cycle = getattr(connection, "cycle", None)
             if cycle is None or cycle.response_complete:
@@ -216,13 +216,13 @@ class Listener:
             accepted.close()
             return
         accepted.setblocking(False)
-        handshake = asyncio.get_running_loop().create_task(self._shake_hands(connection, accepted))
+        handshake = asyncio.get_running_loop().create_task(self._handshake(connection, accepted))
         connection.handshake = handshake
         self._handshakes.add(handshake)
         handshake.add_done_callback(partial(self._after_handshake, connection, accepted))
 
-    async def _shake_hands(self, connection: PeerProtocol, accepted: socket.socket) -> None:
-        # Whoever is no TLS client, or too slow for one, is none of anybody's business.
+    async def _handshake(self, connection: PeerProtocol, accepted: socket.socket) -> None:
+        # Clients that do not speak TLS, or too slowly, are ignored.
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,

@@ -95,7 +95,7 @@ def version_info() -> ObjectType:
     """Return the type of the answer to `/version`, which no table has: it is not a kind."""
     made = ObjectType("io.k8s.apimachinery.pkg.version", "Info", "Which software answers.", False)
     about = {
-        "major": "First number of the Kubernetes release whose API is spoken.",
+        "major": "First number of the Kubernetes release whose API is served.",
         "minor": "Second number of that release.",
         "gitVersion": "The full version.",
         "gitCommit": "The commit it was built from.",

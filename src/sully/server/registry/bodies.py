@@ -50,7 +50,7 @@ class Body:
 
 @dataclass(slots=True)
 class Decoded:
-    """An object in the hub version with what the client should be told about its fields."""
+    """An object in the hub version with warnings about its fields."""
 
     obj: Obj
     warnings: list[str]

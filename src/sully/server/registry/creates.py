@@ -56,11 +56,11 @@ class Creator:
         if obj["metadata"].get("resourceVersion"):
             text = "resourceVersion should not be set on objects to be created"
             raise client_error(text, self._writer.compat)
-        # Before admission: what it fills in belongs to nobody.
+        # Before admission: what it fills in has no field manager.
         if managed_fields is None:
             managed_fields = self._writer.track(request, None, obj, strategy, ctx)
         set_managed(obj, managed_fields)
-        told = list(strategy.notices(obj, None, ctx))
+        notices = list(strategy.notices(obj, None, ctx))
         strategy.admit(obj, None, ctx)
         self._writer.guard(request, "create", obj)
         for attempt in range(_NAME_TRIES):
@@ -70,7 +70,7 @@ class Creator:
             self._before_create(obj, strategy, target, ctx)
             try:
                 result = await self._insert(request, obj, ctx)
-                result.warnings[:0] = told
+                result.warnings[:0] = notices
                 return result
             except ConflictError:
                 if not generated or attempt == _NAME_TRIES - 1:
@@ -78,7 +78,7 @@ class Creator:
         raise self._exists(target, obj["metadata"]["name"])
 
     async def _await(self, namespace: str, resource: str, name: str) -> None:
-        """Give whoever fills new namespaces a moment, as Kubernetes does."""
+        """Wait a moment for the controllers that fill new namespaces, as Kubernetes does."""
         clock = self._writer.clock
         until = clock.monotonic() + _PATIENCE
         while self._writer.lookup(resource, namespace, name) is None:
@@ -90,7 +90,7 @@ class Creator:
             await clock.sleep(_PAUSE)
 
     async def _await_count(self, target: Target) -> None:
-        """Give whoever counts for new quotas a moment: what is not counted cannot be charged."""
+        """Wait a moment for the controller that counts for new quotas."""
         clock = self._writer.clock
         until = clock.monotonic() + _PATIENCE
         while self._writer.quotas.awaits_count(target) and clock.monotonic() < until:

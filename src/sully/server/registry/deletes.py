@@ -1,4 +1,4 @@
-"""Deleting: at once, after a grace period, or when the last finalizer goes."""
+"""Deletes: immediately, after a grace period, or when the last finalizer is removed."""
 
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -88,7 +88,7 @@ class Deleter:
         live = self._writer.objects.live(record)
         graceful = request.target.resource.grace_period is not None
         if graceful:
-            # Watchers of kinds with a grace period are told that it is over before the end.
+            # Watchers of kinds with a grace period see that it is over before the deletion.
             live = self._marked(live, 0)
         if is_dry_run(request):
             return Result(live, deleted=True)

@@ -124,7 +124,7 @@ class Updater:
         if track:
             live = self._writer.objects.convert(old, target.resource, target.version)
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
-        told = list(strategy.notices(obj, old, ctx))
+        notices = list(strategy.notices(obj, old, ctx))
         strategy.admit(obj, old, ctx)
         also = self._writer.guard(request, "update", obj, old)
         generation = old["metadata"].get("generation")
@@ -140,7 +140,7 @@ class Updater:
         self._writer.refuse(target, target.name, problems)
         strategy.review(obj, old, ctx)
         also += self._writer.quotas.charge(target, obj, old)
-        return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)], also)
+        return _Step(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], also)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
         given = obj["metadata"].get("resourceVersion", "")

@@ -48,12 +48,12 @@ from sully.store.errors import (
 
 _log = get_logger("server")
 MOST_PROBLEMS = 1000
-"""How many are told of one object. A body of 3 MiB can have half a million, each worth a KiB."""
+"""The most field errors per object. A body of 3 MiB can have half a million, each worth a KiB."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What a write did: the object in the hub version, and what to tell the client."""
+    """What a write did: the object in the hub version, and warnings for the client."""
 
     obj: Obj
     record: Record | None = None  # None: dry run, or gone

@@ -12,7 +12,7 @@ from sully.machinery.errors import BadRequest
 
 _VERSION = "meta.k8s.io/v1"
 _ALPHABET = frozenset(string.ascii_letters + string.digits + "-_")
-# The list goes on behind the last object; no name has this character.
+# The list continues after the last object; no name has this character.
 _BEHIND = "\0"
 
 

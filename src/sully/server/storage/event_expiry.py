@@ -1,6 +1,6 @@
-"""Forgets events: they are news, and pile up for ever unless somebody takes them away.
+"""Deletes Events after their time to live, as Kubernetes does with etcd leases.
 
-An event goes when nobody has written it for so long; a repeated one is written again and so stays.
+An event expires when it was not written for that long; a repeated one is written again and stays.
 Kubernetes lets its store do that, so no controller may: on another server it is that server's
 business. `app.py` runs one of these per server, beside the `Compactor`, which forgets states.
 All events are read once, at the start; after that a round costs what was written since the last.
@@ -44,20 +44,20 @@ class EventExpiry:
         # When which revision was the newest: what is not newer was last written before.
         self._seen = deque([(clock.monotonic(), store.revision)])
         self._old = 0
-        self._news: Subscription | None = None
+        self._subscription: Subscription | None = None
         self._last: OrderedDict[StoreKey, int] = OrderedDict()
         """When each was last written, as a revision, in that order."""
         self._inherited: deque[tuple[datetime, StoreKey, int]] = deque()
         """When those were written that were there before us, in that order."""
 
     async def run(self) -> None:
-        """Look again and again; a lifetime of nothing means for ever."""
+        """Expire events until cancelled; a time to live of 0 keeps them indefinitely."""
         seconds = self._lifetime.total_seconds()
         while seconds > 0:
             try:
                 await self.expire()
             except StoreError as error:
-                # Nobody is hurt if they stay a little longer.
+                # They may stay a little longer.
                 _log.warning("failed to delete expired events", error=str(error))
             await self._clock.sleep(min(_LONGEST_ROUND, seconds / 10))
 
@@ -72,15 +72,15 @@ class EventExpiry:
 
     async def _catch_up(self) -> None:
         """Note what was written and deleted since the last time."""
-        if self._news is not None:
+        if self._subscription is not None:
             try:
-                for event in self._news.take():
+                for event in self._subscription.take():
                     self._note(event)
                 return
             except CompactedError:
-                # So much was written that the history does not reach back: begin anew.
-                self._news.close()
-                self._news = None
+                # The watch was compacted: list again.
+                self._subscription.close()
+                self._subscription = None
         await self._read_all()
 
     def _note(self, event: Event) -> None:
@@ -91,7 +91,7 @@ class EventExpiry:
 
     async def _read_all(self) -> None:
         page = await self._store.list(STORAGE)
-        news = self._store.watch(STORAGE, after=page.revision)
+        subscription = self._store.watch(STORAGE, after=page.revision)
         found = sorted(page.records, key=lambda record: record.revision)
         inherited: list[tuple[datetime, StoreKey, int]] = []
         for place, record in enumerate(found):
@@ -99,7 +99,7 @@ class EventExpiry:
                 await self._clock.sleep(0)
             if self._old < record.revision <= self._start:
                 inherited.append((_written(record), record.key, record.revision))
-        self._news = news
+        self._subscription = subscription
         self._last = OrderedDict((record.key, record.revision) for record in found)
         self._inherited = deque(sorted(inherited))
 
@@ -112,7 +112,7 @@ class EventExpiry:
             self._inherited.clear()
 
     def _outlived(self) -> Iterator[tuple[StoreKey, int]]:
-        """Yield the events that nobody has written for a lifetime of ours."""
+        """Yield the events whose time to live has passed."""
         for key, revision in self._last.items():
             if revision > self._old:
                 return
@@ -131,7 +131,7 @@ class EventExpiry:
                 yield key, revision
 
     async def _remove(self, event: tuple[StoreKey, int]) -> None:
-        # Whoever wrote it meanwhile, or deleted it, was quicker.
+        # It was written or deleted meanwhile.
         with suppress(ConflictError):
             await self._store.commit([Delete(*event)])
 

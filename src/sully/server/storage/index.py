@@ -1,6 +1,6 @@
 """An index of stored objects by something they say, fed by the store and by what was just accepted.
 
-What it names are hints: an object may have gone or changed a moment ago, so whoever decides by it
+What it names are hints: an object may have just been changed or deleted, so who decides by it
 looks at the newest state of each key. What it does not name is not there, nor about to be.
 """
 

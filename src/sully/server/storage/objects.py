@@ -3,7 +3,7 @@
 A record's value is the hub object as JSON without kind, apiVersion and resourceVersion. From it
 come the live object (a dict in the hub version), views in other versions and their encodings;
 each is computed once per record and kept in its memo, so a hundred readers cost one encoding.
-Nobody may change what these functions return.
+Never modify what these functions return.
 """
 
 from typing import Any

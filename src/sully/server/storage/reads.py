@@ -183,7 +183,7 @@ def parse_version(text: str, *, wrapped: bool = False, compat: Compat = Compat.S
 
 
 async def catch_up_to(store: Store, version: int) -> None:
-    """Wait for a version that another replica may have told a client about."""
+    """Wait for a version that another replica may have returned to a client."""
     if version > store.revision:
         await store.catch_up()
 

@@ -35,7 +35,7 @@ MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
 
 
 class WatchChange(msgspec.Struct, frozen=True):
-    """One thing to tell a watcher. `source` carries the memo its encodings are kept in."""
+    """One event for a watcher. `source` carries the memo of its encodings."""
 
     type: str  # ADDED MODIFIED DELETED BOOKMARK
     record: Record | None
@@ -124,17 +124,17 @@ class Watcher:
             if plan.first:
                 first, plan.first = plan.first, []
                 yield first
-                # Here and below: a watch that waits must not keep what it told.
+                # Here and below: a waiting watch must not hold what it has sent.
                 del first
             if plan.wants_bookmark:
                 yield [WatchChange("BOOKMARK", None, plan.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
             async for batch in self._follow(plan, seconds, bookmarks=bookmarks):
-                told = self._tell(batch, chosen)
+                events = self._select(batch, chosen)
                 del batch
-                if told:
-                    yield told
-                del told
+                if events:
+                    yield events
+                del events
         finally:
             if plan.subscription is not None:
                 self._open.discard(plan.subscription)
@@ -168,7 +168,7 @@ class Watcher:
             alarm.cancel()
 
     async def _mark(self, subscription: Subscription) -> list[Event | int]:
-        """Return what there was still to tell, and then that nothing is missing.
+        """Return the remaining events and a final bookmark.
 
         Clients rely on that word, so a replica that cannot know what others wrote does not give it.
         """
@@ -183,7 +183,7 @@ class Watcher:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()
 
-    def _tell(self, batch: list[Event | int], chosen: SelectionPredicate) -> list[WatchChange]:
+    def _select(self, batch: list[Event | int], chosen: SelectionPredicate) -> list[WatchChange]:
         if chosen.everything:
             return [
                 WatchChange("BOOKMARK", None, item)
@@ -191,7 +191,7 @@ class Watcher:
                 else WatchChange(item.kind, item.record, item.revision, item)
                 for item in batch
             ]
-        return [told for item in batch if (told := self._judge(item, chosen)) is not None]
+        return [event for item in batch if (event := self._judge(item, chosen)) is not None]
 
     def _judge(self, item: Event | int, chosen: SelectionPredicate) -> WatchChange | None:
         if isinstance(item, int):
@@ -217,7 +217,7 @@ def timeout(asked: str, random: Random) -> float:
 
 @dataclass(slots=True)
 class _Plan:
-    """How a watch begins. No subscription: its version lies in the future, or is `gone`."""
+    """How a watch begins. No subscription: its version is in the future, or is `gone`."""
 
     subscription: Subscription | None
     first: list[WatchChange]

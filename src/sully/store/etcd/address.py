@@ -1,4 +1,4 @@
-"""Where an etcd is, and under which keys a store lies in it.
+"""Where an etcd is, and under which keys it holds a store.
 
     etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/team-a
            └─ members, any of them will do ────────┘└ prefix, `/sully` unless given
@@ -39,7 +39,7 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who we are to an etcd that asks for a password; nobody, unless there is a name."""
+    """The user and password for etcd; none without a name."""
 
     user: str = ""
     password: Path | None = None
@@ -103,7 +103,7 @@ class Keys:
         return self.objects + path.encode()
 
     def decode(self, path: bytes) -> StoreKey | None:
-        """Return the key of an object; `None` for what is not one of ours."""
+        """Return the key of an object; `None` for other keys."""
         if not path.startswith(self.objects):
             return None
         # From the right: a resource has a slash in its name, the others have none.

@@ -37,12 +37,12 @@ _PAUSE = 0.05
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # A retry behind our back could not be told from a first try.
+    # A hidden retry could not be distinguished from a first attempt.
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # A watch on a machine that vanished would otherwise wait for ever; etcd allows every 5 s.
+    # A watch on a machine that vanished would otherwise wait indefinitely; etcd allows every 5 s.
     ("grpc.keepalive_time_ms", 6000),
     ("grpc.keepalive_timeout_ms", 3000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -85,7 +85,7 @@ class RefusedError(UnavailableError):
 
 
 class NoPasswordsError(RefusedError):
-    """etcd has no users: whoever reaches it may do anything."""
+    """etcd has authentication disabled."""
 
 
 class _Member:
@@ -158,7 +158,7 @@ class Client:
         """
         token = await self._tokens.metadata()
         member = self._current
-        # A member that is cut off from the others must say so, not fall silent.
+        # A partitioned member must report it, not stall.
         call = self._members[member].watch(metadata=(("hasleader", "true"), *token))
         create = m.WatchCreateRequest(
             key=start, range_end=end, start_revision=revision, progress_notify=True

@@ -3,8 +3,8 @@
 Own writes come this way too, so every process sees the same events in the same order. At the start
 the state is read as it was some thousand revisions ago, and the watch brings it up to date: a
 client that watched another process, or this one before it was started again, can go on from there.
-If a gap cannot be closed, because its history was compacted meanwhile, the state is read anew and
-those who watch are told to do the same.
+If a gap cannot be closed, because its history was compacted meanwhile, the state is listed again
+and watchers must do the same.
 
 A revision of the store is etcd's plus an offset, which is 0 unless the store took the place of
 another one (`migration.py`): what that one numbered must not come again. Numbers of etcd stay in
@@ -36,15 +36,15 @@ _PAGE = 500
 """Keys per page: pages of large objects must stay far from what one message may hold."""
 
 Memo = Callable[[bytes], dict[StoreKey, Derived]]
-"""Returns what is known about the values of one of our own transactions, by its mark."""
-Told = Callable[[bytes, Transaction], None]
+"""Returns what is known about the values of a transaction of this process, by its mark."""
+OnTransaction = Callable[[bytes, Transaction], None]
 """Called with the mark of each transaction once readers see it."""
 
 _log = get_logger("store")
 
 
 class Follower:
-    """Keeps a `State` up to date with what lies under a prefix."""
+    """Keeps a `State` up to date with the keys under a prefix."""
 
     def __init__(self, client: Client, keys: Keys, clock: Clock) -> None:
         self._client = client
@@ -61,9 +61,9 @@ class Follower:
         self.offset = 0
         self.state = State(revision=0, compacted=0)
         self.memo: Memo = lambda _: {}
-        self.told: Told = lambda *_: None
+        self.on_transaction: OnTransaction = lambda *_: None
         self.renewed: Callable[[int], None] = lambda _: None
-        """Called after the state was read anew, with its revision."""
+        """Called after the state was listed again, with its revision."""
 
     async def tip(self) -> int:
         """Return etcd's revision of the newest write that was acknowledged to anyone."""
@@ -93,7 +93,7 @@ class Follower:
             return
 
     async def run(self) -> None:
-        """Follow for ever, from member to member."""
+        """Watch until cancelled, from member to member."""
         failures = 0
         while True:
             before = self._applied
@@ -157,7 +157,7 @@ class Follower:
             # other users of the same etcd must not make a quiet store fall out of its history.
             self.resume = max(self.resume, response.header.revision + 1)
         for mark, transaction in marked:
-            self.told(mark, transaction)
+            self.on_transaction(mark, transaction)
         self._wake()
 
     def _wake(self) -> None:
@@ -169,7 +169,7 @@ class Follower:
                 future.set_result(None)
 
     def _transactions(self, changes: list[m.Message]) -> Iterator[tuple[bytes, Transaction]]:
-        """Turn what etcd tells into transactions, each with the mark of who did it."""
+        """Yield etcd events as transactions, each with the mark of its writer."""
         latest: dict[StoreKey, Record | None] = {}
         for revision, group in groupby(changes, lambda each: each.kv.mod_revision):
             if revision <= self._applied:
@@ -203,7 +203,7 @@ class Follower:
         return Event("MODIFIED" if previous else "ADDED", record, previous, revision)
 
     async def _renew(self) -> None:
-        """Read everything anew, as it is now."""
+        """List everything again."""
         try:
             revision = (
                 await self._client.range(m.RangeRequest(key=self._keys.tip))

@@ -1,9 +1,9 @@
 """Writes that were accepted and whose revision is not known yet.
 
 etcd gives a transaction its revision when it is done. Until then its records have a number below
-zero, which no reader ever sees: whoever computes the next write of the same key from `newest` may
+zero, which no reader ever sees: the next write of the same key may be computed from `newest` and
 expect it, and `resolve` puts the true revision in its place. So writes of one key are done one
-after the other, and all others at the same time. If one fails, so does at once all that builds on
+after the other, and all others at the same time. If one fails, so does all that builds on
 it: were it to stay until its turn, the next attempts would build on what is bound to fail.
 """
 
@@ -25,7 +25,7 @@ class Pending:
     number: int
     """Below zero; the revision of its records until the true one is known."""
     ident: bytes
-    """What it writes to the tip, by which its own events are told from those of others."""
+    """What it writes to the tip, which identifies its own events."""
     ops: Sequence[Op]
     events: list[Event]
     before: list[Pending]

@@ -7,10 +7,9 @@
 A revision is etcd's, in some stores plus an offset. Every transaction compares the revision of each
 key it writes, whether its caller expected one or not: so it can be applied once only, and sent
 again when an answer was lost.
-A read first asks etcd for the revision of the tip, which is that of the newest write anyone was
-told of, and waits until the state in memory has it; readers that come meanwhile share one question.
-`follower.py` brings the state up to date, `pending.py` has what is on its way, and `transacting.py`
-puts it into etcd's words.
+A read first asks etcd for the revision of the tip, which is that of the newest acknowledged write,
+and waits until the state in memory has it; concurrent readers share one request. `follower.py`
+keeps the state up to date, `pending.py` has writes in flight, `transacting.py` the requests to etcd.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class EtcdStore(ReadSide):
         self._under_way: set[asyncio.Future[Any]] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next_round: asyncio.Task[None] | None = None
-        follower.memo, follower.told = self._memo, self._told
+        follower.memo, follower.on_transaction = self._memo, self._on_transaction
         follower.renewed = self._renewed
         self._following = asyncio.ensure_future(follower.run())
         self._following.add_done_callback(_report)
@@ -71,7 +70,7 @@ class EtcdStore(ReadSide):
     def problem(self) -> str:
         """Return why this process may be behind the others; empty while it is not."""
         if self._following.done() and self._closed is None:
-            return "nobody follows etcd any more"
+            return "the etcd watch has stopped"
         return self._follower.problem
 
     @property
@@ -185,7 +184,7 @@ class EtcdStore(ReadSide):
                 planned = None
             if planned is not None and planned.events:
                 return await self._accept(ops, planned)
-            # Judge by what is durable, here and anywhere, before anyone is told.
+            # Judge by what is durable everywhere, before it is reported.
             await self._book.settled(ops)
             await self.catch_up()
             judged = plan(ops, self._state.get, revision=0)
@@ -199,7 +198,7 @@ class EtcdStore(ReadSide):
         return await asyncio.shield(pending.done)
 
     def _begin(self, change: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Start a change of what etcd has; `close` waits for it, whoever else does."""
+        """Start a change of what etcd has; `close` waits for it in any case."""
         task = asyncio.ensure_future(change)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -218,7 +217,7 @@ class EtcdStore(ReadSide):
             raise
 
     async def _send(self, pending: Pending, ops: Sequence[Op]) -> None:
-        """Write until etcd has judged; what it did is told by the watch."""
+        """Write until etcd has judged; the watch delivers the result."""
         doubtful = False
         while not pending.done.done():
             request = write_request(self._numbers, ops, self._state.get, pending.ident)
@@ -233,7 +232,7 @@ class EtcdStore(ReadSide):
             if response.succeeded:
                 pending.revision = response.header.revision + self._follower.offset
                 await self._shown(response.header.revision, doubtful=True)
-                # If the state was read anew meanwhile, no watch has told.
+                # If the state was listed again meanwhile, the watch did not deliver it.
                 self._succeed(pending, pending.revision, {})
                 return
             await self._shown(tip_in(response), doubtful=doubtful)
@@ -260,16 +259,16 @@ class EtcdStore(ReadSide):
             raise
 
     async def _told_late(self, pending: Pending) -> None:
-        """Give the watch a last chance to tell what the answer would have told."""
+        """Give the watch a last chance to deliver what the lost response contained."""
         await asyncio.wait([pending.done], timeout=self._client.patience / 10)
 
-    # -- what the watch tells --------------------------------------------------------------------
+    # -- what the watch delivers ---------------------------------------------------------------
 
     def _memo(self, mark: bytes) -> dict[StoreKey, Derived]:
         pending = self._book.by_ident.get(mark)
         return {} if pending is None else pending.derived
 
-    def _told(self, mark: bytes, transaction: Transaction) -> None:
+    def _on_transaction(self, mark: bytes, transaction: Transaction) -> None:
         pending = self._book.by_ident.get(mark)
         if pending is None:
             return
@@ -277,7 +276,7 @@ class EtcdStore(ReadSide):
         self._succeed(pending, transaction.revision, records)
 
     def _renewed(self, revision: int) -> None:
-        """Settle what etcd acknowledged and the watch will never tell."""
+        """Settle what etcd acknowledged and the watch will never deliver."""
         for pending in list(self._book.by_ident.values()):
             if 0 < pending.revision <= revision:
                 self._succeed(pending, pending.revision, {})
@@ -301,7 +300,7 @@ class EtcdStore(ReadSide):
                 continue
             self._book.leave(pending)
             pending.done.set_exception(error)
-            # Its caller may have left; then nobody asks.
+            # Its caller may be cancelled.
             pending.done.exception()
             for other, op in self._book.built_on(pending):
                 failed.append((other, follow_up(op, error, self._state.get(op.key))))
@@ -353,14 +352,14 @@ class EtcdStore(ReadSide):
 
 
 def _report(following: asyncio.Task[None]) -> None:
-    """Say why nobody follows any more: it never ends by itself."""
+    """Log why the watch stopped: it never ends by itself."""
     error = None if following.cancelled() else following.exception()
     if error is not None:
         _log.error("etcd watch stopped", exc_info=error)
 
 
 def _retrieve(task: asyncio.Future[Any]) -> None:
-    """Take note of an error that nobody may be left to hear."""
+    """Retrieve an exception whose waiter may be gone."""
     if not task.cancelled():
         task.exception()
 

@@ -22,7 +22,7 @@ from sully.store.etcd.address import Login
 
 Metadata = tuple[tuple[str, str], ...]
 Authenticate = Callable[[m.Message], Awaitable[str]]
-"""Exchanges name and password for a token; empty if etcd asks nobody."""
+"""Exchanges name and password for a token; empty without authentication."""
 
 _FORGOTTEN = (
     "invalid auth token",

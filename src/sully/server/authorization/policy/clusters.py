@@ -1,6 +1,6 @@
 """Roles around managed clusters: who places work, and how a new cluster introduces itself.
 
-Whoever may edit a namespace may place work from it, on the sets that are bound to it; to bind one
+Who may edit a namespace may create placements in it, on the sets that are bound to it; to bind one
 takes a right on the set. What the agent of an accepted cluster may is for its cluster alone, so
 those roles are made when a cluster is accepted, not here.
 """

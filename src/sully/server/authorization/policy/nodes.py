@@ -1,6 +1,6 @@
 """What nodes may do in general; nodes.py beside this folder narrows it down to their own objects.
 
-The rules are also the role `system:node`, which nobody is bound to: an identity decides, not a
+The rules are also the role `system:node`, which has no binding: an identity decides, not a
 binding.
 """
 

@@ -21,7 +21,7 @@ def role_lacks(found: Obj, wanted: Obj) -> Obj | None:
         return None
     rule = wanted.get("aggregationRule")
     if rule is not None:
-        # The rules are then somebody else's; only the selectors count.
+        # The aggregation controller writes the rules; only the selectors count.
         have = (found.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
         want = [each for each in rule["clusterRoleSelectors"] if each not in have]
         if want:
