@@ -77,13 +77,13 @@ CONTROLLER_GROUPS = (
     "system:authenticated",
 )
 LONGEST_TOKEN = 365 * 24 * 3600
-"""Seconds a service-account token may be good for."""
+"""The most seconds that a service account token is valid for."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How a control plane is to run."""
+    """The configuration of a control plane."""
 
     data_dir: Path
     host: str = "127.0.0.1"
@@ -92,8 +92,8 @@ class Config:
     gates: Gates = field(default_factory=Gates)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
     compat: Compat = Compat.SULLY
-    names: tuple[str, ...] = ()  # further names and addresses under which clients find the server
-    anonymous: bool = False  # whether roles decide what those without credentials may do
+    names: tuple[str, ...] = ()  # additional names of the server certificate
+    anonymous: bool = False  # --anonymous-auth
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
     audit_reads: bool = False  # whether the audit log also has reads
     allowance: Allowance = field(default_factory=Allowance)
@@ -101,11 +101,11 @@ class Config:
     controllers: frozenset[str] | None = None  # which of them run here; None: all
     simulated_nodes: SimulatedNodeSettings | None = None  # simulated nodes, like kwok
     simulated_clusters: Members | None = None  # simulated managed clusters
-    history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
+    history: timedelta = HISTORY_KEPT  # how long records of evictions and deleted rules are kept
     event_ttl: timedelta = LIFETIME  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    leader_elect: bool = False  # whether they wait for a lease: for a store that others share
+    leader_elect: bool = False  # whether controllers wait for a lease: for a shared store
     timing: LeaseTiming = field(default_factory=LeaseTiming)  # of that lease
 
 
@@ -120,7 +120,7 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        """Return where clients find the API."""
+        """Return the URL of the API server."""
         host = self.config.host
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
             host, f"[{host}]" if ":" in host else host
@@ -129,11 +129,11 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the file that lets an admin in."""
+        """Return the kubeconfig of the admin."""
         return self.config.data_dir / "kubeconfig"
 
     def direct(self, user: User = ADMIN) -> InProcess:
-        """Return a user's access without a socket."""
+        """Return the in-process API of a user."""
         return InProcess(self.api, user)
 
 
@@ -192,7 +192,7 @@ async def _open_etcd(address: Address) -> Store:
 async def _check_identity(
     store: Store, folder: Path, authority: Authority, key: SigningKey
 ) -> None:
-    """Refuse to serve beside replicas whose certificates and tokens we would not accept."""
+    """Fail if other replicas of the store have another CA or token key."""
     own = hashlib.sha256(authority.pair.certificate.strip() + key.id.encode()).hexdigest().encode()
     if await store.agree("identity", own) != own:
         raise OpenError(
@@ -225,7 +225,7 @@ async def _serving(
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
     renewal = Renewal(serving, context, clock, login.ensure)
-    crew = _crew(config, api, authority.pair.certificate.decode(), clock, metrics)
+    controllers = _controllers(config, api, authority.pair.certificate.decode(), clock, metrics)
     async with asyncio.TaskGroup() as tasks:
         serving_requests = tasks.create_task(listener.serve())
         compacting = tasks.create_task(Compactor(api.store, clock).run())
@@ -235,14 +235,14 @@ async def _serving(
         limiting = tasks.create_task(api.quotas.keep(clock))
         reviewing = tasks.create_task(app.watches.keep())
         renewing = tasks.create_task(renewal.run())
-        controlling = tasks.create_task(crew.run())
+        controlling = tasks.create_task(controllers.run())
         try:
             # Clients may create pods in `default` as soon as the server is ready.
-            await crew.settled()
+            await controllers.settled()
             yield plane
         finally:
-            # First those who use the API; their watches must not be cut off under them.
-            crew.stop()
+            # Controllers first: they use the API.
+            controllers.stop()
             await asyncio.wait([controlling])
             # Watches end by themselves, then the listener has nothing left to wait for.
             api.watcher.stop()
@@ -257,10 +257,10 @@ async def _serving(
             await serving_requests
 
 
-def _crew(
+def _controllers(
     config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics
 ) -> LeaderElectedManager:
-    """Build what runs the controllers of this process."""
+    """Return the manager of the controllers of this process."""
     ids = api.writer.ids
     elector = None
     if config.leader_elect:

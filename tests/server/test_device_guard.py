@@ -13,7 +13,7 @@ from allocating import CLAIMS, Plane
 from sully.client.transport import Key
 from sully.domain.allocation.exclusion import IN_USE
 from sully.machinery.errors import Conflict, Invalid, ServiceUnavailable
-from sully.server.admission.devices import PULL_SECONDS, TURNS
+from sully.server.admission.devices import LOCKS, PULL_SECONDS
 from sully.store.base import RecordPage
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore
@@ -124,7 +124,7 @@ async def test_a_store_of_one_process_has_no_turns() -> None:
     await plane.prepare("first")
     await plane.allocate("first", "gpu-0")
 
-    assert TURNS not in store.resources()
+    assert LOCKS not in store.resources()
 
 
 async def test_a_write_that_is_refused_for_something_else_takes_nothing() -> None:

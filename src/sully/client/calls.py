@@ -48,7 +48,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 def object_ref(kind: Kind[Any], key: Key, subresource: str = "") -> ResourceRef:
-    """Name one object. A key that names less is refused: it would mean the whole collection."""
+    """Name one object. A key that names less is rejected: it would mean the whole collection."""
     if not key.name:
         raise BadRequest(f"{kind.plural}: a name must be given")
     return _placed_ref(kind, key, subresource)

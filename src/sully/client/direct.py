@@ -133,10 +133,10 @@ def _typed(kind: Kind[T], reply: Reply) -> T:
     if kind.untyped:
         return from_body(kind, reply.obj)
     place = (kind.group, kind.version, kind.type)
-    found = reply.memo.get(place)
-    if found is None:
-        found = reply.memo[place] = from_body(kind, reply.obj)
-    return cast("T", found)
+    typed = reply.memo.get(place)
+    if typed is None:
+        typed = reply.memo[place] = from_body(kind, reply.obj)
+    return cast("T", typed)
 
 
 def _event(kind: Kind[T], type_: str, reply: Reply) -> WatchEvent[T]:

@@ -57,7 +57,7 @@ async def say(  # noqa: PLR0913 - who says what about whom, and when
     wanted = merge_conditions(obj.status.conditions, findings, now)
     if wanted == obj.status.conditions and not besides:
         return False
-    status = {**(besides or {}), "conditions": [written(each) for each in wanted]}
+    status = {**(besides or {}), "conditions": [written(condition) for condition in wanted]}
     patch, options = same(obj.metadata) | {"status": status}, WriteOptions(field_manager=by)
     await transport.patch(kind, key_of(obj), patch, subresource="status", options=options)
     return True

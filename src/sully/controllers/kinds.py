@@ -77,7 +77,7 @@ class PastEviction(Item, frozen=True, kw_only=True):
 
     def rules(self) -> frozenset[Cause]:
         """Return the rules that made the pod leave."""
-        return frozenset(each for each in self.spec.causes if each.kind == "DeviceTaintRule")
+        return frozenset(cause for cause in self.spec.causes if cause.kind == "DeviceTaintRule")
 
 
 EVICTION_RECORDS: Kind[EvictionRecord] = Kind(

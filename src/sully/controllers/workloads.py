@@ -74,13 +74,13 @@ class Selecting(Generic[SelectingT]):
     def __init__(self, informer: Informer[SelectingT], index: str) -> None:
         self._informer = informer
         self._index = index
-        informer.add_index(index, lambda each: (each.metadata.namespace,))
+        informer.add_index(index, lambda obj: (obj.metadata.namespace,))
 
     def keys(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
         """Yield which of them choose something with these labels."""
-        for each in self._informer.by_index(self._index, namespace):
-            if selector_of(each).matches(labels):
-                yield key_of(each)
+        for selecting in self._informer.by_index(self._index, namespace):
+            if selector_of(selecting).matches(labels):
+                yield key_of(selecting)
 
 
 def controller_ref(kind: Kind[Any], metadata: ObjectMeta) -> dict[str, Any]:

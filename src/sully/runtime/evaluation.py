@@ -1,4 +1,4 @@
-"""Evaluates what decisions wait for: in a thread, and never more than half of the time.
+"""Evaluates expressions for decisions: in a thread, and at most half of the time.
 
 A decision is synchronous and takes its cost budget in slices (`machinery/cel/budget.py`). What it
 could not evaluate within a slice is evaluated here, beside the event loop. One evaluation

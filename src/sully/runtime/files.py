@@ -1,7 +1,7 @@
 """Private files: created under an unpredictable name, and atomically.
 
-Nothing here follows a symbolic link in place of the file: in a folder that others may
-write to, it would lead what is written to where they want it, or let them read it.
+Nothing here follows a symbolic link in place of the file: in a folder that other
+users can write to, they could redirect or read the file.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The numbers the program shows at `/metrics`, under the names Kubernetes uses for them.
+"""The metrics at `/metrics`, under the names of Kubernetes.
 
 Each `Metrics` has its own registry, so that two control planes in one process, as in tests, do
 not mix. Only the composition roots make one. Labels are few and bounded: a series per device
@@ -141,7 +141,7 @@ class RequestMetrics:
 
 
 class _QueueFamilies:
-    """The metrics of all work queues, labelled by name."""
+    """The metrics of all work queues, labeled by name."""
 
     def __init__(self, metrics: Metrics) -> None:
         label = ("name",)
@@ -212,6 +212,6 @@ class QueueMetrics:
         self._retries.inc()
 
     def under_way(self, queue: Running) -> None:
-        """Take what can be asked at any time about the work that is not finished."""
+        """Publish the unfinished work of a queue."""
         self._unfinished.set_function(queue.unfinished)
         self._longest.set_function(queue.longest)

@@ -30,7 +30,7 @@ class Protection:
 
     tls: ssl.SSLContext
     check: Callable[[str, str], Awaitable[int]]
-    """Takes the Authorization header and the path; returns 200 or the code of a refusal."""
+    """Takes the Authorization header and the path; returns 200 or the code of a rejection."""
     paths: frozenset[str] = frozenset(("/metrics",))
 
 

@@ -16,27 +16,27 @@ from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
+from sully.server.admission.claims import ClaimAdmission
+from sully.server.admission.clusters import ClusterAdmission
 from sully.server.admission.devices import DeviceAdmission
 from sully.server.admission.expressions import compile_ahead
-from sully.server.admission.guards import NamespaceLifecycle
+from sully.server.admission.node_restriction import NodeRestriction
+from sully.server.admission.plugins import NamespaceLifecycle
 from sully.server.admission.rule_history import RuleHistory
 from sully.server.audit.log import AuditLog
 from sully.server.authorization.authorizer import RbacAuthorizer
-from sully.server.authorization.claim_guard import ClaimAdmission
-from sully.server.authorization.cluster_guard import ClusterAdmission
 from sully.server.authorization.enforce import CreateOnUpdateCheck
 from sully.server.authorization.escalation import EscalationCheck
-from sully.server.authorization.node_guard import NodeRestriction
 from sully.server.authorization.reviews import Reviews
 from sully.server.registry.bodies import Body
 from sully.server.registry.creates import Creator
 from sully.server.registry.deletes import Deleter, delete_options
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import Patcher
-from sully.server.registry.reviews import Virtuals
 from sully.server.registry.subresources import Connector
 from sully.server.registry.updates import Updater
-from sully.server.registry.writes import ObjectWriter, Result, answering
+from sully.server.registry.virtual import VirtualResources
+from sully.server.registry.writes import ObjectWriter, Result, store_errors
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 from sully.server.storage.reads import Listing, Reader
@@ -88,13 +88,13 @@ class Api:
         self._deleter = Deleter(self.writer)
         self._delete_schema = scheme.tables.get(META, "DeleteOptions")
         self._connector = Connector(self.writer, self._updater, self._deleter, self._reader)
-        self.virtual = Virtuals(self.writer)
+        self.virtual = VirtualResources(self.writer)
         self.audit: AuditLog | None = None
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
         self.devices = DeviceAdmission(store, self.objects, compat)
-        self.writer.guards = (
+        self.writer.admission = (
             NamespaceLifecycle(),
             CreateOnUpdateCheck(self.authorizer),
             EscalationCheck(self.authorizer),
@@ -108,19 +108,19 @@ class Api:
     async def get(self, request: Request) -> Record:
         """Read one object, or the status of one."""
         self._allow(request, "get")
-        with answering():
+        with store_errors():
             return await self._reader.get(request)
 
     async def list(self, request: Request) -> Listing:
         """Read a page of a list."""
         self._allow(request, "list")
-        with answering():
+        with store_errors():
             return await self._reader.listing(request)
 
     async def watch(self, request: Request) -> AsyncGenerator[Sequence[WatchChange], None]:
         """Follow a list."""
         self._allow(request, "watch")
-        with answering():
+        with store_errors():
             return await self.watcher.watch(request)
 
     async def create(self, request: Request, body: Body) -> Result:
@@ -160,7 +160,7 @@ class Api:
         """Delete every object that the request selects; return what there was."""
         self._allow(request, "deletecollection")
         options = delete_options(request, body, self._delete_schema)
-        with answering():
+        with store_errors():
             return await self._deleter.delete_collection(
                 with_dry_run(request, options), options, self._reader
             )

@@ -91,8 +91,10 @@ def subresources(resource: ResourceType) -> Iterator[Subresource]:
 
 def served(scheme: Scheme, group: str, version: str) -> list[ResourceType]:
     """Return the resources of one group and version, by name."""
-    found = (r for r in scheme.resources() if r.group == group and r.version(version) is not None)
-    return sorted(found, key=lambda resource: resource.plural)
+    resources = (
+        r for r in scheme.resources() if r.group == group and r.version(version) is not None
+    )
+    return sorted(resources, key=lambda resource: resource.plural)
 
 
 def named_groups(scheme: Scheme) -> list[tuple[str, list[str]]]:
@@ -220,14 +222,14 @@ def _discovered_group(scheme: Scheme, name: str, versions: list[str]) -> Obj:
 
 
 def _discovered(resource: ResourceType) -> Obj:
-    found: Obj = {
+    entry: Obj = {
         "resource": resource.plural,
         "responseKind": _response_kind("", "", resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": sorted(resource.verbs),
     }
-    found |= _names(resource)
+    entry |= _names(resource)
     below = [
         {
             "subresource": sub.name,
@@ -236,7 +238,7 @@ def _discovered(resource: ResourceType) -> Obj:
         }
         for sub in subresources(resource)
     ]
-    return found | ({"subresources": below} if below else {})
+    return entry | ({"subresources": below} if below else {})
 
 
 def _response_kind(group: str, version: str, kind: str) -> Obj:

@@ -29,11 +29,11 @@ from sully.store.base import Record
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _READS = frozenset(("get", "list"))
-_RIGHTS = {"apply": "patch"}  # verbs of callers that are others to the rules of access
+_RIGHTS = {"apply": "patch"}  # verbs that authorization names differently
 
 
 class Ref(Protocol):
-    """What a caller names; any object with these attributes will do."""
+    """A resource, object or subresource by its names."""
 
     @property
     def group(self) -> str: ...
@@ -74,7 +74,7 @@ class InProcess:
         options: Mapping[str, str] = NO_OPTIONS,
         patch_type: str = "",
     ) -> Reply:
-        """Run one verb and return what it answers."""
+        """Run one verb and return its result."""
         request = self._request(ref, options)
         right = _RIGHTS.get(verb, verb)
         if verb in _READS or self._api.audit is None:
@@ -121,7 +121,7 @@ class InProcess:
         *,
         options: Mapping[str, str] = NO_OPTIONS,
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
-        """Follow a list, in batches."""
+        """Watch, in batches of events."""
         request = self._request(ref, options)
         self._require_read("watch", request)
         async with aclosing(await self._api.watch(request)) as batches:
@@ -136,7 +136,7 @@ class InProcess:
         return Reply(reply.obj)
 
     def _require_read(self, verb: str, request: Request) -> None:
-        """Refuse who may not read; the audit log has refusals, and nothing else of reads."""
+        """Authorize a read; only rejections are audited."""
         try:
             self._require(verb, request)
         except Forbidden:
@@ -160,11 +160,11 @@ class InProcess:
 
     def _record(self, record: Record, target: Target) -> Reply:
         memo = ("view", target.resource.group, target.version)
-        found = record.derived.get(memo)
-        if found is None:
+        obj = record.derived.get(memo)
+        if obj is None:
             view = self._api.objects.view(record, target.resource, target.version)
-            found = record.derived[memo] = typed(view, target)
-        return Reply(found, record.derived)
+            obj = record.derived[memo] = typed(view, target)
+        return Reply(obj, record.derived)
 
     def _result(self, result: Result, target: Target) -> Reply:
         if result.record is not None:

@@ -124,8 +124,8 @@ def parse_path(scheme: Scheme, path: str) -> Target | None:
 
 
 def _has(scheme: Scheme, group: str, version: str, plural: str) -> bool:
-    found = scheme.find(group, version, plural)
-    return group != "" or (found is not None and found.namespaced)
+    resource = scheme.find(group, version, plural)
+    return group != "" or (resource is not None and resource.namespaced)
 
 
 def _target(

@@ -278,7 +278,7 @@ class Store(ABC):
     async def close(self) -> None:
         """Finish what was accepted, wake every waiter, release everything.
 
-        When it returns, nothing is under way: what was not acknowledged will never
+        When it returns, nothing is in progress: what was not acknowledged will never
         happen, except what was reported as uncertain (`UncertainError`). Who calls it
         again, also after a call that was cancelled, waits for the same end.
         """

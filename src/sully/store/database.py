@@ -103,8 +103,8 @@ def _row(event: Event, place: int) -> SummedRow:
 def _checked(rows: Iterable[SummedRow]) -> Iterator[Row]:
     """Yield rows that are as they were written: SQLite does not notice a changed byte in one."""
     for row in rows:
-        bare, found = row[:6], row[6]
-        if found is not None and found != _sum(bare):
+        bare, checksum = row[:6], row[6]
+        if checksum is not None and checksum != _sum(bare):
             where = "/".join(part for part in bare[1:4] if part)
             raise ReplayError(f"{where} at {bare[0] // PLACES} is not as it was written")
         yield bare
@@ -210,10 +210,10 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
-        found = self._integer("PRAGMA application_id")
+        application = self._integer("PRAGMA application_id")
         version = self._integer("PRAGMA user_version")
         empty = self._integer("SELECT count(*) FROM sqlite_schema") == 0
-        if not empty and found != _APPLICATION_ID:
+        if not empty and application != _APPLICATION_ID:
             raise OpenError(
                 f"{self._path} is not a store of Sully: give another --data-dir, or move it away"
             )

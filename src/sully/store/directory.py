@@ -51,7 +51,7 @@ class DataDirectory:
         return path
 
     def _check_emptied(self, path: Path) -> None:
-        """Refuse an empty file that was not always empty: SQLite would throw its log away."""
+        """Reject an empty file that was not always empty: SQLite would throw its log away."""
         log = path.with_name(f"{path.name}-wal")
         # Keys are created after the store, so there was one.
         kept = path.is_file() and any(self.path.glob("*.key"))

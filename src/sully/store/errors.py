@@ -35,8 +35,8 @@ class ConflictError(StoreError):
         self.expect = expect
         self.current = current
         wanted = {None: "any revision", 0: "no record"}.get(expect, f"revision {expect}")
-        found = "does not exist" if current is None else f"is at revision {current.revision}"
-        super().__init__(f"{key} {found}, expected {wanted}")
+        state = "does not exist" if current is None else f"is at revision {current.revision}"
+        super().__init__(f"{key} {state}, expected {wanted}")
 
 
 class InvalidTransactionError(StoreError):
@@ -96,7 +96,7 @@ class FutureRevisionError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """The disk or the peer refused; the write did not happen."""
+    """The disk or the peer rejected; the write did not happen."""
 
 
 class UncertainError(UnavailableError):

@@ -58,11 +58,11 @@ def begin_sqlite(directory: Path, revision: int) -> None:
 
 async def everything(store: Store) -> dict[StoreKey, bytes]:
     """Return all values of a store, as they are now."""
-    found: dict[StoreKey, bytes] = {}
+    values: dict[StoreKey, bytes] = {}
     for resource in store.resources():
         for record in (await store.list(resource)).records:
-            found[record.key] = record.value
-    return found
+            values[record.key] = record.value
+    return values
 
 
 async def check_empty(store: Store) -> None:

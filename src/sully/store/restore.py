@@ -92,12 +92,12 @@ def unpack(archive: Path, folder: Path) -> Manifest:
     if missing:
         raise BackupError(f"{archive} is damaged: it lacks {', '.join(missing)}")
     try:
-        found = check_database(folder / DATABASE_FILE)
+        revision = check_database(folder / DATABASE_FILE)
     except OpenError as error:
         raise BackupError(f"{archive} is damaged: {error}") from error
-    if found != manifest.revision:
+    if revision != manifest.revision:
         raise BackupError(
-            f"{archive} is damaged: its database is at revision {found},"
+            f"{archive} is damaged: its database is at revision {revision},"
             f" its manifest says {manifest.revision}"
         )
     return manifest

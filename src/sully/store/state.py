@@ -131,7 +131,7 @@ class State:
         return Cursor(self.table(resource).log, self.horizon, namespace=namespace, after=after)
 
     def check_revision(self, revision: int) -> None:
-        """Refuse a revision that cannot be read."""
+        """Reject a revision that cannot be read."""
         if revision < self.compacted:
             raise CompactedError(revision, compacted=self.compacted)
         if revision > self.revision:

@@ -58,7 +58,7 @@ def plan(
 
 
 def validate(ops: Sequence[Op]) -> None:
-    """Refuse what is wrong whatever the store contains."""
+    """Reject what is wrong whatever the store contains."""
     if not ops:
         raise EmptyTransactionError
     if len(ops) > MAX_OPERATIONS:
@@ -75,8 +75,8 @@ def validate(ops: Sequence[Op]) -> None:
 
 
 def _expect(op: Op, current: Record | None) -> None:
-    found = 0 if current is None else current.revision
-    if op.expect is not None and op.expect != found:
+    revision = 0 if current is None else current.revision
+    if op.expect is not None and op.expect != revision:
         raise ConflictError(op.key, expect=op.expect, current=current)
     if isinstance(op, Delete) and current is None:
         raise ConflictError(op.key, expect=op.expect, current=None)

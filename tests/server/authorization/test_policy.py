@@ -13,9 +13,13 @@ from sully.machinery.gates import Gates
 from sully.server.api import Api
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.authorization.enforce import refusal
-from sully.server.authorization.policy.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from sully.server.authorization.policy.programs import CONTROLLERS
-from sully.server.authorization.policy.reconcile import binding_lacks, role_lacks
+from sully.server.authorization.policy.reconcile import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    binding_lacks,
+    role_lacks,
+)
 from sully.server.authorization.policy.writing import AUTO_UPDATE
 from sully.server.bootstrap import ensure_policy
 from sully.server.requests import Ref, User

@@ -178,8 +178,8 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
     from sully.runtime.pages import serving
 
     async with remote(config) as found:
-        crew = found.crew
-        crew.on_change(lambda: print(found.standing(), flush=True))
+        crew = found.manager
+        crew.on_change(lambda: print(found.status(), flush=True))
         found.on_offer(lambda offer: _show(offer, config.evictor))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -217,7 +217,7 @@ async def _first_look(found: "Remote") -> None:
     from sully.machinery.errors import ApiError
 
     with suppress(ApiError, UnreachableError, UnreadableError):
-        await found.look()
+        await found.discover()
 
 
 def _show(offer: "Offer", evictor: "Evictor") -> None:

@@ -333,14 +333,14 @@ def _controllers(options: argparse.Namespace) -> frozenset[str] | None:
 
 async def _serve(config: "Config", *, demo: bool) -> None:
     from sully.app import running
-    from sully.runtime.garbage import Keeper
+    from sully.runtime.garbage import GarbageTuner
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(config) as plane:
-        Keeper().start()
+        GarbageTuner().start()
         took = time.perf_counter() - _STARTED
         _say(f"API server:  {plane.url}")
         _say(f"kubeconfig:  {plane.kubeconfig}")

@@ -2,7 +2,7 @@
 
 It discovers the server once, with the first call about devices. A write with fields that the
 server would drop is rejected by their names (`domain.capabilities.fitting`), because a rule
-that lost its criteria would select every device. A dry run is not refused: it is how a command
+that lost its criteria would select every device. A dry run is not rejected: it is how a command
 finds out what would be dropped.
 """
 
@@ -69,9 +69,9 @@ class AdaptingTransport(HttpTransport):
         async with self._asking:
             if self._offer is None:
                 self._offer = await self._ask()
-        found = self._offer
-        _refuse(found, call)
-        where: Moves = moves(found)
+        server = self._offer
+        _refuse(server, call)
+        where: Moves = moves(server)
         return moved(call, where) if where else call
 
     async def _ask(self) -> Offer:
@@ -91,10 +91,10 @@ def _refuse(found: Offer, call: Call) -> None:
         return
     body: dict[str, Any] = {"kind": _KINDS[call.ref.plural], **call.body}
     problems = [
-        str(each)
-        for each in refused_fields(found, body, sully_evicts=evictor(found).sully)
+        str(problem)
+        for problem in refused_fields(found, body, sully_evicts=evictor(found).sully)
         # Annotations are kept by every server; who honors them is for the command to know.
-        if not each.field.startswith("metadata")
+        if not problem.field.startswith("metadata")
     ]
     if problems and call.verb not in ("delete", "deletecollection"):
         raise BadRequest(f"{found.version}: " + "; ".join(problems))

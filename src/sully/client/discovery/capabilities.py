@@ -45,25 +45,27 @@ OUR_EVICTOR_ROLE = Key("", "sully:eviction")
 
 async def ask(transport: HttpTransport, served: Iterable[APIResource] | None = None) -> Answers:
     """Discover a server; what may not be read counts as not served."""
-    found = tuple(served) if served is not None else await discover(transport)
+    discovered = tuple(served) if served is not None else await discover(transport)
     version = await transport.document("/version")
     git_version = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
-    resources = _resources(found)
-    wanted = [each for each in dict.fromkeys(spoken(resources)) if each]
+    resources = _resources(discovered)
+    wanted = [version for version in dict.fromkeys(spoken(resources)) if version]
     return Answers(
         git_version=git_version,
         resources=resources,
-        schemas={each: fields for each in wanted if (fields := await _schema(transport, each))},
+        schemas={
+            version: fields for version in wanted if (fields := await _schema(transport, version))
+        },
         evictor_role=not is_own(git_version) and await _has_role(transport),
     )
 
 
 def _resources(served: Iterable[APIResource]) -> dict[tuple[str, str], tuple[str, ...]]:
     known: dict[tuple[str, str], tuple[str, ...]] = {}
-    for each in served:
-        known[each.group, each.plural] = each.versions
-        for version, name in each.parts:
-            at = each.group, f"{each.plural}/{name}"
+    for resource in served:
+        known[resource.group, resource.plural] = resource.versions
+        for version, name in resource.parts:
+            at = resource.group, f"{resource.plural}/{name}"
             known[at] = (*known.get(at, ()), version)
     return known
 
@@ -71,11 +73,11 @@ def _resources(served: Iterable[APIResource]) -> dict[tuple[str, str], tuple[str
 async def _schema(transport: HttpTransport, version: str) -> Fields:
     """Return the fields of every type in one version of the device API."""
     try:
-        found = await transport.document(f"/openapi/v3/apis/{DEVICES}/{version}")
+        document = await transport.document(f"/openapi/v3/apis/{DEVICES}/{version}")
     except (NotFound, Forbidden, NotAcceptable):
         # Without a schema every added field counts as unknown, which rejects too much.
         return {}
-    return fields_of(found)
+    return fields_of(document)
 
 
 def fields_of(document: Any) -> Fields:
@@ -90,8 +92,8 @@ def fields_of(document: Any) -> Fields:
 
 async def sully_evicts(transport: HttpTransport) -> bool:
     """Say whether it is Sully that evicts on a server, as far as that can be found out."""
-    found = offer(await ask(transport))
-    return evictor(found).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
+    server = offer(await ask(transport))
+    return evictor(server).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
 
 
 async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
@@ -104,15 +106,22 @@ async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
 
 def relocated(served: Iterable[APIResource], moves: Moves) -> tuple[APIResource, ...]:
     """Return the resources of a server as seen through a `RelocatedTransport`."""
-    found = tuple(served)
+    discovered = tuple(served)
     shown = []
     for (group, plural), (there, version) in moves.items():
-        known = [each for each in found if (each.group, each.plural) == (there, plural)]
-        known = [each for each in known if version in each.versions]
+        known = [
+            resource
+            for resource in discovered
+            if (resource.group, resource.plural) == (there, plural)
+        ]
+        known = [resource for resource in known if version in resource.versions]
         # Callers use one version each, and it is not known here which.
-        shown += [replace(each, group=group, versions=RULE_VERSIONS) for each in known]
-    gone = {(each.group, each.plural) for each in shown}
-    return (*(each for each in found if (each.group, each.plural) not in gone), *shown)
+        shown += [replace(resource, group=group, versions=RULE_VERSIONS) for resource in known]
+    gone = {(resource.group, resource.plural) for resource in shown}
+    return (
+        *(resource for resource in discovered if (resource.group, resource.plural) not in gone),
+        *shown,
+    )
 
 
 class RelocatedTransport(Calls):

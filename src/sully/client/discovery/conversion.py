@@ -59,7 +59,7 @@ class Shape:
 
     def page(self, kind: Kind[T], found: Page[Obj]) -> Page[T]:
         """Return a list of the server as one of such objects."""
-        items = [self.read(kind, each) for each in found.items]
+        items = [self.read(kind, item) for item in found.items]
         return Page(items, found.resource_version, found.continue_token, found.remaining)
 
     def event(self, kind: Kind[T], found: WatchEvent[Obj]) -> WatchEvent[T]:
@@ -83,10 +83,10 @@ class Shape:
 
     def _reaches(self, patch: Any) -> bool:
         if isinstance(patch, Mapping):
-            found: Any = patch
+            part: Any = patch
             for name in self.within:
-                found = found.get(name) if isinstance(found, Mapping) else None
-            return found is not None
+                part = part.get(name) if isinstance(part, Mapping) else None
+            return part is not None
         at = "/" + "/".join(self.within)
         return any(_touches(str(step.get(name) or ""), at) for step in patch for name in _PLACES)
 
@@ -112,7 +112,7 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _as_text(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_as_text(each) for each in value]
+        return [_as_text(item) for item in value]
     # Every number in a capacity is an amount.
     return str(value) if isinstance(value, int) else value
 

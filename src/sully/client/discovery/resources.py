@@ -60,14 +60,14 @@ def _served(scheme: Scheme) -> Iterable[APIResource]:
 
 async def discover(transport: HttpTransport) -> tuple[APIResource, ...]:
     """Discover the resources of a server."""
-    found: list[APIResource] = []
+    resources: list[APIResource] = []
     for path in ("/api", "/apis"):
         document = await transport.document(path, AGGREGATED)
         if not isinstance(document, dict) or document.get("kind") != "APIGroupDiscoveryList":
             raise UnreadableError(f"{path}: the server does not support aggregated discovery")
         for group in document.get("items") or ():
-            found += _of_group(group)
-    return tuple(found)
+            resources += _of_group(group)
+    return tuple(resources)
 
 
 def _of_group(group: Mapping[str, Any]) -> Iterable[APIResource]:

@@ -83,19 +83,19 @@ def read_part(kind: Kind[T], data: bytes) -> T:
 def read_page(kind: Kind[T], data: bytes) -> Page[T]:
     """Read a list."""
     try:
-        found = _list_decoder(_type(kind)).decode(data)
+        decoded = _list_decoder(_type(kind)).decode(data)
     except msgspec.DecodeError as error:
         raise unreadable(kind, error) from error
-    items = found.items or []
+    items = decoded.items or []
     if kind.untyped:
         # Items of a list have no kind and apiVersion; alone they need both.
         named = {"kind": kind.kind, "apiVersion": kind.api_version}
         items = [named | item for item in items]
     return Page(
         items,
-        found.metadata.resource_version,
-        found.metadata.continue_token,
-        found.metadata.remaining_item_count,
+        decoded.metadata.resource_version,
+        decoded.metadata.continue_token,
+        decoded.metadata.remaining_item_count,
     )
 
 

@@ -20,10 +20,10 @@ Address = IPv4Address | IPv6Address
 def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
     """Return the proxy for a URL, None for a direct connection."""
     parts = urlsplit(url)
-    found = _said(env, f"{parts.scheme}_proxy")
-    if not found or _is_near(parts) or _is_excepted(parts, _said(env, "no_proxy")):
+    proxy = _said(env, f"{parts.scheme}_proxy")
+    if not proxy or _is_near(parts) or _is_excepted(parts, _said(env, "no_proxy")):
         return None
-    return checked(found, f"the environment's {parts.scheme.upper()}_PROXY")
+    return checked(proxy, f"the environment's {parts.scheme.upper()}_PROXY")
 
 
 def checked(text: str, origin: str) -> str:
@@ -64,7 +64,7 @@ def _is_near(parts: SplitResult) -> bool:
 
 def _is_excepted(parts: SplitResult, exceptions: str) -> bool:
     return any(
-        _excepts(each.strip().lower(), parts) for each in exceptions.split(",") if each.strip()
+        _excepts(entry.strip().lower(), parts) for entry in exceptions.split(",") if entry.strip()
     )
 
 

@@ -7,6 +7,7 @@ are in connections.py, because several transports may share them.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -16,7 +17,6 @@ from urllib.parse import quote, urlencode
 from sully import __version__
 from sully.client.calls import READS, Call, Calls, WriteGuard
 from sully.client.http.connection_errors import describe_connection_error
-from sully.client.http.connections import Connections
 from sully.client.http.json_answers import (
     Lines,
     read_event,
@@ -26,7 +26,7 @@ from sully.client.http.json_answers import (
 )
 from sully.client.http.proxies import proxy_for
 from sully.client.http.status import to_error
-from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.access import Access, tls_context
 from sully.client.kubeconfig.credentials import AccessError, Credential
 from sully.client.transport import (
     Kind,
@@ -38,6 +38,11 @@ from sully.client.transport import (
     WatchStalledError,
 )
 from sully.machinery.codec import from_json, to_json
+
+if TYPE_CHECKING:
+    import ssl
+
+    import aiohttp
 
 if TYPE_CHECKING:
     import aiohttp
@@ -296,3 +301,45 @@ def _page_text(response: aiohttp.ClientResponse, data: bytes) -> str:
         return "the server could not find the requested resource"
     # Not from an API server: a proxy, or something else that listens there.
     return f"the server answered {response.status} {response.reason}: {text[:200]}"
+
+
+PARALLEL_REQUESTS = 64
+
+
+class Connections:
+    """A connection pool; it connects on first use."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        # Watches stay open, so they do not count: else they could starve the requests.
+        self.slots = asyncio.Semaphore(PARALLEL_REQUESTS)
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._tls: tuple[Credential, ssl.SSLContext] | None = None
+
+    async def close(self) -> None:
+        """Close all connections, also those of watches."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def session(self) -> aiohttp.ClientSession:
+        """Return the session of aiohttp that holds the connections."""
+        import aiohttp
+
+        if self._closed:
+            raise UnreachableError("the transport is closed")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._session
+
+    def tls(self, credential: Credential) -> ssl.SSLContext:
+        """Return the TLS context for a credential."""
+        # A new context only for a new certificate: connections are pooled by context.
+        shown = Credential(certificate=credential.certificate, key=credential.key)
+        if self._tls is None or self._tls[0] != shown:
+            self._tls = (shown, tls_context(self.access, credential))
+        return self._tls[1]

@@ -14,7 +14,7 @@ from typing import Any
 from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import PLACEMENT_LABEL
 from sully.client.transport import Key
-from sully.controllers.evaluation import Evaluating, Feed
+from sully.controllers.evaluation import ExpressionEvaluation, KeySource
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.metrics import PlacementMetrics
@@ -86,8 +86,10 @@ class PlacementController:
         self._clock = clock
         self._restraint = Restraint()
         self._passes = passes
-        self._evaluated = Feed()
-        self.evaluating = Evaluating("placement-evaluation", evaluator, self._evaluated.add)
+        self._evaluated = KeySource()
+        self.evaluating = ExpressionEvaluation(
+            "placement-evaluation", evaluator, self._evaluated.add
+        )
         self._compat = view.fleet.options.compat
 
     def watches(self) -> Iterable[Watch[Any]]:

@@ -36,7 +36,7 @@ _OWN = WriteOptions(field_manager=AGENT)
 
 @dataclass(slots=True)
 class _Agent:
-    """What one agent remembers."""
+    """The state of one agent."""
 
     transport: Transport
     due: float
@@ -71,7 +71,7 @@ class SimulatedAgents:
         yield Watch(self._clusters, own_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Let an agent do what is due: first show that it lives, then say how its cluster is."""
+        """Run an agent: renew its lease, then report the health of its cluster."""
         cluster, number = self._clusters.get(key), simulated.number_of(key.name)
         if cluster is None or number is None:
             self._agents.pop(key.name, None)

@@ -48,7 +48,7 @@ class _Wanted:
 
 
 class SimulatedClusters:
-    """Brings the members of the hub to what the fleet says."""
+    """Reconciles simulated clusters with the wanted number."""
 
     name = AGENT
 
@@ -77,13 +77,13 @@ class SimulatedClusters:
         number = number_of(key.name)
         if key in self._done or number is None:
             return DONE
-        found = self._clusters.get(key)
+        cluster = self._clusters.get(key)
         if self._members.has(number):
-            await self._register(key, number, found)
+            await self._register(key, number, cluster)
             self._done.add(key)
             self._log_progress()
-        elif found is not None and is_ours(found.metadata.labels):
-            await self._remove(key, found)
+        elif cluster is not None and is_ours(cluster.metadata.labels):
+            await self._remove(key, cluster)
         return DONE
 
     async def _register(self, key: Key, number: int, found: ManagedCluster | None) -> None:

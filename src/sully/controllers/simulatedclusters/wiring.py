@@ -1,4 +1,4 @@
-"""Puts simulated clusters together and adds them to a manager."""
+"""Constructs simulated clusters and adds them to a manager."""
 
 from __future__ import annotations
 

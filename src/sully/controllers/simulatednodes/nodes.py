@@ -1,4 +1,4 @@
-"""Makes the machines of the fleet: a Node each, its Lease, and the slices of its driver.
+"""Creates simulated nodes: a Node each, its Lease, and the slices of its driver.
 
 Every node is reconciled once, at the start. Existing objects that are as published are unchanged;
 machines beyond the fleet are removed, and what they own goes with them. A node or a slice that
@@ -49,7 +49,7 @@ _INDEX = "hollow/node"
 
 
 class SimulatedNodes:
-    """Brings the machines to what the fleet says."""
+    """Reconciles simulated nodes with the wanted fleet."""
 
     name = AGENT
 
@@ -111,13 +111,13 @@ class SimulatedNodes:
             await self._publish(number, node.metadata.uid)
 
     async def _register(self, number: int) -> Node | None:
-        """Create a node and its lease; None if someone else has a node of that name."""
+        """Create a node and its lease; None if another node has that name."""
         now, name = self._clock.now(), name_of(number)
         try:
             made = await self._transport.create(NODES, node_of(number, now), options=_OWN)
         except AlreadyExists:
-            found = await self._transport.get(NODES.read_as(dict), Key("", name))
-            if (found["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+            node = await self._transport.get(NODES.read_as(dict), Key("", name))
+            if (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
                 log.warning("node exists and is not simulated", node=name)
                 return None
             # Created before a restart, and not cached yet.
@@ -131,7 +131,7 @@ class SimulatedNodes:
         return made
 
     async def _renew(self, number: int) -> None:
-        """Bring a node that was published differently to what it is now."""
+        """Update a node that was published differently."""
         body, key = node_of(number, self._clock.now()), Key("", name_of(number))
         await self._transport.patch(NODES, key, {"status": body["status"]}, subresource="status")
         await self._transport.patch(NODES, key, {"metadata": body["metadata"]})
@@ -139,21 +139,23 @@ class SimulatedNodes:
     async def _publish(self, number: int, uid: str) -> None:
         """Write the slices of a machine, all in a new generation, if any of them is different."""
         name = name_of(number)
-        found = {each.metadata.name: each for each in self._slices.by_index(_INDEX, name)}
-        wanted = {each["metadata"]["name"]: each for each in slices_of(self._fleet, number)}
-        if found.keys() == wanted.keys() and all(
-            _is_published(found[each], body, uid) for each, body in wanted.items()
+        published = {slice_.metadata.name: slice_ for slice_ in self._slices.by_index(_INDEX, name)}
+        wanted = {slice_["metadata"]["name"]: slice_ for slice_ in slices_of(self._fleet, number)}
+        if published.keys() == wanted.keys() and all(
+            _is_published(published[each], body, uid) for each, body in wanted.items()
         ):
             return
-        generation = max((each.spec.pool.generation for each in found.values()), default=0) + 1
+        generation = (
+            max((slice_.spec.pool.generation for slice_ in published.values()), default=0) + 1
+        )
         for slice_name, body in wanted.items():
             body["metadata"]["ownerReferences"] = owned_by(name, uid)
             body["spec"]["pool"]["generation"] = generation
-            if slice_name in found:
+            if slice_name in published:
                 await self._transport.update(WHOLE_SLICES, body, options=_OWN)
             else:
                 await self._transport.create(WHOLE_SLICES, body, options=_OWN)
-        for slice_name in found.keys() - wanted.keys():
+        for slice_name in published.keys() - wanted.keys():
             await self._transport.delete(WHOLE_SLICES, Key("", slice_name))
 
     async def _remove(self, key: Key, node: Node) -> None:

@@ -1,4 +1,4 @@
-"""Puts simulated nodes together and adds them to a manager."""
+"""Constructs simulated nodes and adds them to a manager."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sully.views.kinds import CLAIMS, SLICES
 
 @dataclass(frozen=True, slots=True)
 class SimulatedNodeSettings:
-    """Which machines there are to be, and how quick they are."""
+    """How many simulated nodes there are, and how fast their pods start and stop."""
 
     fleet: Fleet
     pace: Pace = field(default_factory=Pace)

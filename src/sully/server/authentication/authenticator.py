@@ -1,6 +1,6 @@
-"""Who makes one request: a certificate first, then a bearer token, else anonymous.
+"""The user of a request: a certificate first, then a bearer token, else anonymous.
 
-The certificate was read when the connection began (server/listen.py); tokens are checked by
+The certificate was read when the connection was opened (net/listen.py); tokens are checked by
 accounts.py. A request with a bad token is rejected, even for public pages.
 """
 
@@ -17,7 +17,7 @@ from sully.server.requests import User
 
 
 class Authenticator:
-    """Says who asks."""
+    """Authenticates requests."""
 
     def __init__(self, clock: Clock, accounts: Accounts | None = None) -> None:
         self._clock = clock

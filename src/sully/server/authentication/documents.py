@@ -1,4 +1,4 @@
-"""The pages by which others check our tokens themselves: OpenID discovery and the public key."""
+"""OpenID discovery and the public key, with which others verify tokens."""
 
 from sully.machinery.codec import to_json
 from sully.server.authentication.keys import ALGORITHM, SigningKey

@@ -1,7 +1,7 @@
-"""Making service-account tokens: the `token` subresource of accounts.
+"""Issues service account tokens: the `token` subresource of service accounts.
 
-The answer is the request with the token in its status. Nothing is stored: a token is good as long
-as its signature, its time, its account and what it is bound to are (accounts.py).
+The response is the request with the token in its status. Nothing is stored: a token is valid as
+long as its signature, expiry, account and bound object are (accounts.py).
 """
 
 from datetime import timedelta

@@ -1,14 +1,14 @@
-"""Refusals in the words of Kubernetes."""
+"""Rejections, in the texts of Kubernetes."""
 
 from sully.machinery.errors import Forbidden, qualified
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import AdmissionAttributes
+from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer, Verdict, on_target
 from sully.server.requests import User
 
 
 def require(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
-    """Refuse who may not."""
+    """Raise Forbidden if a user may not do something."""
     verdict = authorizer.decide(user, attributes)
     if not verdict.allowed:
         raise refusal(user, attributes, verdict)
@@ -47,13 +47,13 @@ def _cannot(user: User, attributes: Attributes) -> str:
 
 
 class CreateOnUpdateCheck:
-    """Asks again when a PUT or an apply turns out to create: that is another right."""
+    """Checks the verb create when a PUT or an apply creates an object."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def check(self, attempt: AdmissionAttributes) -> None:
-        """Refuse who may change such an object and not create one."""
-        target = attempt.request.target
-        if attempt.operation == "create" and target.name:
-            require(self._authorizer, attempt.request.user, on_target("create", target))
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a user who may update such an object and not create it."""
+        target = attributes.request.target
+        if attributes.operation == "create" and target.name:
+            require(self._authorizer, attributes.request.user, on_target("create", target))

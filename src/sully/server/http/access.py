@@ -189,7 +189,7 @@ def kind_of(exchange: Exchange, asked: Attributes) -> str:
 def _annotations(context: RequestContext) -> dict[str, str]:
     if context.allowed is None:
         return {}
-    found = {DECISION: "allow" if context.allowed else "forbid", REASON: context.reason}
+    annotations = {DECISION: "allow" if context.allowed else "forbid", REASON: context.reason}
     if context.constraint:
-        found["authentication.k8s.io/impersonation-constraint"] = context.constraint
-    return found
+        annotations["authentication.k8s.io/impersonation-constraint"] = context.constraint
+    return annotations

@@ -148,10 +148,10 @@ def forget_frames(error: BaseException) -> None:
     Their frames hold the request with its headers and its body, and the request holds the error:
     nothing of it would be freed before the next garbage collection.
     """
-    each: BaseException | None = error
-    while each is not None:
-        each.__traceback__ = None
-        each = each.__context__
+    chained: BaseException | None = error
+    while chained is not None:
+        chained.__traceback__ = None
+        chained = chained.__context__
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

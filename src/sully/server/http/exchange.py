@@ -124,11 +124,11 @@ class Exchange:
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name."""
-        found: str = self.headers.get(name, "")
-        return found
+        value: str = self.headers.get(name, "")
+        return value
 
     def check_headers(self) -> None:
-        """Refuse a request that says twice who makes it; raises Unauthorized or BadRequest.
+        """Reject a request that says twice who makes it; raises Unauthorized or BadRequest.
 
         Whatever stands before the server may have looked at the other one.
         """
@@ -233,7 +233,7 @@ class Exchange:
             await self.start(code, content_type, {"content-length": str(len(body)), **headers})
             await self._write(b"" if self.method == "HEAD" else body, more=False)
             return
-        # What was written is not refused any more.
+        # What was written is not rejected any more.
         with self._unread(len(body) if self.method == "GET" else 0):
             if self._takes_gzip():
                 # Slices become eight times smaller, pods more; beside the loop, for it may take
@@ -339,12 +339,12 @@ def _too_large() -> RequestEntityTooLarge:
 
 def parse_query(text: str) -> dict[str, str]:
     """Read a query string; of a repeated option the first one counts."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for part in text.split("&"):
         if part:
             name, _, value = part.partition("=")
-            found.setdefault(unquote_plus(name), unquote_plus(value))
-    return found
+            options.setdefault(unquote_plus(name), unquote_plus(value))
+    return options
 
 
 def bounded(warnings: Iterable[str]) -> list[str]:

@@ -56,7 +56,7 @@ def wants_watch(exchange: Exchange, target: Target) -> bool:
 
 
 def verb_of(exchange: Exchange, target: Target) -> str:
-    """Return the verb of a request as authorisation and metrics name it."""
+    """Return the verb of a request as authorization and metrics name it."""
     if exchange.method in _WRITES:
         return _WRITES[exchange.method]
     if exchange.method == "DELETE":
@@ -369,7 +369,7 @@ def _deleted_status(target: Target, obj: Obj) -> Obj:
 
 
 def _check_number(target: Target, form: Form) -> None:
-    """Refuse the metadata of one object where there is a list, and the other way round."""
+    """Reject the metadata of one object where there is a list, and the other way round."""
     kind = f"*{internal_name(target)}"
     if form.shape == "PartialObjectMetadata" and not target.name:
         text = f"but the requested object is a list ({kind}List)"

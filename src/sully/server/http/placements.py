@@ -116,7 +116,7 @@ class PlacementPages:
         return await self._ask(lambda fleet: self._foretell(fleet, asked, user))
 
     def _check_clusters(self, asked: WhatIf, user: User) -> None:
-        """Refuse changes of clusters that the user may not read, whether they exist or not."""
+        """Reject changes of clusters that the user may not read, whether they exist or not."""
         for verb, name in asked.clusters_read():
             question = Attributes(verb, GROUP, "v1", "managedclusters", name=name)
             if not self.access.authorizer.decide(user, question).allowed:
@@ -135,8 +135,8 @@ class PlacementPages:
 
     def _explain(self, fleet: Fleet, placement: Placement) -> Obj:
         asked = inputs(fleet, placement, self.clock.now())
-        found = Explanation(replace(asked, budget=CostBudget(QUESTION_UNITS)))
-        return explained(placement, found, compat=fleet.options.compat)
+        explanation = Explanation(replace(asked, budget=CostBudget(QUESTION_UNITS)))
+        return explained(placement, explanation, compat=fleet.options.compat)
 
     def _foretell(self, fleet: Fleet, asked: WhatIf, user: User) -> Obj:
         now = self.clock.now()

@@ -38,7 +38,7 @@ class Stream:
         return not self._form.shape
 
     def encode(self, batch: Sequence[WatchChange]) -> Iterator[Buffer]:
-        """Go through the lines of a batch, many at a time; each is encoded when it is sent."""
+        """Yield the lines of a batch, many at a time; each is encoded when it is sent."""
         gathered: list[Buffer] = []
         size = 0
         for change in batch:

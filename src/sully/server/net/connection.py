@@ -75,7 +75,7 @@ class ConnectionTimeouts:
 class Corked:
     """A transport that sends what is written in one turn of the event loop together.
 
-    The head and the body of an answer are written one after the other; sent apart they would cost
+    The head and the body of an answer are written in order; sent apart they would cost
     two TLS records and two system calls, which is most of what a small answer costs.
     """
 

@@ -188,14 +188,18 @@ class Connections:
         same = self._owners.get((True, owner), {})
         if 0 < limits.per_user <= len(same) and not self._cut_idle(same):
             return False
-        ranks = [each for each in (Rank.USER, Rank.SYSTEM) if each <= rank]
+        ranks = [lower for lower in (Rank.USER, Rank.SYSTEM) if lower <= rank]
         taken = sum(map(self.count, ranks))
         if not 0 < limits.most(rank) <= taken:
             return True
-        return any(self._cut_idle(self._ranks[each]) for each in ranks)
+        return any(self._cut_idle(self._ranks[lower]) for lower in ranks)
 
     def _cut_idle(self, among: dict[Connection, None]) -> bool:
-        idle = [(each.idle_since, each) for each in among if each.idle_since is not None]
+        idle = [
+            (connection.idle_since, connection)
+            for connection in among
+            if connection.idle_since is not None
+        ]
         if not idle:
             return False
         self._cut(min(idle, key=lambda pair: pair[0])[1])

@@ -152,8 +152,8 @@ def expires_soon(pair: Pair, now: datetime) -> bool:
 def names_of(pair: Pair) -> set[str]:
     """Return the names and addresses a server certificate is good for."""
     certificate = x509.load_pem_x509_certificate(pair.certificate)
-    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return {str(name.value) for name in found}
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {str(name.value) for name in names}
 
 
 def _new_authority(now: datetime) -> Pair:

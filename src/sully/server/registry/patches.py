@@ -46,7 +46,7 @@ class Patcher:
         self._numbers = Numbers(numbers_text)
 
     async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
-        """Change an object as a patch says."""
+        """Apply a patch."""
         if patch_type == APPLY:
             return await self._apply(request, body)
         if patch_type == STRATEGIC:
@@ -65,7 +65,7 @@ class Patcher:
         return result
 
     def _check_strategic(self, request: Request) -> None:
-        """Refuse what custom resources have no rules for."""
+        """Reject what custom resources have no rules for."""
         target = request.target
         version = target.resource.version(target.version)
         if version is not None and version.structural:

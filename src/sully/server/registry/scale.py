@@ -1,7 +1,7 @@
-"""The `scale` subresource: reading and changing a workload's number of copies.
+"""The `scale` subresource: reading and changing the replicas of a workload.
 
 What a Scale is, and what it does to a workload, is api/apps/scale.py; api/apps/scaleowners.py says
-who owns the number. Other subresources are in connect.py.
+who owns the number. Other subresources are in subresources.py.
 """
 
 from collections.abc import Callable
@@ -113,7 +113,7 @@ class Scaling:
         return _reply(result.obj, result.warnings)
 
     def _laid_over(self, request: Request, scale: Obj, value: Obj) -> tuple[Obj, list[Obj]]:
-        """Return a Scale with what a client applies, and who owns what of it."""
+        """Return a Scale with an applied configuration, and its managedFields."""
         now = self._writer.context(request).now
         write = Write(request.manager, SCALE, self._schema, format_time(now), "scale")
         try:
@@ -130,7 +130,7 @@ class Scaling:
     async def _rescale(
         self, request: Request, change: Callable[[Obj], Obj], *, track: bool = True
     ) -> Result:
-        # Scaling is an update of the whole object and is looked at as one.
+        # Scaling is an update of the whole object and is validated as one.
         strategy = request.target.resource.strategy
         return await self._updater.modify(request, change, track=track, strategy=strategy)
 
@@ -144,7 +144,7 @@ def _reply(obj: Obj, warnings: list[str] | None = None) -> ConnectReply:
 
 
 def _check_kind(value: Any) -> None:
-    """Refuse a body that says it is something else."""
+    """Reject a body of another kind."""
     if not isinstance(value, dict):
         return
     given = value.get("apiVersion") or SCALE

@@ -1,7 +1,7 @@
-"""Subresources with verbs of their own: binding, eviction, finalize, and scale (scaling.py).
+"""Subresources with verbs of their own: binding, eviction, finalize, and scale (scale.py).
 
 What they do to an object is decided by pure functions beside the kinds (api/); here they are
-fetched, asked and committed.
+read, called and committed.
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ class Connector:
         self._added: dict[tuple[str, str], Handler] = {}
 
     def add(self, resource: str, subresource: str, handler: Handler) -> None:
-        """Let someone else answer what is posted to a subresource."""
+        """Register what handles a POST to a subresource."""
         self._added[resource, subresource] = handler
 
     async def call(
@@ -68,7 +68,7 @@ class Connector:
             request = self._to_pod(request, body)
         if method == "POST" and body is not None:
             posted = body.value if isinstance(body.value, dict) else None
-            self._writer.guard(request, "connect", posted)
+            self._writer.validate_admission(request, "connect", posted)
         handler = self._added.get((request.target.resource.plural, request.target.subresource))
         if handler is not None and method == "POST" and body is not None:
             return handler(request, body)
@@ -130,7 +130,7 @@ class Connector:
     async def _carry_out(
         self, request: Request, decision: Eviction, pod: Obj, options: Obj
     ) -> bool:
-        """Do what was decided; return whether it was, for the pod may have changed meanwhile."""
+        """Commit a decision; return False if the pod changed meanwhile."""
         given, looked_at = options.get("preconditions") or {}, pod["metadata"]
         names = ("uid", "resourceVersion") if decision.exact else ("uid",)
         wanted = {name: looked_at[name] for name in names} | given
@@ -149,7 +149,7 @@ class Connector:
         return True
 
     async def _spend(self, decision: Eviction) -> None:
-        """Write the budget first: a pod that goes without being counted would be one too many."""
+        """Write the budget first: an uncounted eviction would be one too many."""
         budget = copy(decision.budget)
         metadata = budget["metadata"]
         key = StoreKey(_BUDGETS, metadata["namespace"], metadata["name"])
@@ -159,7 +159,7 @@ class Connector:
             raise still_processed(metadata["name"]) from None
 
     async def _mark(self, request: Request, wanted: Obj) -> Obj:
-        """Say of a pod why it goes, if it is the one; return what the marked one must be."""
+        """Mark a pod with the reason of its eviction; return the preconditions of its deletion."""
         now = self._writer.context(request).now
 
         def mark(live: Obj) -> Obj:

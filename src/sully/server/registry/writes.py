@@ -31,7 +31,7 @@ from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.server.admission.guards import AdmissionAttributes, AdmissionPlugin, Recorder
+from sully.server.admission.plugins import AdmissionAttributes, AdmissionPlugin, Recorder
 from sully.server.admission.quota import QuotaAdmission
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.registry.bodies import check_values
@@ -56,9 +56,9 @@ class Result:
     """What a write did: the object in the hub version, and warnings for the client."""
 
     obj: Obj
-    record: Record | None = None  # None: dry run, or gone
+    record: Record | None = None  # None: dry run, or deleted
     created: bool = False
-    deleted: bool = False  # the write made the object go
+    deleted: bool = False  # the write deleted the object
     warnings: list[str] = field(default_factory=list)
 
 
@@ -81,7 +81,7 @@ class ObjectWriter:
         self.ids = ids
         self._gates = gates
         self.compat = compat
-        self.guards: tuple[AdmissionPlugin, ...] = ()
+        self.admission: tuple[AdmissionPlugin, ...] = ()
         self.recorders: tuple[Recorder, ...] = ()
         self.authorizer: Authorizer | None = None
         self.quotas = QuotaAdmission(store, objects, clock, compat)
@@ -89,7 +89,7 @@ class ObjectWriter:
     # -- shared by all writes -------------------------------------------------------------------
 
     def context(self, request: Request) -> WriteContext:
-        """Return what strategies may know about a request."""
+        """Return what strategies get about a request."""
         return WriteContext(
             now=self.clock.now(),
             user=request.user.name,
@@ -118,17 +118,17 @@ class ObjectWriter:
         )
         return self.authorizer.decide(request.user, asked).allowed
 
-    def guard(
+    def validate_admission(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
     ) -> list[Op]:
-        """Let everyone who may refuse a write look at it; return what an update must do besides."""
-        attempt = AdmissionAttributes(request, operation, obj, old)
-        for guard in self.guards:
-            guard.check(attempt)
-        return attempt.also
+        """Run the admission plugins; return their additions to the transaction of an update."""
+        attributes = AdmissionAttributes(request, operation, obj, old)
+        for plugin in self.admission:
+            plugin.validate(attributes)
+        return attributes.also
 
     def recorded(self, request: Request, old: Obj, new: Obj | None) -> list[Op]:
-        """Return what is written with a change, or with the end, of an object."""
+        """Return what is recorded with a change or deletion of an object."""
         return [op for recorder in self.recorders for op in recorder.ops(request, old, new)]
 
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
@@ -137,7 +137,7 @@ class ObjectWriter:
         return None if record is None else self.objects.live(record)
 
     def newest(self, target: Target) -> Record:
-        """Return an object as the next write finds it, or raise that it is not there."""
+        """Return an object as the next write finds it; raises NotFound."""
         record = self.store.newest(self.objects.key(target))
         if record is None:
             raise not_found(*target.names)
@@ -150,11 +150,11 @@ class ObjectWriter:
         return target.resource.strategy
 
     async def catch_up(self) -> None:
-        """See what other replicas have acknowledged, before anything is judged by it."""
+        """Wait for what other replicas have acknowledged, before anything is decided."""
         try:
             await self.store.catch_up()
         except UnavailableError as error:
-            raise _unanswered(error) from error
+            raise _unavailable(error) from error
 
     async def put(self, key: StoreKey, obj: Obj, expect: int, *extra: Op) -> Record:
         """Write an object; the caller has decided on the state with revision `expect`."""
@@ -162,7 +162,7 @@ class ObjectWriter:
         data = to_json(bare)
         stored = self.objects.scheme.stored(key.resource)
         if stored is not None:
-            # Many small changes make a large object too.
+            # Many small changes also make a large object.
             check_values(stored, bare, len(data))
         done = await self.commit([Put(key, data, expect, {"bare": bare}), *extra])
         record = done.records[0]
@@ -171,7 +171,7 @@ class ObjectWriter:
         return record
 
     async def commit(self, ops: list[Op]) -> Commit:
-        """Commit, with the store's refusals as answers; conflicts pass through."""
+        """Commit, with store errors as API errors; conflicts pass through."""
         try:
             return await self.store.commit(ops)
         except ConflictError:
@@ -184,10 +184,11 @@ class ObjectWriter:
             _log.error("store rejected a write", error=str(error))
             raise ServiceUnavailable(f"the write could not be stored: {error}") from error
 
-    def refuse(self, target: Target, name: str, found: Iterable[FieldError]) -> None:
-        problems = list(islice(found, MOST_PROBLEMS))
+    def reject_invalid(self, target: Target, name: str, errors: Iterable[FieldError]) -> None:
+        """Raise Invalid if there are field errors."""
+        problems = list(islice(errors, MOST_PROBLEMS))
         if problems:
-            # Objects with two views are validated, and named, as what they are stored as.
+            # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
             raise invalid(stored.kind, stored.group, name, problems)
 
@@ -224,7 +225,7 @@ class ObjectWriter:
     def track(
         self, request: Request, live: Obj | None, obj: Obj, strategy: Strategy, ctx: WriteContext
     ) -> list[Obj]:
-        """Say who manages which field after this write; `live` is in the request's version."""
+        """Return managedFields after this write; `live` is in the request's version."""
         view = self.objects.convert(obj, request.target.resource, request.target.version)
         return managed.track_update(live, view, self.managed_write(request, strategy, ctx))
 
@@ -242,7 +243,7 @@ def set_managed(obj: Obj, entries: list[Obj]) -> None:
 
 
 def without_version(obj: Obj) -> Obj:
-    """Return an object as it is stored; the version is the store's to say.
+    """Return an object as it is stored, without resourceVersion.
 
     A copy: strategies may have put parts of the old object into the new one.
     """
@@ -252,7 +253,7 @@ def without_version(obj: Obj) -> Obj:
 
 
 class warned:  # noqa: N801 - used as a block, where a generator would cost each write more
-    """Lets an error carry the warnings that were due before it."""
+    """Adds warnings to an error that is raised inside."""
 
     __slots__ = ("_warnings",)
 
@@ -260,28 +261,28 @@ class warned:  # noqa: N801 - used as a block, where a generator would cost each
         self._warnings = warnings
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Start."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Add the warnings to the answer, if there is one."""
+        """Add the warnings to an ApiError."""
         if isinstance(error, ApiError):
             error.warnings[:0] = self._warnings
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """Turn a store that cannot be reached into an answer that says so."""
+def store_errors() -> Iterator[None]:
+    """Raise ServiceUnavailable where the store is unavailable."""
     try:
         yield
     except UnavailableError as error:
-        raise _unanswered(error) from error
+        raise _unavailable(error) from error
 
 
-def _unanswered(error: UnavailableError) -> ServiceUnavailable:
+def _unavailable(error: UnavailableError) -> ServiceUnavailable:
     _log.error("store is unavailable", error=str(error))
     return ServiceUnavailable(f"the store does not answer: {error}")
 
 
 def is_dry_run(request: Request) -> bool:
-    """Say whether the client only wants to see what would happen."""
+    """Say whether a request is a dry run."""
     return request.option("dryRun") == "All"

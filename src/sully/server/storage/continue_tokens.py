@@ -1,6 +1,6 @@
 """Tokens that continue a list: which object came last, and at which revision.
 
-They look as those of Kubernetes do, and what cannot be read is refused in the same words.
+They look like those of Kubernetes, and invalid ones are rejected with the same texts.
 """
 
 import posixpath

@@ -36,7 +36,7 @@ class Listing:
 
 
 class Reader:
-    """Answers get and list from the store."""
+    """Serves get and list from the store."""
 
     def __init__(self, store: Store, objects: Objects) -> None:
         self._store = store
@@ -137,7 +137,7 @@ class Reader:
 
 
 def check_list_options(request: Request) -> None:
-    """Refuse combinations of version options that mean nothing for a list."""
+    """Reject combinations of version options that mean nothing for a list."""
     match = request.option("resourceVersionMatch")
     version = request.option("resourceVersion")
     problems: list[FieldError] = []
@@ -170,7 +170,7 @@ def parse_version(text: str, *, wrapped: bool = False, compat: Compat = Compat.S
     if not text:
         return 0
     digits = text.isdigit() and text.isascii()
-    # Twenty digits are more than the largest version has; Python refuses thousands of them.
+    # Twenty digits are more than the largest version has; Python rejects thousands of them.
     if digits and len(text) <= 20 and int(text) < 2**64:
         return int(text)
     why = "value out of range" if digits else "invalid syntax"
@@ -189,7 +189,7 @@ async def catch_up_to(store: Store, version: int) -> None:
 
 
 def too_large_version(asked: int, current: int) -> Timeout:
-    """Say that a version has not happened yet."""
+    """Return the error for a resourceVersion in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return Timeout(
         f"Timeout: Too large resource version: {asked}, current: {current}",

@@ -262,7 +262,7 @@ class Alarm:
 
 
 def check_watch_options(request: Request) -> None:
-    """Refuse combinations of options that mean nothing for a watch."""
+    """Reject combinations of options that mean nothing for a watch."""
     match = request.option("resourceVersionMatch")
     initial = request.options.get("sendInitialEvents")
     at = Path("resourceVersionMatch")

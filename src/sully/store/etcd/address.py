@@ -3,7 +3,7 @@
     etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/team-a
            └─ members, any of them will do ────────┘└ prefix, `/sully` unless given
 
-Under the prefix lie `objects/<resource>/<namespace>/<name>`, what processes agree on in `shared/`,
+Under the prefix are `objects/<resource>/<namespace>/<name>`, what processes agree on in `shared/`,
 and `tip`. Every transaction of every process writes `tip` too, so its revision is that of the
 newest write, deletions included, however busy other users of the same etcd are.
 """
@@ -23,14 +23,14 @@ DEFAULT_PORT = "2379"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files with which to prove who we are, and to check who answers."""
+    """The client certificate and the CA, as files."""
 
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
 
     def check(self) -> None:
-        """Refuse half a pair: without its other half it proves nothing."""
+        """Reject a certificate without its key, and the reverse."""
         if (self.certificate is None) != (self.key is None):
             raise ValueError("--etcd-certfile and --etcd-keyfile only work together")
         if self.certificate is not None and self.ca is None:
@@ -43,10 +43,10 @@ class Login:
 
     user: str = ""
     password: Path | None = None
-    """A file: flags can be read by everyone on the machine."""
+    """A file: flags are visible to all users of the machine."""
 
     def check(self) -> None:
-        """Refuse half of it."""
+        """Reject a name without a password, and the reverse."""
         if bool(self.user) != (self.password is not None):
             raise ValueError("--etcd-username and --etcd-password-file only work together")
 

@@ -1,11 +1,12 @@
-"""Talks to the members of an etcd cluster: whichever answers.
+"""Calls the members of an etcd cluster, with failover.
 
 A call that finds a member gone, cut off or without a leader goes to the next one, until `PATIENCE`
 is over. That is safe for reads, and for transactions because the store makes every one of them
 depend on the revisions of all it writes: applied once, it cannot be applied again. Whether an
-earlier try may have been applied is reported with the answer, because then a refusal is ambiguous.
+earlier attempt may have been applied is reported with the answer, because then a rejection is
+ambiguous.
 
-The messages are in `messages.py`, `tokens.py` has what proves who we are; the paths below are the
+The messages are in `messages.py`, `tokens.py` has the credentials; the paths below are the
 methods of etcd's services.
 """
 
@@ -70,7 +71,7 @@ _log = get_logger("store")
 
 
 class HistoryGoneError(StoreError):
-    """etcd has compacted what was asked for."""
+    """The requested revision was compacted."""
 
     def __init__(self, compacted: int = 0) -> None:
         self.compacted = compacted
@@ -78,10 +79,10 @@ class HistoryGoneError(StoreError):
 
 
 class RefusedError(UnavailableError):
-    """etcd understood, and said no."""
+    """etcd rejected the request."""
 
     doubtful = False
-    """Whether an earlier try may have been done, before this one was refused."""
+    """Whether an earlier attempt may have been applied, before this one was rejected."""
 
 
 class NoPasswordsError(RefusedError):
@@ -141,7 +142,7 @@ class Client:
         return response
 
     async def txn(self, request: m.Message) -> tuple[m.Message, bool]:
-        """Do a transaction; also say whether an earlier try may have been done already."""
+        """Do a transaction; also say whether an earlier attempt may have been applied already."""
         return await self._call("txn", request)
 
     async def compact(self, revision: int) -> None:
@@ -191,8 +192,8 @@ class Client:
             return error.compacted
         return 0
 
-    def move_on(self) -> None:
-        """Ask another member from now on."""
+    def switch_member(self) -> None:
+        """Switch to another member."""
         self._current = (self._current + 1) % len(self._members)
 
     async def close(self) -> None:
@@ -236,9 +237,9 @@ class Client:
         return is_forgotten(error) and self._tokens.forget(token)
 
     def _leave(self, member: int, error: Exception | None) -> None:
-        """Go to the next member, unless someone else has done so."""
+        """Switch to the next member, unless another call has done so."""
         if member == self._current:
-            self.move_on()
+            self.switch_member()
             why = _text(error) if error else "the stream ended"
             _log.warning(
                 "switched to another etcd member", left=self._members[member].endpoint, why=why
@@ -254,7 +255,7 @@ def _allowed() -> float:
 
 
 def _check_refusal(error: Any, *, doubtful: bool) -> None:
-    """Raise what a retry would only repeat."""
+    """Raise errors that a retry does not fix."""
     if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
         raise HistoryGoneError from error
     if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "not enabled" in error.details():

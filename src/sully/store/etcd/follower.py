@@ -1,8 +1,8 @@
-"""How one process learns what all of them did: etcd's watch, applied to the state in memory.
+"""Applies the etcd watch to the state in memory.
 
 Own writes come this way too, so every process sees the same events in the same order. At the start
 the state is read as it was some thousand revisions ago, and the watch brings it up to date: a
-client that watched another process, or this one before it was started again, can go on from there.
+client that watched another process, or this one before it was started again, can resume from there.
 If a gap cannot be closed, because its history was compacted meanwhile, the state is listed again
 and watchers must do the same.
 
@@ -100,7 +100,7 @@ class Follower:
             try:
                 self._stuck.clear()
                 await wait_first(self._follow(), self._stuck.wait())
-                self._client.move_on()
+                self._client.switch_member()
                 raise UnavailableError("the watch lags behind")
             except HistoryGoneError as error:
                 _log.warning("etcd watch compacted, relisting", error=str(error))
@@ -119,7 +119,7 @@ class Follower:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((revision, future))
         if not await _within(self._client.patience / 4, future):
-            # The member we watch may be slower than it admits.
+            # The watched member may lag.
             self._stuck.set()
             if not await _within(self._client.patience, future):
                 future.cancel()
@@ -139,7 +139,7 @@ class Follower:
     async def _check_history(self, revision: int) -> None:
         """Raise `HistoryGoneError` if a watch from after this revision may have missed something.
 
-        etcd refuses a watch that begins before the compacted revision, but not one that begins at
+        etcd rejects a watch that begins before the compacted revision, but not one that begins at
         it, though the deletions of just that revision are gone.
         """
         await self._client.range(
@@ -171,16 +171,18 @@ class Follower:
     def _transactions(self, changes: list[m.Message]) -> Iterator[tuple[bytes, Transaction]]:
         """Yield etcd events as transactions, each with the mark of its writer."""
         latest: dict[StoreKey, Record | None] = {}
-        for revision, group in groupby(changes, lambda each: each.kv.mod_revision):
+        for revision, group in groupby(changes, lambda change: change.kv.mod_revision):
             if revision <= self._applied:
                 continue
             of_one, shown = list(group), revision + self.offset
-            mark = next((each.kv.value for each in of_one if each.kv.key == self._keys.tip), b"")
+            mark = next(
+                (change.kv.value for change in of_one if change.kv.key == self._keys.tip), b""
+            )
             memo = self.memo(mark)
             events = [
                 event
-                for each in of_one
-                if (event := self._event(each, latest, memo, shown)) is not None
+                for change in of_one
+                if (event := self._event(change, latest, memo, shown)) is not None
             ]
             yield mark, Transaction(shown, events, tuple(event.record for event in events))
 

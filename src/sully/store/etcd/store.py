@@ -1,6 +1,6 @@
 """A store that several processes share: etcd underneath, reads from memory.
 
-    commit ─ plan against newest() ─ book ─▶ etcd: compare revisions, write, mark the tip
+    commit ─ plan against newest() ─ pending ─▶ etcd: compare revisions, write, mark the tip
        ▲                                       │ watch
        └── future ◀── State.apply, watchers wake ◀──┘
 
@@ -9,7 +9,7 @@ key it writes, whether its caller expected one or not: so it can be applied once
 again when an answer was lost.
 A read first asks etcd for the revision of the tip, which is that of the newest acknowledged write,
 and waits until the state in memory has it; concurrent readers share one request. `follower.py`
-keeps the state up to date, `pending.py` has writes in flight, `transacting.py` the requests to etcd.
+keeps the state up to date, `pending.py` has writes in flight, `transacting.py` builds requests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from sully.store.etcd import messages as m
 from sully.store.etcd.address import Address, Keys
 from sully.store.etcd.client import PATIENCE, Client, HistoryGoneError, RefusedError
 from sully.store.etcd.follower import Follower
-from sully.store.etcd.pending import Book, Pending, follow_up, over, resolve
+from sully.store.etcd.pending import Pending, PendingWrites, follow_up, over, resolve
 from sully.store.etcd.transacting import Numbers, refusal, tip_in, write_request
 from sully.store.memory import ReadSide
 from sully.store.transactions import Transaction, plan, validate
@@ -43,7 +43,7 @@ T = TypeVar("T")
 _log = get_logger("store")
 
 OFFSET = "offset"
-"""What is agreed on: how much greater our revisions are than etcd's."""
+"""The shared value: the offset of revisions to those of etcd."""
 _UNKNOWN = "etcd did not say whether it was written: look before you write it again"
 
 
@@ -56,7 +56,7 @@ class EtcdStore(ReadSide):
         self._keys = keys
         self._follower = follower
         self._numbers = Numbers(keys, follower.offset)
-        self._book = Book(ids.suffix() + ids.suffix())
+        self._pending = PendingWrites(ids.suffix() + ids.suffix())
         self._closed: asyncio.Future[None] | None = None
         self._under_way: set[asyncio.Future[Any]] = set()
         self._asking: asyncio.Task[None] | None = None
@@ -75,7 +75,7 @@ class EtcdStore(ReadSide):
 
     @property
     def shared(self) -> bool:
-        """Return yes: that is what it is for."""
+        """Return True: several processes write."""
         return True
 
     @classmethod
@@ -113,7 +113,7 @@ class EtcdStore(ReadSide):
         """Wait until all is seen here that was acknowledged, to anyone, before this call."""
         self._check_open()
         if self._next_round is None:
-            # A question that is under way may have been answered before this call.
+            # A request in progress may have been answered before this call.
             self._next_round = asyncio.ensure_future(self._round(self._asking))
             self._next_round.add_done_callback(_retrieve)
         asked = self._next_round
@@ -151,10 +151,10 @@ class EtcdStore(ReadSide):
 
     def newest(self, key: StoreKey) -> Record | None:
         """Return the newest state, including writes that are accepted but not yet durable."""
-        return self._book.newest(key, self._state.get(key))
+        return self._pending.newest(key, self._state.get(key))
 
     async def agree(self, name: str, value: bytes) -> bytes:
-        """Lay down something all processes of a store must share; return what the first laid."""
+        """Store a value that all processes must share; return that of the first process."""
         self._check_open()
         return await asyncio.shield(self._begin(self._agree(name, value)))
 
@@ -168,8 +168,8 @@ class EtcdStore(ReadSide):
         response, _ = await self._client.txn(request)
         if response.succeeded:
             return value
-        found: bytes = response.responses[0].response_range.kvs[0].value
-        return found
+        stored: bytes = response.responses[0].response_range.kvs[0].value
+        return stored
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -179,21 +179,21 @@ class EtcdStore(ReadSide):
         while True:
             self._check_open()
             try:
-                planned = plan(ops, self.newest, revision=self._book.next_number)
+                planned = plan(ops, self.newest, revision=self._pending.next_number)
             except ConflictError:
                 planned = None
             if planned is not None and planned.events:
                 return await self._accept(ops, planned)
             # Judge by what is durable everywhere, before it is reported.
-            await self._book.settled(ops)
+            await self._pending.settled(ops)
             await self.catch_up()
             judged = plan(ops, self._state.get, revision=0)
             if not judged.events:
                 return Commit(self._state.revision, judged.records)
 
     async def _accept(self, ops: Sequence[Op], planned: Transaction) -> Commit:
-        pending = self._book.enter(ops, planned)
-        # Not ours to cancel: others may already build on it.
+        pending = self._pending.enter(ops, planned)
+        # Not cancelled: later writes may already build on it.
         self._begin(self._write(pending))
         return await asyncio.shield(pending.done)
 
@@ -254,7 +254,7 @@ class EtcdStore(ReadSide):
             plan(ops, self._state.get, revision=0)
         except ConflictError:
             if doubtful:
-                # An answer was lost. What it would have said cannot be found out any more.
+                # A response was lost, and its content cannot be reconstructed.
                 raise UncertainError(_UNKNOWN) from None
             raise
 
@@ -265,11 +265,11 @@ class EtcdStore(ReadSide):
     # -- what the watch delivers ---------------------------------------------------------------
 
     def _memo(self, mark: bytes) -> dict[StoreKey, Derived]:
-        pending = self._book.by_ident.get(mark)
+        pending = self._pending.by_ident.get(mark)
         return {} if pending is None else pending.derived
 
     def _on_transaction(self, mark: bytes, transaction: Transaction) -> None:
-        pending = self._book.by_ident.get(mark)
+        pending = self._pending.by_ident.get(mark)
         if pending is None:
             return
         records = {event.record.key: event.record for event in transaction.events}
@@ -277,14 +277,14 @@ class EtcdStore(ReadSide):
 
     def _renewed(self, revision: int) -> None:
         """Settle what etcd acknowledged and the watch will never deliver."""
-        for pending in list(self._book.by_ident.values()):
+        for pending in list(self._pending.by_ident.values()):
             if 0 < pending.revision <= revision:
                 self._succeed(pending, pending.revision, {})
 
     def _succeed(self, pending: Pending, revision: int, records: dict[StoreKey, Record]) -> None:
         if pending.done.done():
             return
-        self._book.leave(pending)
+        self._pending.leave(pending)
         pending.revision = revision
         found = (
             records[op.key] if op.key in records else self._state.get(op.key) for op in pending.ops
@@ -298,11 +298,11 @@ class EtcdStore(ReadSide):
             pending, error = failed.pop()
             if pending.done.done():
                 continue
-            self._book.leave(pending)
+            self._pending.leave(pending)
             pending.done.set_exception(error)
             # Its caller may be cancelled.
             pending.done.exception()
-            for other, op in self._book.built_on(pending):
+            for other, op in self._pending.built_on(pending):
                 failed.append((other, follow_up(op, error, self._state.get(op.key))))
 
     # -- history and the end ---------------------------------------------------------------------
@@ -320,10 +320,10 @@ class EtcdStore(ReadSide):
             compaction = self._client.compact(self._numbers.at_etcd(revision))
             await asyncio.shield(self._begin(compaction))
         except HistoryGoneError:
-            return  # another process was quicker
+            return  # another process has compacted
 
     async def snapshot(self) -> BinaryIO:
-        """Refuse: etcd makes better copies of itself."""
+        """Fail: use the snapshots of etcd."""
         raise UnavailableError(
             "the data is in etcd: `etcdctl snapshot save FILE` backs it up, and"
             " `sully migrate` copies it into a data directory"
@@ -339,7 +339,7 @@ class EtcdStore(ReadSide):
     async def _close(self) -> None:
         if self._under_way:
             await asyncio.wait(list(self._under_way))
-        rounds = [each for each in (self._asking, self._next_round) if each is not None]
+        rounds = [request for request in (self._asking, self._next_round) if request is not None]
         for task in (*rounds, self._following):
             task.cancel()
         await asyncio.gather(*rounds, self._following, return_exceptions=True)

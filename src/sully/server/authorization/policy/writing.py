@@ -18,7 +18,7 @@ RESOURCE = "resource.k8s.io"
 def on(group: str, resources: str, verbs: str, names: str = "") -> Obj:
     """Write a rule about resources; words are separated by spaces, `core` is the core group."""
     rule: Obj = {
-        "apiGroups": sorted("" if each == "core" else each for each in group.split()),
+        "apiGroups": sorted("" if name == "core" else name for name in group.split()),
         "resources": sorted(resources.split()),
         "verbs": sorted(verbs.split()),
     }

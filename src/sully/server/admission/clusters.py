@@ -1,9 +1,9 @@
-"""Asks for the rights that writes to clusters and bindings take besides the right to write.
+"""Permissions that writes to clusters and bindings require besides the write itself.
 
-To accept a cluster, to move one between sets, and to bind a set to a namespace each needs a right
-of its own, on subresources that exist for rules only. Who could write a ManagedCluster could
-otherwise let itself in. OCM asks in webhooks; the texts are theirs. What needs no rights
-to decide is in api/cluster.
+To accept a cluster, to move one between sets, and to bind a set to a namespace each requires a
+permission of its own, on subresources that exist for RBAC only. Otherwise who can write a
+ManagedCluster could accept it. OCM checks in webhooks; the texts are theirs. Checks without
+permissions are in api/cluster.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import GROUP, SET_LABEL
 from sully.machinery.compat import Compat
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import AdmissionAttributes
+from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.requests import User
 
@@ -28,22 +28,22 @@ _SETS = "managedclustersets"
 
 
 class ClusterAdmission:
-    """Checks who accepts, moves and binds."""
+    """Checks who accepts, moves and binds clusters."""
 
     def __init__(self, authorizer: Authorizer, lookup: Lookup, compat: Compat) -> None:
         self._authorizer = authorizer
         self._lookup = lookup
         self._compat = compat
 
-    def check(self, attempt: AdmissionAttributes) -> None:
-        """Refuse who has not the right for what a write changes."""
-        target = attempt.request.target
-        if target.resource.group != GROUP or target.subresource or attempt.obj is None:
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a change without its permission."""
+        target = attributes.request.target
+        if target.resource.group != GROUP or target.subresource or attributes.obj is None:
             return
         if target.resource.plural == "managedclusters":
-            self._check_cluster(attempt.request.user, attempt.obj, attempt.old)
-        elif target.resource.plural == "managedclustersetbindings" and attempt.old is None:
-            self._check_binding(attempt.request.user, attempt.obj)
+            self._check_cluster(attributes.request.user, attributes.obj, attributes.old)
+        elif target.resource.plural == "managedclustersetbindings" and attributes.old is None:
+            self._check_binding(attributes.request.user, attributes.obj)
 
     def _check_cluster(self, user: User, obj: Obj, old: Obj | None) -> None:
         name = obj["metadata"].get("name", "")
@@ -93,5 +93,5 @@ def _is_accepted(obj: Obj | None) -> bool:
 
 def _set_of(obj: Obj | None) -> str:
     labels = ((obj or {"metadata": {}})["metadata"].get("labels")) or {}
-    found: str = labels.get(SET_LABEL, "")
-    return found
+    name: str = labels.get(SET_LABEL, "")
+    return name

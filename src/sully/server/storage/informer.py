@@ -1,8 +1,8 @@
-"""Keeps what is derived from stored objects in step with the store.
+"""An informer inside the server: keeps indexes in step with the store.
 
-A question takes the newest events first (`pull`), so an answer never lags behind a write that was
-acknowledged before it. That needs no waiting: a subscription is a place in a log. `catch_up` is
-called from time to time, so that no watch falls behind the compaction of the store.
+Readers first apply the newest events (`pull`), so they never lag behind an acknowledged write. That
+needs no waiting: a subscription is a position in a log. `catch_up` is called from time to time, so
+that no watch falls behind the compaction of the store.
 """
 
 from collections.abc import Mapping
@@ -14,51 +14,53 @@ from sully.store.base import Event, Store, StoreKey, Subscription
 from sully.store.errors import ClosedError, CompactedError, UnavailableError
 
 Obj = dict[str, Any]
-_log = get_logger("authorization")
+_log = get_logger("server")
 
 
-class Sink(Protocol):
-    """Takes in the objects of one resource."""
+class ObjectHandler(Protocol):
+    """Handles the objects of one resource."""
 
     def put(self, obj: Obj) -> None:
-        """Take in a new or changed object."""
+        """Add or replace an object."""
         ...
 
     def drop(self, namespace: str, name: str) -> None:
-        """Forget an object."""
+        """Remove an object."""
         ...
 
 
-class Feed:
-    """Brings the objects of some resources to those who derive something from them."""
+class StoreInformer:
+    """Passes the objects of some resources to handlers."""
 
-    def __init__(self, store: Store, objects: Objects, sinks: Mapping[str, Sink]) -> None:
+    def __init__(
+        self, store: Store, objects: Objects, handlers: Mapping[str, ObjectHandler]
+    ) -> None:
         self._store = store
         self._objects = objects
-        self._sinks = sinks
+        self._handlers = handlers
         self._open: dict[str, Subscription] = {}
-        self._known: dict[str, set[StoreKey]] = {resource: set() for resource in sinks}
+        self._known: dict[str, set[StoreKey]] = {resource: set() for resource in handlers}
         self._seen = 0
-        self.lost = False
+        self.expired = False
         """Whether events may have been missed; `catch_up` lists again."""
 
     async def open(self) -> None:
-        """Take in all there is and follow from there; also after having lost the thread."""
-        for resource, sink in self._sinks.items():
+        """List all objects and watch from there; again after the watch expired."""
+        for resource, handler in self._handlers.items():
             if resource not in self._open:
                 page = await self._store.list(resource)
                 now = {record.key for record in page.records}
                 for gone in self._known[resource] - now:
-                    sink.drop(gone.namespace, gone.name)
+                    handler.drop(gone.namespace, gone.name)
                 for record in page.records:
-                    sink.put(self._objects.bare(record))
+                    handler.put(self._objects.bare(record))
                 self._known[resource] = now
                 self._open[resource] = self._store.watch(resource, after=page.revision)
         self._seen = 0
-        self.lost = False
+        self.expired = False
 
     def pull(self) -> None:
-        """Take in what has happened since the last time."""
+        """Apply the events since the last call."""
         if self._store.revision == self._seen:
             return
         self._seen = self._store.revision
@@ -66,10 +68,10 @@ class Feed:
             try:
                 events = subscription.take()
             except CompactedError:
-                # Answers are from before until `catch_up` has listed again, a moment later.
+                # Indexes are stale until `catch_up` has listed again, a moment later.
                 _log.warning("watch expired, relisting", resource=resource)
                 del self._open[resource]
-                self.lost = True
+                self.expired = True
                 continue
             except ClosedError:
                 return
@@ -77,20 +79,20 @@ class Feed:
                 self._apply(resource, event)
 
     def _apply(self, resource: str, event: Event) -> None:
-        key, sink = event.record.key, self._sinks[resource]
+        key, handler = event.record.key, self._handlers[resource]
         if event.kind == "DELETED":
             self._known[resource].discard(key)
-            sink.drop(key.namespace, key.name)
+            handler.drop(key.namespace, key.name)
         else:
             self._known[resource].add(key)
-            sink.put(self._objects.bare(event.record))
+            handler.put(self._objects.bare(event.record))
 
     async def catch_up(self) -> None:
-        """Take in what has happened, and list again what the thread was lost of."""
+        """Apply events, and list again what expired."""
         self.pull()
-        if len(self._open) < len(self._sinks):
+        if len(self._open) < len(self._handlers):
             try:
                 await self.open()
             except UnavailableError as error:
-                # The next time will do: who keeps up with a store must outlive its pauses.
+                # Retried with the next call.
                 _log.warning("failed to relist", error=str(error))
