@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from sully.client.calls import WriteGuard
-from sully.client.discovery.capabilities import Moves, RelocatedTransport, ask, relocated
+from sully.client.discovery.capabilities import Moves, RelocatedTransport, probe, relocated
 from sully.client.discovery.resources import APIResource, discover
 from sully.client.http.transport import STALL_SECONDS, HttpTransport
 from sully.client.kubeconfig.access import Access
@@ -97,7 +97,7 @@ class Remote:
     async def discover(self) -> tuple[Offer, tuple[APIResource, ...]]:
         """Discover the server; raise DutyError if a requested controller must not run there."""
         served = await discover(self._transport)
-        server = offer(await ask(self._transport, served))
+        server = offer(await probe(self._transport, served))
         if server != self.offer:
             self.offer = server
             for handler in self._handlers:

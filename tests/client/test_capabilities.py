@@ -17,7 +17,7 @@ from servers import (
     with_kinds,
     without_schemas,
 )
-from sully.client.discovery.capabilities import RelocatedTransport, ask, relocated
+from sully.client.discovery.capabilities import RelocatedTransport, probe, relocated
 from sully.client.discovery.resources import APIResource, discover
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
@@ -132,7 +132,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 async def test_what_runs_and_what_is_refused(case: Case) -> None:
     async with connected(answering(case.server)) as http:
-        found = offer(await ask(http))
+        found = offer(await probe(http))
 
     evicts = evictor(found).sully
     assert chosen(duties(found, CONTROLLERS), None) == case.runs
@@ -146,7 +146,7 @@ async def test_our_own_server_gets_everything(strict: bool) -> None:
     async with in_process(compat=Compat.KUBERNETES if strict else Compat.SULLY) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with HttpTransport(access) as http:
-            found = offer(await ask(http))
+            found = offer(await probe(http))
 
     assert chosen(duties(found, CONTROLLERS), None) == CONTROLLERS.keys()
     assert (found.own, found.devices, found.rules, found.rule_status) == (True, "v1", "v1", True)
@@ -160,7 +160,7 @@ OLD = made(36, devices=["v1"], rules="v1beta2", status=True)
 async def test_kinds_are_spoken_to_where_they_are() -> None:
     async with connected(answering(with_kinds(OLD, "sully.dev", "v1alpha1", *OURS))) as http:
         served = await discover(http)
-        moved = moves(offer(await ask(http, served)))
+        moved = moves(offer(await probe(http, served)))
     seen = Foreign([{"metadata": {"name": "a"}}])
     async with connected(seen) as http:
         transport = RelocatedTransport(http, moved)

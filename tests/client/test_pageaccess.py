@@ -12,10 +12,10 @@ from sully.client.direct import DirectTransport
 from sully.client.pageaccess import CACHE_SECONDS, PageAccess
 from sully.client.transport import UnreachableError
 from sully.runtime.pages import is_local
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 from sully.testing.clock import FakeClock
 
-ACCOUNT = Ref("", "v1", "serviceaccounts", "default", "default", "token")
+ACCOUNT = ResourceRef("", "v1", "serviceaccounts", "default", "default", "token")
 
 
 class Counting:
@@ -60,7 +60,7 @@ async def let_in(plane: ControlPlane) -> None:
             },
         ),
     ):
-        ref = Ref("rbac.authorization.k8s.io", "v1", plural)
+        ref = ResourceRef("rbac.authorization.k8s.io", "v1", plural)
         await plane.direct().call("create", ref, body={"metadata": {"name": "reader"}, **body})
 
 

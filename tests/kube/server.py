@@ -59,7 +59,7 @@ from sully.server.inprocess import InProcess
 from sully.server.net.listen import Listener, bind, tls_context
 from sully.server.net.renewal import ServerCertificate
 from sully.server.net.tls import Authority
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 from sully.store.memory import MemoryStore
 
 RULE = "DeviceTaintRule"
@@ -168,7 +168,7 @@ async def furnish(api: Api, gates: Gates, offered: Offered) -> None:
     if not offered.evictor:
         # As where device taints are switched off: the server does not even make its role.
         for plural in ("clusterroles", "clusterrolebindings"):
-            await admin.call("delete", Ref(RBAC, "v1", plural, name=EVICTOR.name))
+            await admin.call("delete", ResourceRef(RBAC, "v1", plural, name=EVICTOR.name))
 
 
 async def run(folder: Path, offered: Offered) -> None:

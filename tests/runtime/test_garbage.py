@@ -66,11 +66,11 @@ async def test_garbage_among_what_was_set_aside_goes_once_there_is_much(
     gc.collect(1)
     del knot
 
-    keeper.look()
+    keeper.check()
     assert ref() is not None, "too little for a sweep"
     more = [[] for _ in range(int(gc.get_freeze_count() * GROWTH))]
     gc.collect(1)
-    keeper.look()
+    keeper.check()
 
     assert ref() is None
     assert more
@@ -128,7 +128,7 @@ def looks(clock: FakeClock, returner: MemoryReturner, seconds: float) -> None:
     """Let time pass, as the event loop does."""
     for _ in range(int(seconds / WATCH_SECONDS)):
         clock.advance(WATCH_SECONDS)
-        returner.look()
+        returner.check()
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,7 @@ async def test_nothing_is_allocated_while_it_is_not_known_who_holds_what() -> No
     # The other has not looked yet, and what happened is no longer told.
     await store.compact(store.revision)
     store.away = True
-    keeping = asyncio.ensure_future(other.api.devices.keep(clock))
+    keeping = asyncio.ensure_future(other.api.devices.run(clock))
     await clock.sleepers()
     with pytest.raises(ServiceUnavailable, match="try again"):
         await other.allocate("second", "gpu-0")

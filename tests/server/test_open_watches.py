@@ -133,7 +133,7 @@ async def test_it_looks_every_second_and_checks_all_every_minute() -> None:
     async with MemoryStore() as store:
         watches = OpenWatches(store, access, clock)
         with watches.following(exchange(), ASKED):
-            keeping = asyncio.ensure_future(watches.keep())
+            keeping = asyncio.ensure_future(watches.run())
             asked = []
             for second in range(2 * int(REVIEW_SECONDS)):
                 await clock.sleepers(1)

@@ -43,7 +43,7 @@ class Conditioned(Protocol):
 T = TypeVar("T", bound=Conditioned)
 
 
-async def say(  # noqa: PLR0913 - who says what about whom, and when
+async def write_conditions(  # noqa: PLR0913 - who says what about whom, and when
     transport: Transport,
     kind: Kind[T],
     obj: T,

@@ -92,12 +92,12 @@ class ControllerRefManager(Generic[OwnerT, ClaimedT]):
                     await self._release(owner, obj)
             elif matches and metadata.deletion_timestamp is None:
                 if may_take is None:
-                    may_take = await self._stays(owner)
+                    may_take = await self._is_current(owner)
                 if may_take and await self._adopt(owner, obj):
                     held.append(obj)
         return held
 
-    async def _stays(self, owner: OwnerT) -> bool:
+    async def _is_current(self, owner: OwnerT) -> bool:
         """Say whether the owner still exists with the same uid and is not terminating."""
         if owner.metadata.deletion_timestamp is not None:
             return False

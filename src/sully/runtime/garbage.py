@@ -71,7 +71,7 @@ class MemoryReturner:
         self._wait = WATCH_SECONDS
         self._next = self._next_sweep = clock.monotonic()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Check the memory, and return what is too much."""
         now = self._clock.monotonic()
         resident = self._memory.resident()
@@ -133,7 +133,7 @@ class GarbageTuner:
         gc.freeze()
         self._settled = gc.get_freeze_count()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Collect everything if so much was frozen that there may be garbage among it."""
         if gc.get_freeze_count() > self._settled * GROWTH:
             self.sweep()
@@ -145,8 +145,8 @@ class GarbageTuner:
         now = self._clock.monotonic()
         if now >= self._due_at:
             self._due_at = now + SECONDS
-            self.look()
-        self._returner.look()
+            self.check()
+        self._returner.check()
         self._wait()
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:

@@ -162,7 +162,7 @@ class WorkQueue(Generic[K]):
             self._observer.finished(worked)
         if key in self._dirty:
             self._queue(key)
-        self._tell_drained()
+        self._notify_drained()
 
     def shut_down(self) -> None:
         """Accept nothing more and drop what is delayed; queued keys are still returned."""
@@ -170,7 +170,7 @@ class WorkQueue(Generic[K]):
         self._due.clear()
         self._timers.clear()
         self._wake_all()
-        self._tell_drained()
+        self._notify_drained()
 
     def unfinished(self) -> float:
         """Return the seconds spent so far on all keys that are being worked on."""
@@ -247,7 +247,7 @@ class WorkQueue(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _tell_drained(self) -> None:
+    def _notify_drained(self) -> None:
         if not self._ready and not self._working:
             for future in self._drained:
                 if not future.done():

@@ -15,7 +15,7 @@ from sully.server.authorization.policy.reconcile import (
     role_lacks,
 )
 from sully.server.inprocess import InProcess
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
@@ -25,7 +25,7 @@ async def ensure_namespaces(api: InProcess) -> None:
     for name in NAMESPACES:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         try:
-            await api.call("create", Ref("", "v1", "namespaces"), body=body)
+            await api.call("create", ResourceRef("", "v1", "namespaces"), body=body)
         except AlreadyExists:
             continue
 
@@ -44,13 +44,13 @@ async def ensure_policy(api: InProcess, gates: Gates | None = None) -> None:
 async def _ensure(
     api: InProcess, plural: str, wanted: Obj, lacks: Callable[[Obj, Obj], Obj | None]
 ) -> None:
-    ref = Ref("rbac.authorization.k8s.io", "v1", plural, name=wanted["metadata"]["name"])
+    ref = ResourceRef("rbac.authorization.k8s.io", "v1", plural, name=wanted["metadata"]["name"])
     try:
         existing = (await api.call("get", ref)).obj
     except NotFound:
         # Another replica may have created it.
         with suppress(AlreadyExists):
-            await api.call("create", Ref(ref.group, ref.version, plural), body=wanted)
+            await api.call("create", ResourceRef(ref.group, ref.version, plural), body=wanted)
         return
     changed = lacks(existing, wanted)
     if changed is not None:

@@ -58,7 +58,7 @@ class StoredFleet:
         self._informer = StoreInformer(store, objects, _sinks(self._fleet))
         self._asking = asyncio.Lock()
 
-    async def ask(self, question: Callable[[Fleet], R]) -> R:
+    async def evaluate(self, question: Callable[[Fleet], R]) -> R:
         """Evaluate a function on the current fleet, in a thread."""
         async with self._asking:
             await self._informer.catch_up()

@@ -14,7 +14,7 @@ import msgspec
 from sully.machinery.errors import Forbidden, method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
 from sully.server.api import Api
-from sully.server.audit.log import Note
+from sully.server.audit.log import RequestAudit
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
 from sully.server.forms import list_kind
@@ -32,7 +32,7 @@ _READS = frozenset(("get", "list"))
 _RIGHTS = {"apply": "patch"}  # verbs that authorization names differently
 
 
-class Ref(Protocol):
+class ResourceNames(Protocol):
     """A resource, object or subresource by its names."""
 
     @property
@@ -68,7 +68,7 @@ class InProcess:
     async def call(
         self,
         verb: str,
-        ref: Ref,
+        ref: ResourceNames,
         *,
         body: Any = None,
         options: Mapping[str, str] = NO_OPTIONS,
@@ -80,7 +80,7 @@ class InProcess:
         if verb in _READS or self._api.audit is None:
             self._require_read(right, request)
             return await self._run(verb, request, body, patch_type)
-        note = Note(self._api.audit, self._api.clock, self._api.writer.ids, request)
+        note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
         with note.taken(right):
             self._require(right, request)
             note.allowed = True
@@ -117,7 +117,7 @@ class InProcess:
 
     async def watch(
         self,
-        ref: Ref,
+        ref: ResourceNames,
         *,
         options: Mapping[str, str] = NO_OPTIONS,
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
@@ -141,7 +141,7 @@ class InProcess:
             self._require(verb, request)
         except Forbidden:
             if self._api.audit is not None:
-                note = Note(self._api.audit, self._api.clock, self._api.writer.ids, request)
+                note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
                 note.refused(verb)
             raise
 
@@ -149,7 +149,7 @@ class InProcess:
         asked = on_target(verb, request.target, request.options)
         require(self._api.authorizer, self._user, asked)
 
-    def _request(self, ref: Ref, options: Mapping[str, str]) -> Request:
+    def _request(self, ref: ResourceNames, options: Mapping[str, str]) -> Request:
         resource = self._api.scheme.find(ref.group, ref.version, ref.plural)
         if resource is None:
             raise route_not_found()

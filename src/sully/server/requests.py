@@ -34,7 +34,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class ResourceRef:
     """A resource or object by its names, before anyone has looked it up."""
 
     group: str

@@ -89,13 +89,13 @@ def _offline(options: argparse.Namespace) -> int:
 
 async def _install(session: Session) -> int:
     # Late imports: `--help` needs none of this.
-    from sully.client.discovery.capabilities import ask
+    from sully.client.discovery.capabilities import probe
     from sully.client.discovery.resources import discover
     from sully.domain.capabilities.duties import evictor
     from sully.domain.capabilities.offers import offer
 
     served = await discover(session.transport)
-    found = offer(await ask(session.transport, served))
+    found = offer(await probe(session.transport, served))
     who = evictor(found, session.options.evictor)
     if who.problem:
         raise CommandError(f"--evictor {session.options.evictor}: {who.problem}", code=2)

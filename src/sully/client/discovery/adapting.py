@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from sully.client.calls import READS, Call
 from sully.client.discovery.capabilities import (
     Moves,
-    ask,
     converted_events,
     converted_object,
     converted_page,
     moved,
+    probe,
 )
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import Access
@@ -45,7 +45,7 @@ class AdaptingTransport(HttpTransport):
     def __init__(self, access: Access) -> None:
         super().__init__(access)
         self._offer: Offer | None = None
-        self._asking = asyncio.Lock()
+        self._probing = asyncio.Lock()
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         return await converted_object(super()._object, kind, await self._adapted(call))
@@ -66,21 +66,21 @@ class AdaptingTransport(HttpTransport):
         if call.ref.group != DEVICES:
             return call
         # Many kinds are requested concurrently, and one discovery serves them all.
-        async with self._asking:
+        async with self._probing:
             if self._offer is None:
-                self._offer = await self._ask()
+                self._offer = await self._probe()
         server = self._offer
         _refuse(server, call)
         where: Moves = moves(server)
         return moved(call, where) if where else call
 
-    async def _ask(self) -> Offer:
+    async def _probe(self) -> Offer:
         version = await self.document("/version")
         text = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
         if is_own(text):
             return offer(Answers(git_version=text, resources={}, schemas={}))
         # A transport of its own kind would ask this question again.
-        return offer(await ask(self.named("sully")))
+        return offer(await probe(self.named("sully")))
 
 
 def _refuse(found: Offer, call: Call) -> None:

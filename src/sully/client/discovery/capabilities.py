@@ -43,7 +43,7 @@ OUR_EVICTOR_ROLE = Key("", "sully:eviction")
 """`sully install` makes it where Sully is to evict, and only there."""
 
 
-async def ask(transport: HttpTransport, served: Iterable[APIResource] | None = None) -> Answers:
+async def probe(transport: HttpTransport, served: Iterable[APIResource] | None = None) -> Answers:
     """Discover a server; what may not be read counts as not served."""
     discovered = tuple(served) if served is not None else await discover(transport)
     version = await transport.document("/version")
@@ -92,7 +92,7 @@ def fields_of(document: Any) -> Fields:
 
 async def sully_evicts(transport: HttpTransport) -> bool:
     """Say whether it is Sully that evicts on a server, as far as that can be found out."""
-    server = offer(await ask(transport))
+    server = offer(await probe(transport))
     return evictor(server).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
 
 

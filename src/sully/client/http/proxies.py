@@ -20,8 +20,8 @@ Address = IPv4Address | IPv6Address
 def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
     """Return the proxy for a URL, None for a direct connection."""
     parts = urlsplit(url)
-    proxy = _said(env, f"{parts.scheme}_proxy")
-    if not proxy or _is_near(parts) or _is_excepted(parts, _said(env, "no_proxy")):
+    proxy = _variable(env, f"{parts.scheme}_proxy")
+    if not proxy or _is_near(parts) or _is_excepted(parts, _variable(env, "no_proxy")):
         return None
     return checked(proxy, f"the environment's {parts.scheme.upper()}_PROXY")
 
@@ -45,7 +45,7 @@ def is_address(url: str) -> bool:
         return False
 
 
-def _said(env: Mapping[str, str], name: str) -> str:
+def _variable(env: Mapping[str, str], name: str) -> str:
     return env.get(name) or env.get(name.upper()) or ""
 
 

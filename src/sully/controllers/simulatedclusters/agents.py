@@ -16,7 +16,7 @@ from sully.client.events import EventRecorder, Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.conditions import say
+from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.simulatedclusters.kinds import AGENT, LEASES
@@ -121,7 +121,7 @@ class SimulatedAgents:
     async def _report(self, agent: _Agent, cluster: ManagedCluster, number: int) -> None:
         """Write the status of a cluster, if it is not what the agent finds."""
         found, facts = simulated.health(cluster), simulated.facts(number)
-        said = await say(
+        said = await write_conditions(
             agent.transport,
             CLUSTERS,
             cluster,
@@ -131,9 +131,9 @@ class SimulatedAgents:
             besides={} if simulated.reports_facts(cluster, facts) else facts,
         )
         if said:
-            self._tell(cluster, found)
+            self._record_event(cluster, found)
 
-    def _tell(self, cluster: ManagedCluster, found: Finding) -> None:
+    def _record_event(self, cluster: ManagedCluster, found: Finding) -> None:
         before, name = condition(cluster, AVAILABLE), cluster.metadata.name
         if before is not None and before.status == found.status:
             return

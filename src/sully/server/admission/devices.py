@@ -57,7 +57,7 @@ class DeviceAdmission:
         if self._enabled:
             await self._informer.open()
 
-    async def keep(self, clock: Clock) -> None:
+    async def run(self, clock: Clock) -> None:
         """Keep the indexes current until the server stops."""
         with suppress(ClosedError):
             while self._enabled:

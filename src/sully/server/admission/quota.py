@@ -62,7 +62,7 @@ class QuotaAdmission:
         await self._informer.open()
         await self._others.open()
 
-    async def keep(self, clock: Clock) -> None:
+    async def run(self, clock: Clock) -> None:
         """Keep the indexes current until the server stops."""
         with suppress(ClosedError):
             while True:

@@ -175,7 +175,7 @@ def _file_of_unauthenticated(path: Path) -> RotatingFile:
     return RotatingFile(beside, max_bytes=UNAUTHENTICATED_BYTES, kept=UNAUTHENTICATED_KEPT)
 
 
-class Note:
+class RequestAudit:
     """Audits one request of a caller in this process."""
 
     def __init__(self, log: AuditLog, clock: Clock, ids: Ids, request: Request) -> None:
@@ -189,7 +189,7 @@ class Note:
         self._verb = ""
         self._received = clock.now()
 
-    def taken(self, verb: str) -> "Note":
+    def taken(self, verb: str) -> "RequestAudit":
         """Return a context manager that audits the result."""
         self._verb = verb
         return self

@@ -78,7 +78,7 @@ class RbacAuthorizer:
         await self._informer.open()
         await self._pods.open()
 
-    async def keep(self, clock: Clock) -> None:
+    async def run(self, clock: Clock) -> None:
         """Keep the indexes current until the server stops."""
         with suppress(ClosedError):
             while True:

@@ -81,14 +81,14 @@ class Reviews:
         return {**review, "status": status}
 
     def _answered(self, review: Obj, user: User) -> Obj:
-        verdict = self._authorizer.decide(user, asked(review["spec"]))
+        verdict = self._authorizer.decide(user, attributes_of(review["spec"]))
         status: Obj = {"allowed": verdict.allowed}
         if verdict.reason:
             status["reason"] = verdict.reason
         return {**review, "status": status}
 
 
-def asked(spec: Obj) -> Attributes:
+def attributes_of(spec: Obj) -> Attributes:
     """Return the attributes of a review."""
     path = spec.get("nonResourceAttributes")
     if path is not None:

@@ -83,7 +83,7 @@ class Pool:
         self.levels[level] = used
         return amount
 
-    def give_back(self, flow: Flow, amount: int) -> None:
+    def release(self, flow: Flow, amount: int) -> None:
         """Release seats."""
         level = flow.level
         over = min(amount, self.levels[level] - self._reserved[level])
@@ -122,7 +122,7 @@ class Slot:
         """Release the seats; a second call does nothing."""
         seats, self._seats = self._seats, 0
         if seats:
-            self._pool.give_back(self._flow, seats)
+            self._pool.release(self._flow, seats)
 
 
 class Limits:

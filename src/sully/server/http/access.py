@@ -91,7 +91,7 @@ class AccessControl:
         exchange.unread = partial(self.limits.enter, flow, UNREAD)
         if exchange.method in _WRITES:
             await self.read_body(exchange, context, asked)
-        context.slots += (self.limits.enter(flow, kind_of(exchange, asked)),)
+        context.slots += (self.limits.enter(flow, seat_kind(exchange, asked)),)
 
     async def read_body(
         self, exchange: Exchange, context: RequestContext, asked: Attributes
@@ -179,7 +179,7 @@ class AccessControl:
         )
 
 
-def kind_of(exchange: Exchange, asked: Attributes) -> str:
+def seat_kind(exchange: Exchange, asked: Attributes) -> str:
     """Return the kind of seat that a request takes."""
     if exchange.method in _WRITES:
         return WRITE

@@ -65,7 +65,7 @@ class OpenWatches:
             if timer is not None:
                 timer.cancel()
 
-    async def keep(self) -> None:
+    async def run(self) -> None:
         """Check watches until the server stops."""
         with suppress(ClosedError):
             self.changed()

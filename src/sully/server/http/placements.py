@@ -88,7 +88,7 @@ class PlacementPages:
                 raise _RefusedError(404, f"placement '{name}' not found")
             return self._explain(fleet, placement)
 
-        return await self._ask(explain)
+        return await self._evaluate(explain)
 
     async def _post(self, exchange: Exchange, context: RequestContext) -> Obj:
         if context.user is ANONYMOUS and not self.access.anonymous:
@@ -109,11 +109,11 @@ class PlacementPages:
         namespace = namespace or _names(exchange.path)[0]
         user = await self._authorize(exchange, context, "create", namespace)
         if not isinstance(asked, WhatIf):
-            return await self._ask(lambda fleet: self._explain(fleet, asked))
+            return await self._evaluate(lambda fleet: self._explain(fleet, asked))
         if not self.fleet.options.compat.extends_placement_debug:
             raise _RefusedError(400, 'failed to unmarshal placement JSON: unknown field "changes"')
         self._check_clusters(asked, user)
-        return await self._ask(lambda fleet: self._foretell(fleet, asked, user))
+        return await self._evaluate(lambda fleet: self._foretell(fleet, asked, user))
 
     def _check_clusters(self, asked: WhatIf, user: User) -> None:
         """Reject changes of clusters that the user may not read, whether they exist or not."""
@@ -123,9 +123,9 @@ class PlacementPages:
                 which = f"managedclusters {quote(name)}" if name else "managedclusters"
                 raise _RefusedError(403, f"user does not have permission to {verb} {which}")
 
-    async def _ask(self, question: Callable[[Fleet], Obj]) -> Obj:
+    async def _evaluate(self, question: Callable[[Fleet], Obj]) -> Obj:
         try:
-            return await self.fleet.ask(question)
+            return await self.fleet.evaluate(question)
         except BrokenSetError as error:
             raise _RefusedError(500, str(error)) from None
         except NoSuchClusterError as error:

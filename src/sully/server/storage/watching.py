@@ -148,13 +148,15 @@ class Watcher:
             await self._until_stopped(seconds)
             return
         subscription = plan.subscription
-        alarm = Alarm(subscription.wake, seconds, BOOKMARK_SECONDS if bookmarks else seconds)
+        timer = IntervalTimer(
+            subscription.wake, seconds, BOOKMARK_SECONDS if bookmarks else seconds
+        )
         try:
-            while not alarm.over and not self.stopping.is_set():
+            while not timer.over and not self.stopping.is_set():
                 events: list[Event | int] = list(subscription.take())
                 if events:
                     yield events
-                elif bookmarks and alarm.rang():
+                elif bookmarks and timer.fired():
                     marked = await self._mark(subscription)
                     if marked:
                         yield marked
@@ -165,7 +167,7 @@ class Watcher:
         except CompactedError:
             raise Expired(f"too old resource version: {plan.revision}") from None
         finally:
-            alarm.cancel()
+            timer.cancel()
 
     async def _mark(self, subscription: Subscription) -> list[Event | int]:
         """Return the remaining events and a final bookmark.
@@ -226,18 +228,18 @@ class _Plan:
     gone: Expired | None = None
 
 
-class Alarm:
-    """One timer for the whole life of a watch: it rings at each interval and at the end.
+class IntervalTimer:
+    """One timer for the whole life of a watch: it fires at each interval and at the end.
 
     A timer for every wait would cost more than sending the event that ends it.
     """
 
-    def __init__(self, ring: Callable[[], None], seconds: float, interval: float) -> None:
+    def __init__(self, callback: Callable[[], None], seconds: float, interval: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ring = ring
+        self._callback = callback
         self._end = self._loop.time() + seconds
         self._interval = interval
-        self._rang = False
+        self._fired = False
         self.over = False
         self._timer = self._set()
 
@@ -246,18 +248,18 @@ class Alarm:
 
     def _due(self) -> None:
         self.over = self._loop.time() >= self._end
-        self._rang = True
+        self._fired = True
         if not self.over:
             self._timer = self._set()
-        self._ring()
+        self._callback()
 
-    def rang(self) -> bool:
+    def fired(self) -> bool:
         """Say once that an interval has passed."""
-        rang, self._rang = self._rang, False
-        return rang
+        fired, self._fired = self._fired, False
+        return fired
 
     def cancel(self) -> None:
-        """Let it not ring any more."""
+        """Stop the timer."""
         self._timer.cancel()
 
 

@@ -226,7 +226,7 @@ class EtcdStore(ReadSide):
             except UnavailableError as error:
                 if isinstance(error, RefusedError) and not (doubtful or error.doubtful):
                     raise refusal(error, ops) from error
-                await self._told_late(pending)
+                await self._await_delivery(pending)
                 raise UncertainError(f"{_UNKNOWN} ({error})") from error
             doubtful = doubtful or again
             if response.succeeded:
@@ -258,7 +258,7 @@ class EtcdStore(ReadSide):
                 raise UncertainError(_UNKNOWN) from None
             raise
 
-    async def _told_late(self, pending: Pending) -> None:
+    async def _await_delivery(self, pending: Pending) -> None:
         """Give the watch a last chance to deliver what the lost response contained."""
         await asyncio.wait([pending.done], timeout=self._client.patience / 10)
 
