@@ -16,7 +16,7 @@ from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import Key, Kind
 from sully.domain.capabilities.duties import DutyError, Evictor
 from sully.machinery.compat import Compat
-from sully.remote import LOOK_AGAIN, Remote, RemoteConfig, remote
+from sully.remote import DISCOVERY_SECONDS, Remote, RemoteConfig, remote
 from sully.runtime.clock import Clock
 from sully.server.http.pages import VERSION
 from sully.testing.clock import FakeClock
@@ -176,7 +176,7 @@ async def test_it_ends_when_the_server_has_become_another(
         await found.manager.settled()
         monkeypatch.setitem(VERSION, "gitVersion", "v1.38.0")
         while not ran.done():
-            clock.advance(LOOK_AGAIN)
+            clock.advance(DISCOVERY_SECONDS)
             await asyncio.wait([ran], timeout=0.05)
 
     assert found.problem == "the server offers something else than before: start again"

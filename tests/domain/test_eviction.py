@@ -213,7 +213,7 @@ def test_the_strict_reading_never_keeps_longer_than_no_end(
     marks: DeviceTaint, tolerations: list[DeviceToleration]
 ) -> None:
     lenient = leaves_at(marks, tolerations, now=NOON)
-    strict = leaves_at(marks, tolerations, now=NOON, terms=Terms(strict=True))
+    strict = leaves_at(marks, tolerations, now=NOON, terms=Terms(compat=Compat.KUBERNETES))
 
     assert strict is not None or lenient is None
 

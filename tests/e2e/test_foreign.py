@@ -77,9 +77,9 @@ def _nothing_is_left(world: World) -> Iterator[None]:
 def test_the_table_is_printed_on_connecting(world: World) -> None:
     table = world.sully("capabilities")
 
-    assert "".join(world.manager.said).startswith(f"API server:  {world.there.url}\n{table}")
+    assert "".join(world.crew.said).startswith(f"API server:  {world.there.url}\n{table}")
     assert "eviction       its own" in table
-    assert "(4 controllers, lease sully-system/sully-controllers" in world.manager.said[-1]
+    assert "(4 controllers, lease sully-system/sully-controllers" in world.crew.said[-1]
 
 
 def test_our_kinds_are_served_as_custom_resources(world: World) -> None:

@@ -151,7 +151,7 @@ def manager_of(api: Api, gates: Gates, clock: Clock, offered: Offered) -> Manage
         served=relocated(served, moved),
         gates=gates,
         ids=Ids(),
-        strict=True,
+        compat=Compat.KUBERNETES,
         chosen=OF_KUBERNETES | more,
         schedulers=SCHEDULER,
     )

@@ -24,7 +24,7 @@ class FarStore(MemoryStore):
     silent = False
 
     async def catch_up(self) -> None:
-        if self.expired:
+        if self.lost:
             raise UnavailableError("no member answers")
 
     async def get(self, key: StoreKey) -> Record | None:
@@ -81,7 +81,7 @@ CALLS: dict[str, tuple[str, str, Any, str]] = {
 @pytest.mark.parametrize(("method", "path", "body", "media"), CALLS.values(), ids=CALLS)
 async def test_out_of_reach(server: Asgi, method: str, path: str, body: Any, media: str) -> None:
     assert isinstance(server.store, FarStore)
-    server.store.expired = True
+    server.store.lost = True
 
     answer = await server.call(method, path, body, media or "application/json")
 
