@@ -74,7 +74,7 @@ class Calls(ABC):
 
     @abstractmethod
     async def _done(self, call: Call) -> None:
-        """Make a call of whose answer only the success counts."""
+        """Make a call without a result."""
 
     @abstractmethod
     def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:

@@ -75,13 +75,13 @@ class BadRequest(ApiError):  # noqa: N818 - the class is named as the wire names
 
 
 class Unauthorized(ApiError):  # noqa: N818 - wire reason
-    """Nobody knows who asks."""
+    """The request is not authenticated."""
 
     code, reason = 401, "Unauthorized"
 
 
 class Forbidden(ApiError):  # noqa: N818 - wire reason
-    """Who asks may not do this."""
+    """The user may not do this."""
 
     code, reason = 403, "Forbidden"
 

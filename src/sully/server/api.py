@@ -172,7 +172,7 @@ class Api:
 
     @property
     def connector(self) -> Connector:
-        """Return who handles scale, binding, eviction and finalize."""
+        """Return the handler of scale, binding, eviction and finalize."""
         return self._connector
 
     def _allow(self, request: Request, verb: str) -> None:
@@ -183,12 +183,12 @@ class Api:
             raise method_not_allowed()
         everywhere = target.resource.namespaced and not target.namespace
         if verb == "deletecollection" and everywhere:
-            # Lists reach over all namespaces; what cannot be undone does not.
+            # Lists span all namespaces; deletions do not.
             raise method_not_allowed()
 
 
 def with_dry_run(request: Request, options: Obj) -> Request:
-    """Let a dry run asked for in a body count like one in the URL."""
+    """Return a request with the dry run of the body, if it has one."""
     if "All" in (options.get("dryRun") or ()) and request.option("dryRun") != "All":
         return Request(
             request.user, request.target, {**request.options, "dryRun": "All"}, request.user_agent

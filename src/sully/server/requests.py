@@ -25,7 +25,7 @@ _OF_CONTAINERS = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """A user and its groups."""
 
     name: str
     groups: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""The data directory of a durable store: who may read it, and that one process has it.
+"""The data directory of a durable store: its permissions and its lock.
 
 `sqlite.py` opens the directory, then `database.py` the file in it.
 """
@@ -71,7 +71,7 @@ class DataDirectory:
         return path
 
     def release(self) -> None:
-        """Let others use the directory."""
+        """Release the lock."""
         # The file stays: another process may already wait with it open, and would then hold a
         # lock on an unlinked file.
         os.ftruncate(self._lock, 0)

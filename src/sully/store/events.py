@@ -19,7 +19,7 @@ _revision_of: Callable[[Event], int] = attrgetter("revision")
 
 
 class EventLog:
-    """What happened to one resource, oldest first, and who waits for more."""
+    """The events of one resource, oldest first, and their waiters."""
 
     __slots__ = ("_waiting", "base", "events")
 

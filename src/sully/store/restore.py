@@ -161,7 +161,7 @@ def _check_target(directory: Path, *, force: bool) -> None:
 
 
 def _take_place(fresh: Path, directory: Path) -> Path | None:
-    """Let one directory take the place of another; return where that one is now."""
+    """Replace a directory by another; return where the old one is now."""
     if not directory.exists() or not any(directory.iterdir()):
         fresh.replace(directory)
         flush_directory(directory.parent)

@@ -125,7 +125,7 @@ def relocated(served: Iterable[APIResource], moves: Moves) -> tuple[APIResource,
 
 
 class RelocatedTransport(Calls):
-    """A transport to a server that has some kinds in another group or version than we ask in."""
+    """A transport to a server that has some kinds in another group or version."""
 
     def __init__(self, inner: Calls, moves: Moves) -> None:
         self._inner = inner

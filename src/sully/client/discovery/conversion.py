@@ -1,4 +1,4 @@
-"""Kinds that an older server has in another shape than ours: converted on the way in and out.
+"""Converts kinds that an older server has in another shape.
 
 Above the transport there is one shape, that of `v1`. Servers before 1.33 have devices only as
 `v1beta1`, where the content of a device is one level deeper and that of a request one level

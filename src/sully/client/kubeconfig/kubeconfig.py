@@ -1,4 +1,4 @@
-"""Kubeconfig: which server, as whom, in which namespace.
+"""Kubeconfig: server, user and namespace.
 
 The merge rules are kubectl's: of several files in KUBECONFIG the first to name a cluster, user,
 context or the current context wins, and relative paths are relative to the file that has them.

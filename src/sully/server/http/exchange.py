@@ -47,7 +47,7 @@ _SMALL = 16 * 1024
 """Bytes of a body, or of a part of a stream, that are not worth counting."""
 STREAM_SECONDS = 300.0
 """How long a client may take to read an answer that is sent in pieces."""
-# As upstream: clients give up on answers whose head is too long.
+# As in Kubernetes: clients fail on responses with long headers.
 _MOST_WARNING_TEXT = 4096
 _SHORTENED_WARNING = 256
 _GZIP = {"content-encoding": "gzip", "vary": "Accept-Encoding"}
@@ -64,7 +64,7 @@ _ONCE = (b"impersonate-user", b"impersonate-uid")
 
 
 class HasOwner(Protocol):
-    """A connection that belongs to a user once it is known who that is."""
+    """A connection that belongs to a user once it is authenticated."""
 
     def identify(self, user: User) -> bool:
         """Note the user; False if there are too many connections of it."""
@@ -128,9 +128,9 @@ class Exchange:
         return value
 
     def check_headers(self) -> None:
-        """Reject a request that says twice who makes it; raises Unauthorized or BadRequest.
+        """Reject a request with two identities; raises Unauthorized or BadRequest.
 
-        Whatever stands before the server may have looked at the other one.
+        A proxy before the server may have used the other one.
         """
         if len(self.headers) == len(self.scope["headers"]):
             return
@@ -142,7 +142,7 @@ class Exchange:
                 raise BadRequest(f"the header {name.decode()} must not be repeated")
 
     def identify(self, user: User | None) -> None:
-        """Note whose connection this is; raises TooManyRequests if the user has too many."""
+        """Set the user of the connection; raises TooManyRequests if the user has too many."""
         if user is None or user is ANONYMOUS:
             return
         connection: HasOwner | None = self.scope.get("extensions", {}).get(CONNECTION)

@@ -1,10 +1,10 @@
 """One connection: HTTP over TLS in which nothing lasts without a limit.
 
-uvicorn parses and answers; what is added here is who connected, a deadline for each state, and
+uvicorn parses and answers; added here are the client's identity, a deadline for each state, and
 bounds on everything that a client can send without being known. A state is one of `Phase`; its
 deadline is set when it begins, so that no byte that comes later puts it off. listen.py looks every
-second for connections whose deadline has passed; connections.py chooses who goes when there are
-too many.
+second for connections whose deadline has passed; connections.py chooses which ones to
+close when there are too many.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sully.server.requests import User
 
 MAX_HEAD = 1 << 20
 MAX_HEAD_UNKNOWN = 1 << 17
-"""Of those who showed no certificate: many of them may come at the same time."""
+"""Without a client certificate: there may be many of them."""
 MAX_HEADERS = 1000
 MAX_PIPELINED = 64
 """Requests that wait for the answer to one before them; each takes much more memory than bytes."""
@@ -123,7 +123,7 @@ class Corked:
         self._transport.abort()
 
     def lost(self) -> None:
-        """Let go of the protocol, which has this transport: else only a collection frees them."""
+        """Break the cycle with the protocol: otherwise only the garbage collector frees them."""
         self._closed = True
         self._closing = lambda: False
 
@@ -137,7 +137,7 @@ class TooManyRequestsError(Exception):
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """The usual protocol, which also says who connected and does not wait indefinitely."""
+    """The protocol of uvicorn with the identity of the client and with deadlines."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class PeerProtocol(HttpToolsProtocol):
                 self.loop.call_soon(self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection, and let go of its last request."""
+        """Remove the connection and release its last request."""
         self._registry.remove(self)
         self._phase = Phase.CLOSING
         super().connection_lost(exc)
@@ -196,7 +196,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.parser = None  # type: ignore[assignment]  # as uvicorn does when a connection is lost
 
     def identify(self, user: User) -> bool:
-        """Note whose connection this is; False if the user has too many."""
+        """Set the user of the connection; False if the user has too many."""
         return self._registry.identify(self, user)
 
     def abort(self) -> None:
@@ -208,7 +208,7 @@ class PeerProtocol(HttpToolsProtocol):
             self.handshake.cancel()
 
     def expire(self) -> None:
-        """End a connection whose deadline has passed; at the second call without a farewell."""
+        """Close a connection whose deadline has passed; abort it at the second call."""
         if self._phase is Phase.CLOSING:
             self.abort()
         else:

@@ -1,4 +1,4 @@
-"""Which connections are open, whose they are, and which one closes when there are too many.
+"""The open connections by user, and which ones are closed when there are too many.
 
 A connection is unauthenticated until a certificate or a token identifies its user. File descriptors
 are few, and anyone who reaches the port can take one. When they run out, unauthenticated
@@ -25,7 +25,7 @@ _SYSTEM_NAMESPACE = "kube-system"
 
 
 class Rank(IntEnum):
-    """Who holds a connection; a lower rank is sent away before a higher one."""
+    """The rank of a connection; lower ranks are closed first."""
 
     UNKNOWN = 0
     USER = 1
@@ -38,7 +38,7 @@ class ConnectionLimits:
     """The most connections; zero means no limit of this kind."""
 
     total: int = 0
-    per_address: int = 1000  # of those who are not known
+    per_address: int = 1000  # unauthenticated
     per_user: int = 2000
 
     def most(self, rank: Rank) -> int:
@@ -55,7 +55,7 @@ class ConnectionLimits:
 
 
 def rank_of(user: User) -> Rank:
-    """Return the rank of a user who is known."""
+    """Return the rank of an authenticated user."""
     if MASTERS in user.groups:
         return Rank.MASTER
     account = split_account(user.name)
@@ -102,7 +102,7 @@ class Connection(Protocol):
 
 
 class _Held:
-    """Whose a connection is."""
+    """The owner of a connection."""
 
     __slots__ = ("owner", "rank")
 
@@ -142,13 +142,13 @@ class Connections:
             self._cut(next(iter(same)))
         if 0 < limits.most(Rank.UNKNOWN) <= len(unknown):
             self._cut(next(iter(unknown)))
-        if 0 < limits.total <= len(self._held) and not self.make_room():
+        if 0 < limits.total <= len(self._held) and not self.close_one():
             return False
         self._insert(connection, _Held(Rank.UNKNOWN, network))
         return True
 
     def identify(self, connection: Connection, user: User) -> bool:
-        """Note whose a connection is; False if that user, or its rank, has too many."""
+        """Set the user of a connection; False if that user, or its rank, has too many."""
         held = self._held.get(connection)
         if held is None or held.rank is not Rank.UNKNOWN:
             return held is not None
@@ -171,15 +171,15 @@ class Connections:
         if not same:
             del self._owners[key]
 
-    def make_room(self) -> bool:
-        """Cut off the connection that is missed least; False if there is none to spare."""
+    def close_one(self) -> bool:
+        """Close the least important connection; False if there is none."""
         for connection in self._ranks[Rank.UNKNOWN]:
             self._cut(connection)
             return True
         return any(self._cut_idle(self._ranks[rank]) for rank in (Rank.USER, Rank.SYSTEM))
 
     def expired(self, now: float) -> list[Connection]:
-        """Return the connections whose time is over."""
+        """Return the connections whose deadline has passed."""
         return [connection for connection in self._held if connection.deadline <= now]
 
     def _has_room(self, rank: Rank, owner: str) -> bool:

@@ -1,7 +1,7 @@
 """Listening: accepts connections and passes them to uvicorn's protocol with our TLS context.
 
-Connections are accepted here and not by the event loop, because only so there is a say in who gets
-a descriptor when they are few. connection.py has what happens on a connection.
+Connections are accepted here and not by the event loop, to decide which ones get a descriptor when
+they are few. connection.py handles a connection.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ IDLE_CLOSE_SECONDS = 0.5
 # Connections that wait to be accepted, and how many are accepted before others get their turn.
 BACKLOG = 2048
 ACCEPTS_PER_TURN = 32
-# How often to look for connections whose time is over.
+# How often to check deadlines.
 SWEEP_SECONDS = 1.0
 # When descriptors run out: how many connections to close, and when to try again.
 SHED_AT_ONCE = 8
@@ -59,7 +59,7 @@ class ListenError(OSError):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address; raises ListenError when it is in use or not ours."""
+    """Bind an address; raises ListenError when it is in use or not local."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small responses immediately only over a socket that names TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -81,7 +81,7 @@ def own_names(host: str) -> list[str]:
     family, elsewhere = (
         (socket.AF_INET6, "2001:db8::1") if host == "::" else (socket.AF_INET, "192.0.2.1")
     )
-    # Which of our addresses others see: the one a packet would leave from. None is sent.
+    # The source address of packets to others. None is sent.
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((elsewhere, 9))
         names.append(probe.getsockname()[0])
@@ -186,16 +186,16 @@ class Listener:
                 return
             except OSError as error:
                 if error.errno in _OUT_OF_RESOURCES:
-                    self._make_room()
+                    self._close_some()
                     return
-                continue  # of one connection, which has gone already
+                continue  # of one connection, which is already closed
             self._take(accepted, address[0])
 
-    def _make_room(self) -> None:
-        """Close what is missed least, and wait until it has gone."""
+    def _close_some(self) -> None:
+        """Close the least important connections, and wait until they are closed."""
         self._exhausted.add(open=len(self._connections))
         for _ in range(SHED_AT_ONCE):
-            if not self._connections.make_room():
+            if not self._connections.close_one():
                 break
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)

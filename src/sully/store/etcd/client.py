@@ -216,7 +216,7 @@ class Client:
             token = () if name == "login" else await self._tokens.metadata()
             member, left = self._current, deadline - self._clock.monotonic()
             if name == "txn":
-                # Reads are shared: the end of one who asked is not that of the others.
+                # Reads are shared: cancelling one reader must not cancel the others.
                 left = min(left, _allowed())
             try:
                 call = self._members[member].unary[name]

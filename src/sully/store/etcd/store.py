@@ -365,7 +365,7 @@ def _retrieve(task: asyncio.Future[Any]) -> None:
 
 
 async def begin_at(address: Address, revision: int) -> None:
-    """Let an empty store number what it writes from a revision on.
+    """Set the first revision of an empty store.
 
     For a store that takes the place of another: what that one numbered must not come again.
     """
