@@ -179,4 +179,4 @@ async def test_it_ends_when_the_server_has_become_another(
             clock.advance(DISCOVERY_SECONDS)
             await asyncio.wait([ran], timeout=0.05)
 
-    assert found.problem == "the server offers something else than before: start again"
+    assert found.problem == "the server has changed: restart"
