@@ -153,7 +153,7 @@ class TooManyRequests(ApiError):  # noqa: N818 - wire reason
 
 
 class InternalError(ApiError):
-    """Something broke on our side."""
+    """A failure of the server itself."""
 
     code, reason = 500, "InternalError"
 

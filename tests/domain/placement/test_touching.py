@@ -21,7 +21,7 @@ from fleets import (
     scored,
     taint,
 )
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Touched
 from sully.domain.placement.options import OCM, PlacementOptions

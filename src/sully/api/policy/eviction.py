@@ -74,7 +74,7 @@ def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Evic
 
 
 def marked(pod: Obj, now: datetime) -> Obj:
-    """Return a pod as it is to be written before its deletion, with the mark why it goes."""
+    """Return a pod as it is to be written before its deletion, with the condition that says why."""
     return with_condition(pod, _MARK, now)
 
 

@@ -12,12 +12,12 @@ from sully.machinery.meta import Condition
 MISCONFIGURED = "PlacementMisconfigured"
 SATISFIED = "PlacementSatisfied"
 LEAVES_HELD = "sully.dev/LeavesHeld"
-"""Says which clusters would leave a placement, were there budget for it."""
+"""Lists the clusters that would be removed from a placement if there were budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition without its time, which only a comparison with the last one can tell."""
+    """A condition without its time, which depends on the previous one."""
 
     type: str
     status: str
@@ -82,7 +82,7 @@ def merge_conditions(
     old: Sequence[Condition], findings: Sequence[Finding], now: datetime
 ) -> tuple[Condition, ...]:
     """Return the conditions with what was found; a time moves only when a status does."""
-    known = {each.type: each for each in old}
+    known = {condition.type: condition for condition in old}
     for found in findings:
         before = known.get(found.type)
         moved = before is None or before.status != found.status

@@ -1,7 +1,7 @@
 """How good each cluster is for a placement: the prioritizers, their weights and their scores.
 
 A total is the sum of weight times score. What other placements have decided (Balance) and what this
-one has (Steady) changes all the time and is scored by whoever ranks; the rest depends on the
+one has (Steady) changes all the time and is scored by the ranking; the rest depends on the
 clusters alone.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
     AddOnScore,
     PrioritizerPolicy,
     ScoreCoordinate,
@@ -46,11 +46,11 @@ def prioritizers(policy: PrioritizerPolicy, options: PlacementOptions) -> tuple[
     weights: dict[object, tuple[ScoreCoordinate, int]] = {
         name: (ScoreCoordinate(built_in=name), weight) for name, weight in defaults.items()
     }
-    for at, each in enumerate(policy.configurations):
-        coordinate = each.score_coordinate
+    for at, configuration in enumerate(policy.configurations):
+        coordinate = configuration.score_coordinate
         if coordinate is None:
             raise MisconfiguredError("", "scoreCoordinate field is required")
-        weights[_identity(coordinate, at, options)] = (coordinate, each.weight)
+        weights[_identity(coordinate, at, options)] = (coordinate, configuration.weight)
     return tuple(
         _prioritizer(coordinate, weight) for coordinate, weight in weights.values() if weight
     )

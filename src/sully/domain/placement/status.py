@@ -26,7 +26,7 @@ SUCCESS = Status()
 
 
 class MisconfiguredError(Exception):
-    """A placement that says something nobody can act on."""
+    """A placement that cannot be scheduled as it is."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(message)

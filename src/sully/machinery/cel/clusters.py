@@ -57,7 +57,7 @@ def cluster_input(
 def cluster_environment() -> Environment:
     """Return the environment of cluster predicates.
 
-    A result of any type compiles; whoever evaluates takes everything but true for "no match".
+    A result of any type compiles; the caller takes everything but true for "no match".
     """
     return Environment(
         library=merge((kubernetes_library(), _cluster_library())),

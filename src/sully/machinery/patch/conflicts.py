@@ -1,4 +1,4 @@
-"""What an apply is told when it would change fields that others own. Texts are Kubernetes'."""
+"""The conflicts of an apply that would change fields of other managers. Texts are Kubernetes'."""
 
 from collections.abc import Iterator
 
