@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from architecture.project import ROOT
 from explaining import (
     test_fleet,
     test_held_devices,
@@ -15,7 +16,6 @@ from explaining import (
     test_waiting_pods,
 )
 from explaining.situation import Situation
-from house.project import ROOT
 
 GUIDE = (ROOT / "docs/guides/explain.md").read_text()
 TABLES: dict[str, Situation] = {

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import SOURCE, short
+from architecture.project import SOURCE, short
 from sully.api import build_scheme
 from sully.api.numbers import numbers_text
 from sully.machinery.protobuf_numbers import Numbers, Slot

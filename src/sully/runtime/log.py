@@ -20,7 +20,7 @@ Level = Literal["debug", "info", "warning", "error"]
 
 
 def get_logger(room: str, **fields: object) -> FilteringBoundLogger:
-    """Return the logger of a room of the house."""
+    """Return the logger of a package."""
     return cast("FilteringBoundLogger", _Lazy(room, fields))
 
 
