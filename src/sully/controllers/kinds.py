@@ -11,7 +11,7 @@ import msgspec
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
 from sully.api.sully.types import GROUP, VERSION, EvictionRecord, TaintRecord
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.machinery.meta import Wire
 
@@ -47,7 +47,7 @@ SERVICE_ACCOUNTS: Kind[Item] = Kind("", "v1", "serviceaccounts", "ServiceAccount
 
 
 class Cause(Wire, frozen=True, kw_only=True):
-    """The object whose taint made a pod leave, and what tells its taints apart."""
+    """The object whose taint evicted a pod, and which of its taints."""
 
     kind: str = ""
     name: str = ""
@@ -77,7 +77,7 @@ class PastEviction(Item, frozen=True, kw_only=True):
 
     def rules(self) -> frozenset[Cause]:
         """Return the rules that made the pod leave."""
-        return frozenset(each for each in self.spec.causes if each.kind == "DeviceTaintRule")
+        return frozenset(cause for cause in self.spec.causes if cause.kind == "DeviceTaintRule")
 
 
 EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
@@ -105,6 +105,6 @@ CLUSTER_LEASE = "managed-cluster-lease"
 CLUSTER_LEASES: Kind[ClusterLease] = Kind(
     "coordination.k8s.io", "v1", "leases", "Lease", ClusterLease
 )
-LEASES_OF_CLUSTERS = Selection(
+LEASES_OF_CLUSTERS = ObjectSelector(
     label_selector=CLUSTER_NAME_LABEL, field_selector=f"metadata.name={CLUSTER_LEASE}"
 )

@@ -17,6 +17,7 @@ from sully.controllers.eviction.settings import EvictionSettings, eviction_optio
 from sully.controllers.eviction.wiring import Access, make_eviction
 from sully.controllers.kinds import EVICTION_RECORDS
 from sully.controllers.manager import Manager
+from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.timestamps import format_time
@@ -74,10 +75,9 @@ class Evicting:
         self.transport = self.transport or Asked(world)
         recorder = EventRecorder(self.transport, NAME, clock=world.clock)
         manager.alongside(recorder.run)
-        gates = parse_gates("", reference=self.strict).overrides
-        options = eviction_options(
-            self.settings, Gates({**gates, **self.gates}), strict=self.strict
-        )
+        compat = Compat.KUBERNETES if self.strict else Compat.SULLY
+        gates = parse_gates("", compat).overrides
+        options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)
         statuses, controller = make_eviction(
             manager,
             inventory,

@@ -134,7 +134,8 @@ class EvictionController:
                 return await self._evict_at_its_pace(key, pod, verdict)
 
     def _judge(self, pod: Pod) -> Verdict:
-        if self._exposures.has_departed(pod) or (pod.leaving and not self._options.strict):
+        ignored = pod.leaving and self._options.compat.ignores_finished_pods
+        if self._exposures.has_departed(pod) or ignored:
             # Nothing more can be done to a pod that is on its way.
             return KEEP
         return self._exposures.judge(pod)
@@ -226,7 +227,8 @@ class EvictionController:
         plan = self._plans.pop(key)
         self._exposures.departed(pod.metadata.uid)
         # Kubernetes also counts pods that someone else had deleted.
-        if outcome is Outcome.EVICTED or (outcome is Outcome.LEAVING and self._options.strict):
+        counts_leaving = not self._options.compat.ignores_finished_pods
+        if outcome is Outcome.EVICTED or (outcome is Outcome.LEAVING and counts_leaving):
             self._refusals.pop(key, None)
             self._pacer.left(key)
             self._kept.left(key)

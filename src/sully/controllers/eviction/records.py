@@ -15,7 +15,7 @@ from functools import cached_property
 
 from sully.api.sully.types import EvictedPod, EvictedPodOwner
 from sully.client.informers.informer import Informer
-from sully.client.transport import Key, Transport, UnreachableError
+from sully.client.transport import TRANSIENT, Key, Transport
 from sully.controllers.kinds import EVICTION_RECORDS, Cause, PastEviction
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.rules import group_of
@@ -25,23 +25,13 @@ from sully.domain.eviction.records import record
 from sully.machinery.errors import (
     AlreadyExists,
     ApiError,
-    InternalError,
     NotFound,
-    ServiceUnavailable,
-    Timeout,
-    TooManyRequests,
 )
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.views.devices.exposures import Exposures
 
 log = get_logger("eviction")
-
-_PASSING = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
-"""Worth another try; any other refusal would be repeated, and must not keep a pod where it is.
-
-After a timeout nobody knows whether the record is there. The next try finds out.
-"""
 
 Rules = frozenset[tuple[str, str]]
 """Rules by name and uid."""
@@ -122,7 +112,7 @@ class Records:
             await self._transport.create(EVICTION_RECORDS, self._body(pod, verdict))
         except AlreadyExists:
             return
-        except _PASSING:
+        except TRANSIENT:
             del self._found.open[key]
             raise
         except ApiError as error:

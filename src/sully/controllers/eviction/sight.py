@@ -28,7 +28,7 @@ class Sight:
         self._asked: set[int] = set()
         self._waiting: dict[Key, None] = {}
         for number, cache in enumerate(self._caches):
-            cache.contact.on_confirmed(partial(self._confirmed, number))
+            cache.freshness.on_confirmed(partial(self._confirmed, number))
 
     @property
     def waiting(self) -> int:
@@ -40,7 +40,7 @@ class Sight:
         outdated = [
             number
             for number, cache in enumerate(self._caches)
-            if not cache.contact.fresh(self._within)
+            if not cache.freshness.is_fresh(self._within)
         ]
         if not outdated:
             self._waiting.pop(key, None)

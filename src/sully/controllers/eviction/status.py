@@ -58,7 +58,7 @@ class Pace:
     interval: timedelta
 
 
-REFERENCE = Pace(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
+AS_KUBERNETES = Pace(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
 PROMPT = Pace(delay=timedelta(0), interval=timedelta(seconds=1))
 
 
@@ -93,8 +93,8 @@ class RuleStatuses:
         self._exposures = outlook.exposures
         self._records = outlook.records
         self._clock = outlook.clock
-        self._ours = not outlook.options.strict
-        self._pace = PROMPT if self._ours else REFERENCE
+        self._ours = outlook.options.compat.reports_on_rules
+        self._pace = PROMPT if self._ours else AS_KUBERNETES
         self._transport = transport
         self._recorder = recorder
         self._options = WriteOptions(field_manager=manager, force=True)

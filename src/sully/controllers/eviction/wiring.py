@@ -47,7 +47,7 @@ def make_eviction(
     usage = Usage(
         pods=pods,
         claims=claims,
-        extended_resources=not options.strict,
+        extended_resources=options.compat.evicts_extended_resources,
         pod_groups=options.pod_groups,
     )
     exposures = Exposures(inventory, usage, clock=clock, terms=options.terms, pauses=options.pauses)
