@@ -17,8 +17,8 @@ from client.foreign import Foreign, connected
 from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
-from sully.cli.change.asking import in_sight, number_to_type
-from sully.cli.change.bar import AWAY, Bar, State
+from sully.cli.change.confirm import in_sight, number_to_type
+from sully.cli.change.progress_bar import AWAY, Bar, State
 from sully.cli.change.progress import (
     Followed,
     Leavers,
@@ -29,9 +29,9 @@ from sully.cli.change.progress import (
     watch,
     with_stragglers,
 )
-from sully.cli.change.tainting import own_label
-from sully.cli.change.writing import lasting
-from sully.cli.client.calling import Session
+from sully.cli.change.rules import own_label
+from sully.cli.change.writes import lasting
+from sully.cli.client.session import Session
 from sully.client.transport import Key, UnreachableError
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from sully.cli.run.evictionflags import add_eviction_flags, eviction_settings
+from sully.cli.run.controller_options import add_eviction_flags, eviction_settings
 from sully.controllers.eviction.settings import EvictionSettings
 
 CASES = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from sully.cli.client.guessing import nearest
-from sully.cli.client.patterns import parse_pattern
-from sully.cli.client.subjects import named, rule_named
+from sully.cli.client.suggestions import nearest
+from sully.cli.client.selectors import parse_pattern
+from sully.cli.client.selectors import named, rule_named
 from sully.cli.main import main
 from sully.testing.clock import FakeClock
 from sully.views.snapshot.file import from_documents

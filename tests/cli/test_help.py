@@ -13,7 +13,7 @@ import pytest
 from sully.cli.helptext import fitted
 from sully.cli.main import COMMANDS, build_parser, overview
 from sully.cli.parsing import CommandParser
-from sully.cli.run.hollow import hints
+from sully.cli.run.simulated import hints
 
 _COMMENT = re.compile(r"\s{2,}[^-'\"\s].*$")
 """What stands behind an example, with a gap before it."""

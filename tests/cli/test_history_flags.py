@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from sully.cli.run.historyflags import add_history_flags, history_kept
+from sully.cli.run.controller_options import add_history_flags, history_kept
 
 CASES = {
     "nothing": ([], timedelta(days=30)),

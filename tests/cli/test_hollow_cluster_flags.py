@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from sully.cli.run.hollowclusterflags import (
+from sully.cli.run.simulated import (
     add_hollow_cluster_flags,
     check_hollow_clusters,
     hollow_clusters,

@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from sully.cli.client.patience import patience
+from sully.cli.client.spinner import patience
 
 ERASE = "\r\x1b[K"
 

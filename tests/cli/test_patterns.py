@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from devices import equal, exists, taint
-from sully.cli.client.calling import CommandError
-from sully.cli.client.patterns import Pattern, parse_pattern
-from sully.cli.client.words import (
+from sully.cli.client.session import CommandError
+from sully.cli.client.selectors import Pattern, parse_pattern
+from sully.cli.client.formatting import (
     ends,
     leaves,
     number,

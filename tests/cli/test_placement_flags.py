@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from sully.cli.run.placementflags import (
+from sully.cli.run.controller_options import (
     add_placement_flags,
     placement_settings,
     warn_of_placement,

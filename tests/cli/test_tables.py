@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pytest
 
 from sully.cli.client.tables import ROOMY, Cell, Column, Look, Table, broken, look_of
-from sully.cli.inspect.devicerows import columns as device_columns
-from sully.cli.inspect.devicerows import row as device_row
-from sully.cli.inspect.explaintext import lines as explained
+from sully.cli.inspect.device_printer import columns as device_columns
+from sully.cli.inspect.device_printer import row as device_row
+from sully.cli.inspect.explain_printer import lines as explained
 from sully.domain.devices.pools import DeviceId
 from sully.domain.explaining.story import Explanation
 from sully.testing.clock import NOON

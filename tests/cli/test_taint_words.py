@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import environment, piped
-from sully.cli.change.words import Words, read_words
-from sully.cli.client.calling import CommandError
+from sully.cli.change.taint_args import Words, read_words
+from sully.cli.client.session import CommandError
 from sully.cli.main import main
 from sully.domain.planning.taintgrammar import Unwanted, Wanted
 

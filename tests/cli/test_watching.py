@@ -10,12 +10,12 @@ import msgspec
 import pytest
 
 from devices import DRIVER, GPU, claim, class_, device, meta, pod, rule, select, slice_, taint
-from sully.cli.client.calling import Session
-from sully.cli.client.following import REST_SECONDS, Caches, News, rest_after
-from sully.cli.client.outages import Outages
-from sully.cli.inspect.devicewatch import views_of
+from sully.cli.client.session import Session
+from sully.cli.client.watching import REST_SECONDS, Caches, News, rest_after
+from sully.cli.client.watching import Outages
+from sully.cli.inspect.device_watch import views_of
 from sully.cli.inspect.evictions import kinds_for
-from sully.cli.inspect.evictionwatch import news_of
+from sully.cli.inspect.eviction_watch import news_of
 from sully.cli.main import build_parser
 from sully.client.informers.collection import Copy
 from sully.client.transport import UnreachableError

@@ -1,6 +1,6 @@
 """Who works on the server at hand: what only Sully does is promised only where it is."""
 
-from sully.cli.client.calling import Session
+from sully.cli.client.session import Session
 
 
 async def sully_evicts_at(session: Session) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TextIO
 
-from sully.cli.client.texts import fitting, printable, width
+from sully.cli.client.text import fitting, printable, width
 
 GAP = "  "
 NARROWEST = 16

@@ -1,0 +1,68 @@
+"""Suggestions for devices and classes that were not found."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sully.cli.client.selectors import ANY, Pattern, fits
+from sully.cli.client.session import CommandError
+from sully.cli.client.text import did_you_mean
+
+if TYPE_CHECKING:
+    from sully.views.snapshot.snapshot import Snapshot
+
+MOST = 2000
+"""Names that are compared; more would take too long."""
+
+
+def suggest_device(snapshot: "Snapshot", pattern: Pattern) -> str:
+    """Suggest another driver, pool or device for the first part that nothing matches."""
+    inventory = snapshot.inventory
+    pools = [each for each in inventory.pools() if fits(pattern.driver, each.driver)]
+    if not pools:
+        moved = _without_driver(snapshot, pattern)
+        drivers = {each.driver for each in inventory.pools()}
+        return f" (did you mean {moved}?)" if moved else _suggest(pattern.driver, drivers)
+    near = [each for each in pools if fits(pattern.pool, each.pool)]
+    if not near:
+        return _suggest(pattern.pool, {each.pool for each in pools})
+    names = {name for pool in near for name in inventory.devices(pool)}
+    return (
+        "" if any(fits(pattern.device, each) for each in names) else _suggest(pattern.device, names)
+    )
+
+
+def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
+    """Return a pattern that matches where the driver was left out; empty if none does."""
+    inventory = snapshot.inventory
+    pools = list(islice(inventory.pools(), MOST))
+    one, two = pattern.driver, pattern.pool
+    for each in pools:
+        if fits(one, each.pool) and any(fits(two, name) for name in inventory.devices(each)):
+            return f'"{ANY}/{one}/{two}"'
+    alone = (two, pattern.device) == (ANY, ANY)
+    named = alone and any(one in inventory.devices(each) for each in pools)
+    return f'"{ANY}/{ANY}/{one}"' if named else ""
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    return did_you_mean(word, islice(sorted(known), MOST))
+
+
+def check_class(snapshot: "Snapshot", name: str) -> None:
+    """Refuse a class that does not exist; where classes may not be listed, accept any."""
+    from sully.views.kinds import CLASSES
+
+    if not name or snapshot.gap(CLASSES) is not None:
+        return
+    known = [each.metadata.name for each in snapshot.of(CLASSES).values()]
+    if name not in known:
+        raise class_not_found(name, known)
+
+
+def class_not_found(name: str, known: Iterable[str] = ()) -> CommandError:
+    """Return the error that a class does not exist."""
+    return CommandError(
+        f'deviceclass "{name}" not found{_suggest(name, known)}\n'
+        "  list them with 'kubectl get deviceclasses'"
+    )
