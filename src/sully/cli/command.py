@@ -83,12 +83,13 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse flags and arguments in any order; refuse what is left."""
         ctx.allow_extra_args = True
-        rest = super().parse_args(ctx, list(self._expanded(args, quiet=ctx.resilient_parsing)))
+        rest = super().parse_args(ctx, list(self.expanded(args, quiet=ctx.resilient_parsing)))
         if rest and not ctx.resilient_parsing:
             raise click.UsageError(f"unexpected argument: {' '.join(rest)}", ctx)
         return rest
 
-    def _expanded(self, args: Sequence[str], *, quiet: bool) -> Iterator[str]:
+    def expanded(self, args: Sequence[str], *, quiet: bool = True) -> Iterator[str]:
+        """Yield arguments with renamed flags and optional values written out."""
         optional = {
             name: f"{name}={param.flag_value}"
             for param in self.params
@@ -120,8 +121,9 @@ class Command(click.Command):
                     formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")
         self.format_options(ctx, formatter)
         with formatter.section("Usage"):
-            for usage in self.usage.splitlines():
-                formatter.write(f"{'':{formatter.current_indent}}{ctx.command_path} {usage}\n")
+            for usage in self.usage.splitlines() or ("",):
+                line = f"{'':{formatter.current_indent}}{ctx.command_path} {usage}"
+                formatter.write(line.rstrip() + "\n")
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what the command does, without an indent."""
@@ -153,7 +155,8 @@ def _message(error: click.UsageError) -> str:
         case click.BadParameter(param=click.Option() as option):
             return f"{max(option.opts, key=len)}: {error.message}"
         case _:
-            return error.message
+            # Texts of click are sentences.
+            return error.message[:1].lower() + error.message[1:].removesuffix(".")
 
 
 def _alternative(flag: str, ctx: click.Context | None) -> str:

@@ -102,13 +102,17 @@ def kubectl() -> int:
 
 def candidates(words: Sequence[str]) -> list[str]:
     """Return what could stand in the place of the last word."""
-    from sully.cli.main import COMMANDS, root
+    from sully.cli.main import COMMANDS, load, root
 
     *before, last = words or [""]
     if before == ["help"]:
         return [name for name in COMMANDS if name.startswith(last)]
+    name = next((word for word in before if word in COMMANDS), "")
+    if name:
+        # The word after a flag with an optional value is not its value.
+        before = list(load(name).expanded(before))
     flag, equals, _ = last.partition("=")
     lead = f"{flag}=" if equals and flag.startswith("--") else ""
-    found = ShellComplete(root(), {}, "sully", "").get_completions(list(before), last)
+    found = ShellComplete(root(), {}, "sully", "").get_completions(before, last)
     # Files are the shell's own business.
     return [lead + str(item.value) for item in found if item.type == "plain"]

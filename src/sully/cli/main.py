@@ -44,6 +44,7 @@ COMMANDS = {
     "completion": Entry("completion", "Other", "Print a shell completion script"),
     "version": Entry("version", "Other", "Print the version"),
 }
+_UNKNOWN = "sully.unknown-command"
 _HELP = "Sully manages taints and tolerations for devices and clusters."
 _EXAMPLES = """\
 # Run a control plane on https://127.0.0.1:8443
@@ -82,12 +83,16 @@ class Program(click.Group):
         if name not in COMMANDS and not ctx.resilient_parsing:
             hint = did_you_mean(name, COMMANDS)
             raise click.UsageError(f'unknown command "{name}"{hint}', ctx)
+        if name not in COMMANDS:
+            ctx.meta[_UNKNOWN] = name
         return name, self.get_command(ctx, name), [*_early(ctx), *rest]
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
         """Return commands and flags; importing each command for its help would take too long."""
         from click.shell_completion import CompletionItem
 
+        if _UNKNOWN in ctx.meta:
+            return []
         found = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
         return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -109,8 +114,10 @@ class Program(click.Group):
         formatter.write(f"\nUse '{ctx.command_path} COMMAND --help' for help about a command.\n")
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the flags only; the commands come before them."""
-        click.Command.format_options(self, ctx, formatter)
+        """Write the flags of the program itself: commands document those that are passed on."""
+        records = [param.get_help_record(ctx) for param in self.get_params(ctx)[-2:]]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
 
 
 def load(name: str) -> Command:
@@ -135,7 +142,7 @@ def _early_options() -> list[click.Parameter]:
     from sully.cli.names import complete_contexts, complete_namespaces
 
     def option(*names: str, **given: Any) -> click.Option:
-        return click.Option(names, hidden=True, **given)
+        return click.Option(names, **given)
 
     return [
         option("--kubeconfig", type=click.Path()),
@@ -152,6 +159,7 @@ def root() -> Program:
     return Program(
         "sully",
         context_settings=SETTINGS,
+        no_args_is_help=False,
         params=[
             *_early_options(),
             click.Option(
@@ -178,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sully = root()
     try:
         # Not `Program.main`: that handles signals and pipes differently from process.py.
-        with sully.make_context(_name(), words) as ctx:
+        with sully.make_context(_name(), list(words)) as ctx:
             if not words:
                 print(ctx.get_help())
                 return USAGE_ERROR

@@ -126,7 +126,7 @@ def _remarks(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Iterator[st
         name = each.key.name
         if _is(each, SETS) and name in BUILT_IN_SETS:
             if isinstance(each, Remove) or _mended(each.obj) is not each.obj:
-                yield f"the hub restores ManagedClusterSet {name}; until then placements may lose clusters"
+                yield f"the hub restores set {name}; until then placements may lose clusters"
         elif isinstance(each, Remove):
             continue
         elif _is(each, BINDINGS) and name not in sets:
@@ -138,7 +138,7 @@ def _remarks(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Iterator[st
 def _remarks_on_cluster(hub: Hub, cluster: ManagedCluster, *, new: bool) -> Iterator[str]:
     name, tried = cluster.metadata.name, hub.tried(cluster)
     if tried:
-        yield f"the plan assumes that {name} is unhealthy: the hub removes {tried} from healthy clusters"
+        yield f"the plan assumes {name} is unhealthy: the hub removes {tried} if it is not"
     elif new:
         yield f"{name} is unreachable until its agent reports"
 

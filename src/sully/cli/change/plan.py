@@ -68,7 +68,7 @@ sully plan -f manifests/ -n apps
 kubectl kustomize overlays/eu | sully plan -f -
 
 # Preview a taint on devices, or on a cluster
-sully plan device 'gpu.example.com/node-7/*' example.com/hot:NoExecute --rate 5
+sully plan device 'gpu.example.com/node-7/*' example.com/hot:NoExecute
 sully plan cluster eu-2 maintenance:NoSelect
 
 # Preview a rule on a saved snapshot, for a script

@@ -115,7 +115,7 @@ def warn_of_unmatched(session: Session, snapshot: "Snapshot", changes: "Iterable
 
 
 def _problems(snapshot: "Snapshot", kind: str, obj: Any) -> Iterator[str]:
-    from sully.cli.client.suggestions import check_class, suggest_device
+    from sully.cli.client.suggestions import check_class, device_not_found
 
     if kind == "DeviceTaintRule":
         criteria = obj.spec.device_selector
@@ -130,7 +130,7 @@ def _problems(snapshot: "Snapshot", kind: str, obj: Any) -> Iterator[str]:
         return
     pattern = Pattern(criteria.driver or ANY, criteria.pool or ANY, criteria.device or ANY)
     if not snapshot.inventory.count_named(criteria):
-        yield f"currently matches no device: {pattern}{suggest_device(snapshot, pattern)}"
+        yield f"currently matches no device: {device_not_found(snapshot, pattern) or pattern}"
     try:
         check_class(snapshot, criteria.device_class_name or "")
     except CommandError as error:

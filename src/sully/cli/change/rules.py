@@ -97,6 +97,7 @@ def _selections(
 ) -> list[dict[str, str]]:
     """Return the selector of each rule, each once."""
     from sully.cli.client.selectors import parse_pattern
+    from sully.cli.client.suggestions import device_not_found
 
     options = session.options
     if not names and not (options.device_class or options.cel):
@@ -112,11 +113,11 @@ def _selections(
         elif there:
             found += there
         else:
-            guess = _guess(snapshot, pattern)
-            raise CommandError(f"no device matches {text}{guess}\n  list them with 'sully devices'")
+            why = device_not_found(snapshot, pattern)
+            raise CommandError(f"{why}\n  list devices with 'sully devices'")
         if not there:
-            guess = _guess(snapshot, pattern)
-            session.warn(f"warning: the rule currently matches no device: {text}{guess}")
+            why = device_not_found(snapshot, pattern)
+            session.warn(f"warning: the rule currently matches no device: {why}")
     return [dict(each) for each in dict.fromkeys(tuple(each.items()) for each in found)]
 
 
@@ -132,12 +133,6 @@ def _matching(snapshot: "Snapshot", pattern: "Pattern") -> list[dict[str, str]]:
         if pattern.matches(pool.driver, pool.pool, name)
     )
     return [dict(zip(parts, each, strict=True)) for each in dict.fromkeys(found)]
-
-
-def _guess(snapshot: "Snapshot", pattern: "Pattern") -> str:
-    from sully.cli.client.suggestions import suggest_device
-
-    return suggest_device(snapshot, pattern)
 
 
 def marking(session: Session, args: TaintArgs, taint: "Wanted", now: datetime) -> "Marking":

@@ -15,21 +15,29 @@ MOST = 2000
 """Names that are compared; more would take too long."""
 
 
-def suggest_device(snapshot: "Snapshot", pattern: Pattern) -> str:
-    """Suggest another driver, pool or device for the first part that nothing matches."""
+def device_not_found(snapshot: "Snapshot", pattern: Pattern) -> str:
+    """Return which part of a pattern matches nothing, with a suggestion; empty if all match."""
     inventory = snapshot.inventory
     pools = [each for each in inventory.pools() if fits(pattern.driver, each.driver)]
     if not pools:
         moved = _without_driver(snapshot, pattern)
         drivers = {each.driver for each in inventory.pools()}
-        return f" (did you mean {moved}?)" if moved else _suggest(pattern.driver, drivers)
+        hint = f" (did you mean {moved}?)" if moved else _suggest(pattern.driver, drivers)
+        return _no_match("driver", pattern.driver) + hint
     near = [each for each in pools if fits(pattern.pool, each.pool)]
     if not near:
-        return _suggest(pattern.pool, {each.pool for each in pools})
+        hint = _suggest(pattern.pool, {each.pool for each in pools})
+        return _no_match("pool", pattern.pool) + hint
     names = {name for pool in near for name in inventory.devices(pool)}
-    return (
-        "" if any(fits(pattern.device, each) for each in names) else _suggest(pattern.device, names)
-    )
+    if any(fits(pattern.device, name) for name in names):
+        return ""
+    where = f' in pool "{pattern.pool}"' if pattern.pool != ANY else ""
+    return _no_match("device", pattern.device) + where + _suggest(pattern.device, names)
+
+
+def _no_match(part: str, name: str) -> str:
+    is_glob = any(mark in name for mark in "*?[")
+    return f'no {part} matches "{name}"' if is_glob else f'{part} "{name}" not found'
 
 
 def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
@@ -39,10 +47,10 @@ def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
     one, two = pattern.driver, pattern.pool
     for each in pools:
         if fits(one, each.pool) and any(fits(two, name) for name in inventory.devices(each)):
-            return f'"{ANY}/{one}/{two}"'
+            return f"'{ANY}/{one}/{two}'"
     alone = (two, pattern.device) == (ANY, ANY)
     named = alone and any(one in inventory.devices(each) for each in pools)
-    return f'"{ANY}/{ANY}/{one}"' if named else ""
+    return f"'{ANY}/{ANY}/{one}'" if named else ""
 
 
 def _suggest(word: str, known: Iterable[str]) -> str:

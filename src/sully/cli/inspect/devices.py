@@ -96,7 +96,7 @@ def devices(options: Options) -> int:
 
 
 async def _show(session: Session) -> int:
-    from sully.cli.client.suggestions import check_class, suggest_device
+    from sully.cli.client.suggestions import check_class, device_not_found
     from sully.views.devices.details import Sights
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.snapshot.kinds import DEVICES
@@ -110,7 +110,7 @@ async def _show(session: Session) -> int:
         session.warn(_nothing(session, found))
     elif session.options.patterns:
         for pattern in choice.unmet:
-            session.warn(f"device {pattern} not found{suggest_device(found, pattern)}")
+            session.warn(device_not_found(found, pattern))
     for note in _ignored(found.inventory):
         session.warn(f"warning: {note}")
     return 0
@@ -149,9 +149,9 @@ def _nothing(session: Session, found: "Snapshot") -> str:
     known = sum(len(found.inventory.devices(each)) for each in found.inventory.pools())
     if not known:
         return "No devices found: no driver has published any."
-    guess, asked = _guess(session, found), list(_asked(session))
-    if guess or not asked:
-        return f"device not found{guess}"
+    wrong, asked = _wrong_name(session, found), list(_asked(session))
+    if wrong or not asked:
+        return wrong or "No devices found."
     return f"No devices found: none of {number(known, 'device')} is {' and '.join(asked)}."
 
 
@@ -172,10 +172,10 @@ def _asked(session: Session) -> "Iterator[str]":
         yield f"used in namespace {session.namespace}"
 
 
-def _guess(session: Session, found: "Snapshot") -> str:
-    """Suggest another device or node."""
+def _wrong_name(session: Session, found: "Snapshot") -> str:
+    """Return which node or pattern matches no device, with a suggestion; empty if all match."""
     from sully.cli.client.selectors import parse_patterns
-    from sully.cli.client.suggestions import suggest_device
+    from sully.cli.client.suggestions import device_not_found
     from sully.cli.client.text import did_you_mean
     from sully.views.devices.details import node_of
 
@@ -186,9 +186,9 @@ def _guess(session: Session, found: "Snapshot") -> str:
         for each in inventory.devices(pool).values()
     }
     if node and node not in nodes:
-        return did_you_mean(node, nodes)
+        return f'no devices on node "{node}"{did_you_mean(node, nodes)}'
     patterns = parse_patterns(session.options.patterns)
-    return next(filter(None, (suggest_device(found, pattern) for pattern in patterns)), "")
+    return next(filter(None, (device_not_found(found, pattern) for pattern in patterns)), "")
 
 
 def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> bool:

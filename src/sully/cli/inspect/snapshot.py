@@ -40,7 +40,6 @@ sully snapshot - | gzip > cluster.yaml.gz
 @click.option(
     "--output",
     "-o",
-    default="",
     type=Choice(("yaml", "json")),
     show_default="json for FILE.json, otherwise yaml",
     metavar="FORMAT",

@@ -38,7 +38,7 @@ Of all processes that share a lease, one is the leader and the others wait. Ctrl
 work and releases the lease, so that another process takes over immediately.
 """
 _EXAMPLES = """\
-# Run an API server without controllers, and its controllers in another process
+# Run an API server, and its controllers in another process
 sully up --disable-controllers &
 sully controllers --kubeconfig data/kubeconfig
 

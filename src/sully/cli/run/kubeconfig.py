@@ -10,6 +10,7 @@ from pathlib import Path
 
 import click
 
+from sully.cli.client.formatting import duration
 from sully.cli.client.options import seconds
 from sully.cli.command import Options, command
 
@@ -51,7 +52,7 @@ def _lifetime(text: str) -> timedelta:
 )
 @click.option(
     "--expires",
-    default="365d",
+    default="8760h",
     show_default=True,
     type=_lifetime,
     metavar="DURATION",
@@ -154,4 +155,4 @@ def _server(folder: Path) -> str:
 
 def _summary(options: Options) -> str:
     groups = f" in {', '.join(options.group)}" if options.group else ""
-    return f"user {options.user}{groups}, valid for {options.expires.days or options.expires}"
+    return f"user {options.user}{groups}, valid for {duration(options.expires.total_seconds())}"

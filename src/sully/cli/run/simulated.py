@@ -143,7 +143,7 @@ In another terminal, while the demo starts:
 {exports(kubeconfig)}
   kubectl get pods -A -o wide                        where each pod runs
   kubectl -n team-lab describe pod -l app=big-model  why it is pending
-  sully devices --tainted                            which devices have taints, and their source
+  sully devices --tainted                            taints and their sources
   sully explain rule a100-firmware                   what a rule would do
   sully evictions --watch                            which pods are evicted
   sully plan device 'gpu.sully.dev/hollow-0001/*' example.com/hot:NoExecute

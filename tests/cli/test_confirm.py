@@ -1,11 +1,11 @@
-"""What has to be typed before pods leave, and how progress is read from rules and shown."""
+"""What has to be confirmed before pods are evicted, and how progress is read and shown."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import dataclasses
 import os
+import re
 from datetime import timedelta
 from io import StringIO
 from typing import Any
@@ -18,20 +18,21 @@ from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
 from sully.cli.change.confirm import in_sight, number_to_type
-from sully.cli.change.progress_bar import AWAY, Bar, State
 from sully.cli.change.progress import (
-    Followed,
-    Leavers,
-    measured,
+    Eviction,
+    PodTracker,
     outcome,
     state_of,
-    still_at_work,
+    still_evicting,
     watch,
-    with_stragglers,
+    with_remaining,
+    without_tolerating,
 )
+from sully.cli.change.progress_bar import UNREACHABLE, ProgressBar, State
 from sully.cli.change.rules import own_label
 from sully.cli.change.writes import lasting
 from sully.cli.client.session import Session
+from sully.cli.command import Options
 from sully.client.transport import Key, UnreachableError
 from sully.domain.claims.pods import Pod
 from sully.domain.devices.pools import DeviceId
@@ -72,9 +73,9 @@ def plan(pods: int, devices: int, known: int) -> Plan:
 TYPED: dict[str, tuple[Plan, Any]] = {
     "little": (plan(1, 1, 100), None),
     "twenty pods": (plan(20, 10, 100), None),
-    "more than twenty pods": (plan(21, 1, 100), (21, "pods that leave")),
+    "more than twenty pods": (plan(21, 1, 100), (21, "pods to evict")),
     "a tenth of all devices": (plan(5, 10, 100), None),
-    "more than a tenth": (plan(5, 11, 100), (5, "pods that leave")),
+    "more than a tenth": (plan(5, 11, 100), (5, "pods to evict")),
     "more than a tenth, and nobody on them": (plan(0, 11, 100), (11, "devices that change")),
 }
 
@@ -108,7 +109,7 @@ STATES = {
     "paused": ([with_status(PENDING, PAUSED)], State(True, 3, 0, True)),
     "over": ([with_status(DONE, EVICTED)], State(True, 0, 2, False)),
     "two rules": ([with_status(PENDING), with_status(DONE, EVICTED)], State(True, 3, 2, False)),
-    "all were lifted": ([], State(True, 0, 0, False, lifted=True)),
+    "all were lifted": ([], State(True, 0, 0, False, deleted=True)),
 }
 
 
@@ -120,7 +121,7 @@ def test_who_left_before_a_rule_was_changed_does_not_count() -> None:
 @pytest.mark.parametrize(("rules", "want"), STATES.values(), ids=STATES)
 def test_state_of(rules: list[DeviceTaintRule], want: State) -> None:
     assert state_of(rules) == want
-    assert state_of(rules).over == (want.told and not want.pending)
+    assert state_of(rules).over == (want.observed and not want.pending)
 
 
 class Screen(StringIO):
@@ -146,90 +147,98 @@ def test_whether_a_plan_is_in_sight_of_the_question(lines: int, want: bool) -> N
 
 
 MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
-BARS: dict[str, tuple[State, Followed, bool, str]] = {
+BARS: dict[str, tuple[State, Eviction, bool, str]] = {
     "by the pace": (
         State(True, 20, 10, False, rate=2),
-        Followed(["r"], 2, NOON),
+        Eviction(["r"], 2, NOON),
         True,
-        "[##########....................] 10/30 pods evicted, 2/s, about 10s to go",
+        "━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
     ),
     "by the pace, before the first ten have left at once": (
         State(True, 22, 0, False, rate=1),
-        Followed(["r"], 1, NOON),
+        Eviction(["r"], 1, NOON),
         True,
-        "[..............................] 0/22 pods evicted, 1/s, about 12s to go",
+        "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/22 pods evicted, 1/s, about 12s left",
     ),
     "by the plan, where pods tolerate the taint": (
         State(True, 1, 1, False, rate=10),
-        Followed(["r"], 10, NOON + timedelta(minutes=5)),
+        Eviction(["r"], 10, NOON + timedelta(minutes=5)),
         True,
-        "[###############...............] 1/2 pods evicted, 10/s, about 5m to go",
+        "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, 10/s, about 5m left",
     ),
     "by another pace than the planned one": (
         State(True, 90, 10, False, rate=30),
-        Followed(["r"], 1, NOON + timedelta(seconds=90), MANY),
+        Eviction(["r"], 1, NOON + timedelta(seconds=90), MANY),
         True,
-        "[###...........................] 10/100 pods evicted, 30/s, about 3s to go",
+        "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 3s left",
     ),
     "by another pace, and by tolerations all the same": (
         State(True, 90, 10, False, rate=30),
-        Followed(["r"], 1, NOON + timedelta(minutes=5), MANY),
+        Eviction(["r"], 1, NOON + timedelta(minutes=5), MANY),
         True,
-        "[###...........................] 10/100 pods evicted, 30/s, about 5m to go",
+        "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 5m left",
     ),
     "without a pace": (
         State(True, 1, 0, False),
-        Followed(["r"], None),
+        Eviction(["r"], None),
         True,
-        "[..............................] 0/1 pods evicted, about 1s to go",
+        "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/1 pods evicted, about 1s left",
     ),
     "paused": (
         State(True, 1, 1, True),
-        Followed(["r"], 10),
+        Eviction(["r"], 10),
         True,
-        "[###############...............] 1/2 pods evicted, paused",
+        "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, paused",
     ),
     "in a pipe, where a line that counts down would fill it": (
         State(True, 1, 1, False, rate=10),
-        Followed(["r"], 10, NOON + timedelta(minutes=5)),
+        Eviction(["r"], 10, NOON + timedelta(minutes=5)),
         False,
         "1/2 pods evicted, 10/s",
     ),
-    "nobody": (State(True, 0, 0, False), Followed(["r"], 10), True, ""),
-    "nothing is told yet": (State(False, 3, 0, False), Followed(["r"], 10), True, ""),
+    "nobody": (State(True, 0, 0, False), Eviction(["r"], 10), True, ""),
+    "nothing is told yet": (State(False, 3, 0, False), Eviction(["r"], 10), True, ""),
 }
 
 
+def drawn(shown: str) -> list[str]:
+    """Return the lines that were drawn, one after the other, without control sequences."""
+    plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", shown)
+    return [line.rstrip() for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+
 @pytest.mark.parametrize(("state", "what", "terminal", "want"), BARS.values(), ids=BARS)
-def test_bars(state: State, what: Followed, terminal: bool, want: str) -> None:
+def test_bars(state: State, what: Eviction, terminal: bool, want: str) -> None:
     out = Screen(terminal=terminal)
-    session = Session(argparse.Namespace(), "taint", FakeClock())
-    line = Bar(session, what, out)
+    session = Session(Options(), "taint", FakeClock())
+    line = ProgressBar(session, what, out)
 
     line.show(state)
     once = out.getvalue()
     line.show(state)
 
-    assert once.strip() == want
+    assert drawn(once) == [want] * bool(want)
     assert out.getvalue() == once
-    assert not terminal or len(once) <= 80
 
 
 def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     out = Screen(terminal=True)
-    line = Bar(Session(argparse.Namespace(), "taint", FakeClock()), Followed(["r"], 2), out)
+    line = ProgressBar(Session(Options(), "taint", FakeClock()), Eviction(["r"], 2), out)
 
     line.show(State(True, 20, 10, False))
     monkeypatch.setitem(os.environ, "COLUMNS", "60")
     line.show(State(True, 19, 11, False))
 
-    assert [len(each) for each in out.getvalue().split("\r")[1:]] == [79, 59]
+    lines = drawn(out.getvalue())
+    assert [line.partition("pods")[0][-6:] for line in lines] == ["10/30 ", "11/30 "]
+    assert [len(line) <= width for line, width in zip(lines, (80, 60), strict=True)] == [True, True]
 
 
 NARROW = {
-    80: "[##########....................] 10/30 pods evicted, 2/s, about 10s to go",
-    60: "[#####...........] 10/30 pods evicted, 2/s, about 10s to go",
-    40: "10/30 pods evicted, 2/s, about 10s to g",
+    80: "━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
+    60: "━━━━━━╺━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
+    40: "10/30 pods evicted, 2/s, about 10s left",
+    30: "10/30 pods evicted, 2/s, about",
 }
 
 
@@ -237,49 +246,49 @@ NARROW = {
 def test_the_bar_gives_way_to_the_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(os.environ, "COLUMNS", str(columns))
     out = Screen(terminal=True)
-    line = Bar(Session(argparse.Namespace(), "taint", FakeClock()), Followed(["r"], 2), out)
+    line = ProgressBar(Session(Options(), "taint", FakeClock()), Eviction(["r"], 2), out)
 
     line.show(State(True, 20, 10, False, rate=2))
 
-    assert out.getvalue().strip() == NARROW[columns]
+    assert drawn(out.getvalue()) == [NARROW[columns]]
 
 
 TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
 MEASURED = {
-    "as the status says": (State(True, 3, 1, False), Followed(["r"], 1), (3, 1, 0)),
+    "as the status says": (State(True, 3, 1, False), Eviction(["r"], 1), (3, 1, 0)),
     "pods that were seen to leave, whoever left before": (
         State(True, 2, 1, False),
-        Followed(["r"], 1, pods=TWO, before=7),
+        Eviction(["r"], 1, pods=TWO, before=7),
         (2, 1, 0),
     ),
     "all left that do before it ends": (
         State(True, 3, 2, False),
-        Followed(["r"], 1, pods=TWO, expires=True),
+        Eviction(["r"], 1, pods=TWO, expires=True),
         (0, 2, 3),
     ),
     "one is still to leave before it ends": (
         State(True, 4, 1, False),
-        Followed(["r"], 1, pods=TWO, expires=True),
+        Eviction(["r"], 1, pods=TWO, expires=True),
         (4, 1, 0),
     ),
     "it does not end, so that all leave some time": (
         State(True, 3, 2, False),
-        Followed(["r"], 1, pods=TWO),
+        Eviction(["r"], 1, pods=TWO),
         (3, 2, 0),
     ),
     "it ends, and is paused": (
         State(True, 3, 2, True),
-        Followed(["r"], 1, pods=TWO, expires=True),
+        Eviction(["r"], 1, pods=TWO, expires=True),
         (3, 2, 0),
     ),
 }
 
 
 @pytest.mark.parametrize(("state", "what", "want"), MEASURED.values(), ids=MEASURED)
-def test_measured(state: State, what: Followed, want: tuple[int, int, int]) -> None:
-    found = measured(state, what)
+def test_measured(state: State, what: Eviction, want: tuple[int, int, int]) -> None:
+    found = without_tolerating(state, what)
 
-    assert (found.pending, found.evicted, found.outlasting) == want
+    assert (found.pending, found.evicted, found.tolerating) == want
 
 
 def listed(uid: str, phase: str = "Running", *, leaving: bool = False) -> dict[str, Any]:
@@ -292,12 +301,12 @@ def listed(uid: str, phase: str = "Running", *, leaving: bool = False) -> dict[s
 OVER, BUSY = State(True, 0, 2, False), State(True, 1, 1, False)
 STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
     "all are gone": (OVER, [], OVER),
-    "one shuts down": (OVER, [listed("1", leaving=True)], dataclasses.replace(OVER, leaving=1)),
-    "one need not leave any more": (OVER, [listed("2")], dataclasses.replace(OVER, staying=1)),
+    "one shuts down": (OVER, [listed("1", leaving=True)], dataclasses.replace(OVER, terminating=1)),
+    "one need not leave any more": (OVER, [listed("2")], dataclasses.replace(OVER, remaining=1)),
     "one came to its end by itself": (OVER, [listed("1", "Succeeded")], OVER),
     "others are of no concern": (OVER, [listed("3"), listed("4", leaving=True)], OVER),
     "others left in the stead of one that is still to leave": (
-        dataclasses.replace(OVER, outlasting=1),
+        dataclasses.replace(OVER, tolerating=1),
         [listed("1")],
         dataclasses.replace(OVER, pending=1),
     ),
@@ -309,14 +318,14 @@ STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
 async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State) -> None:
     answer = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
     async with connected(Foreign([answer])) as transport:
-        session = Session(argparse.Namespace(), "taint", FakeClock(), transport)
+        session = Session(Options(), "taint", FakeClock(), transport)
 
-        assert await with_stragglers(session, Followed(["r"], 1, pods=TWO), state) == want
+        assert await with_remaining(session, Eviction(["r"], 1, pods=TWO), state) == want
 
 
 def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
     clock = FakeClock()
-    session = Session(argparse.Namespace(lasts=3600.0), "taint", clock)
+    session = Session(Options(lasts=3600.0), "taint", clock)
     body = {"metadata": {"name": "r", "annotations": {"sully.dev/expires-at": "before"}}}
 
     clock.advance(1800)
@@ -329,24 +338,24 @@ def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
 OUTCOMES = {
     "all left": (State(True, 0, 2, False), "2 pods evicted."),
     "one takes its time": (
-        State(True, 0, 2, False, leaving=1),
-        "2 pods evicted, 1 still shutting down.",
+        State(True, 0, 2, False, terminating=1),
+        "2 pods evicted, 1 still terminating.",
     ),
     "somebody weakened the rule": (
-        State(True, 0, 2, False, staying=3),
-        "2 pods evicted; 3 pods did not leave.",
+        State(True, 0, 2, False, remaining=3),
+        "2 pods evicted, 3 pods not evicted.",
     ),
     "tolerations outlast the rule": (
-        State(True, 0, 2, False, outlasting=1),
-        "2 pods evicted; 1 pod may stay: tolerations last longer than the taint.",
+        State(True, 0, 2, False, tolerating=1),
+        "2 pods evicted, 1 pod tolerating the taint until it expires.",
     ),
     "the rule is gone": (
-        State(True, 0, 0, False, lifted=True),
-        "The rule is gone: somebody lifted it, or its time is over.",
+        State(True, 0, 0, False, deleted=True),
+        "The rule was deleted or has expired.",
     ),
     "the rule is gone too early": (
-        State(True, 0, 0, False, lifted=True, staying=1),
-        "The rule is gone: somebody lifted it, or its time is over; 1 pod did not leave.",
+        State(True, 0, 0, False, deleted=True, remaining=1),
+        "The rule was deleted or has expired, 1 pod not evicted.",
     ),
 }
 
@@ -360,9 +369,12 @@ AT_WORK, DONE = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
 OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
     "a server that comes back": (
         [AT_WORK, UnreachableError("away"), UnreachableError("away"), DONE],
-        f"2/3 pods evicted, 1/s\n{AWAY}\n3/3 pods evicted\n3 pods evicted.\n",
+        f"2/3 pods evicted, 1/s\n{UNREACHABLE}\n3/3 pods evicted\n3 pods evicted.\n",
     ),
-    "one that is not ready yet": ([ServiceUnavailable("no"), DONE], f"{AWAY}\n3/3 pods evicted\n"),
+    "one that is not ready yet": (
+        [ServiceUnavailable("no"), DONE],
+        f"{UNREACHABLE}\n3/3 pods evicted\n",
+    ),
 }
 
 
@@ -379,7 +391,7 @@ async def test_a_server_may_not_be_away_for_ever() -> None:
 async def watched(answers: list[State | Exception]) -> str:
     """Return what somebody sees to whom a server answers so."""
     out, clock, left = Screen(terminal=False), FakeClock(), iter(answers)
-    session = Session(argparse.Namespace(), "taint", clock)
+    session = Session(Options(), "taint", clock)
 
     async def look() -> State:
         found = next(left)
@@ -387,7 +399,9 @@ async def watched(answers: list[State | Exception]) -> str:
             raise found
         return found
 
-    watching = asyncio.ensure_future(watch(session, Bar(session, Followed(["r"], 1), out), look))
+    watching = asyncio.ensure_future(
+        watch(session, ProgressBar(session, Eviction(["r"], 1), out), look)
+    )
     while not watching.done():
         asleep = asyncio.ensure_future(clock.sleepers())
         await asyncio.wait([watching, asleep], return_when=asyncio.FIRST_COMPLETED)
@@ -431,7 +445,7 @@ LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
 def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, undo: str) -> None:
     names = [each["metadata"]["name"] for each in bodies]
 
-    text = still_at_work(names, made_together(bodies), pausable=True)
+    text = still_evicting(names, made_together(bodies), pausable=True)
 
     assert f"sully evictions {pause}" in text
     assert text.endswith(f"kubectl delete {undo}")
@@ -455,10 +469,10 @@ def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
 
 
 def test_where_nobody_heeds_pauses_none_is_offered() -> None:
-    assert still_at_work(["hot"], pausable=False) == (
-        "The rule hot stays, and pods go on leaving.\n"
-        "  to see it:   sully evictions --watch\n"
-        "  to stop it:  kubectl delete devicetaintrule hot"
+    assert still_evicting(["hot"], pausable=False) == (
+        "The rule hot remains, and evictions continue.\n"
+        "  to watch:   sully evictions --watch\n"
+        "  to stop:    kubectl delete devicetaintrule hot"
     )
 
 
@@ -511,7 +525,7 @@ THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
 
 
 @pytest.mark.parametrize(("pods", "claims", "want"), THERE.values(), ids=THERE)
-def test_leavers(pods: list[Pod], claims: list[ResourceClaim], want: State) -> None:
+def test_tracker(pods: list[Pod], claims: list[ResourceClaim], want: State) -> None:
     devices = [device(each) for each in ("a", "b", "c")]
     found = Snapshot(
         [
@@ -522,7 +536,7 @@ def test_leavers(pods: list[Pod], claims: list[ResourceClaim], want: State) -> N
         ],
         taken=NOON,
     )
-    leavers = Leavers(found.exposures, PLANNED)
+    tracker = PodTracker(found.exposures, PLANNED)
 
-    assert leavers.state([ALL]) == want
-    assert leavers.state([ALL, ALL]) == want
+    assert tracker.state([ALL]) == want
+    assert tracker.state([ALL, ALL]) == want

@@ -1,4 +1,4 @@
-"""Names that people have for things, and what they may have meant by one that finds nothing."""
+"""How users name objects, and suggestions for names that are not found."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from sully.cli.client.suggestions import nearest
-from sully.cli.client.selectors import parse_pattern
-from sully.cli.client.selectors import named, rule_named
+from sully.cli.client.selectors import named, parse_pattern, rule_named
+from sully.cli.client.suggestions import device_not_found
 from sully.cli.main import main
 from sully.testing.clock import FakeClock
 from sully.views.snapshot.file import from_documents
@@ -36,23 +35,39 @@ def fleet() -> Snapshot:
 
 
 MEANT = {
-    "a driver with a slip": ("gpu.example.con", "gpu.example.com"),
-    "a pool with a slip": ("gpu.example.com/nod-1", "node-1"),
-    "a device with a slip": ("gpu.example.com/node-1/gpu0", "gpu-0"),
-    "a node alone": ("node-1", "'*/node-1/*'"),
-    "nodes alone": ("node-*", "'*/node-*/*'"),
-    "a node and a device": ("node-1/gpu-0", "'*/node-1/gpu-0'"),
-    "a device alone": ("gpu-1", "'*/*/gpu-1'"),
-    "a node and a device that it lacks": ("node-1/gpu-7", ""),
-    "nothing like it": ("tpu", ""),
+    "a driver with a typo": (
+        "gpu.example.con",
+        'driver "gpu.example.con" not found (did you mean "gpu.example.com"?)',
+    ),
+    "a pool with a typo": (
+        "gpu.example.com/nod-1",
+        'pool "nod-1" not found (did you mean "node-1"?)',
+    ),
+    "a device with a typo": (
+        "gpu.example.com/node-1/gpu0",
+        'device "gpu0" not found in pool "node-1" (did you mean "gpu-0"?)',
+    ),
+    "a device of any pool": (
+        "*/*/gpu0",
+        'device "gpu0" not found (did you mean "gpu-0"?)',
+    ),
+    "a glob": ("*/rack*", 'no pool matches "rack*"'),
+    "a node alone": ("node-1", """driver "node-1" not found (did you mean '*/node-1/*'?)"""),
+    "nodes alone": ("node-*", """no driver matches "node-*" (did you mean '*/node-*/*'?)"""),
+    "a node and a device": (
+        "node-1/gpu-0",
+        """driver "node-1" not found (did you mean '*/node-1/gpu-0'?)""",
+    ),
+    "a device alone": ("gpu-1", """driver "gpu-1" not found (did you mean '*/*/gpu-1'?)"""),
+    "a node and a device that it lacks": ("node-1/gpu-7", 'driver "node-1" not found'),
+    "nothing like it": ("tpu", 'driver "tpu" not found'),
+    "what is there": ("gpu.example.com/node-1/gpu-0", ""),
 }
 
 
 @pytest.mark.parametrize(("text", "want"), MEANT.values(), ids=MEANT)
 def test_what_was_meant(text: str, want: str, fleet: Snapshot) -> None:
-    said = f"; did you mean {want}?" if want else ""
-
-    assert nearest(fleet, parse_pattern(text)) == said
+    assert device_not_found(fleet, parse_pattern(text)) == want
 
 
 NAMED = {
@@ -107,7 +122,7 @@ def test_servers_that_were_started_here(
         os.utime(tmp_path / name, (age, age))
 
     assert main(["devices"]) == 1
-    hint = f"\n  one was started here: export KUBECONFIG={tmp_path / want}\n" if want else ""
+    hint = f"\n  a server was started here: export KUBECONFIG={tmp_path / want}\n" if want else ""
     said = capsys.readouterr().err
-    assert said.startswith("sully devices: no cluster is configured")
+    assert said.startswith("error: no cluster is configured")
     assert said.endswith(hint or "`sully up`\n")

@@ -7,9 +7,10 @@ from threading import Event
 
 import pytest
 
-from sully.cli.client.spinner import patience
+from sully.cli.client.spinner import spinner
 
-ERASE = "\r\x1b[K"
+ERASED = "\r\x1b[1A\x1b[2K"
+"""How rich removes the line."""
 
 
 class Screen(io.StringIO):
@@ -31,25 +32,25 @@ class Screen(io.StringIO):
 def test_what_takes_long_is_told_and_then_taken_back() -> None:
     screen = Screen()
 
-    with patience(lambda: "planning", screen, after=0):
+    with spinner(lambda: "planning", screen, after=0):
         assert screen.drawn.wait(60)
 
-    assert screen.getvalue().startswith(f"{ERASE}planning")
-    assert screen.getvalue().endswith(f"planning{ERASE}")
+    assert " planning\n" in screen.getvalue()
+    assert screen.getvalue().endswith(ERASED)
 
 
 def test_it_is_taken_back_also_when_something_fails() -> None:
     screen = Screen()
 
     def fail() -> None:
-        with patience(lambda: "planning", screen, after=0):
+        with spinner(lambda: "planning", screen, after=0):
             assert screen.drawn.wait(60)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
         fail()
 
-    assert screen.getvalue().endswith(ERASE)
+    assert screen.getvalue().endswith(ERASED)
 
 
 CASES = {
@@ -60,7 +61,7 @@ CASES = {
 
 @pytest.mark.parametrize(("screen", "after"), CASES.values(), ids=CASES)
 def test_nothing_is_drawn(screen: Screen, after: float) -> None:
-    with patience(lambda: "planning", screen, after=after):
+    with spinner(lambda: "planning", screen, after=after):
         pass
 
     assert screen.getvalue() == ""
