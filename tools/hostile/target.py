@@ -189,6 +189,8 @@ class Delays:
     work: list[float] = field(default_factory=list)
     """Processor time of the server between each question and its answer."""
     failures: list[str] = field(default_factory=list)
+    descriptors: int = 0
+    """The most that the server had open after an answer."""
     news: threading.Condition = field(default_factory=threading.Condition)
 
     def await_answers(self, count: int) -> None:
@@ -364,6 +366,7 @@ class Target:
                 with delays.news:
                     delays.answers.append(time.monotonic() - began)
                     delays.news.notify_all()
+                delays.descriptors = max(delays.descriptors, self.descriptors())
                 if parse(first)[0] != 200:
                     delays.failures.append(first[:200].decode("latin-1"))
                 stop.wait(0.005)
