@@ -52,7 +52,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: guest}]
 
 @pytest.fixture(scope="module")
 def up(where: str) -> Iterator[Process]:
-    flags = ("--store", "memory", "--hollow-nodes", "4", "--devices-per-node", "8")
+    flags = ("--store", "memory", "--simulated-nodes", "4", "--devices-per-node", "8")
     with controlled(where, *flags) as plane:
         Server(plane.kubeconfig, plane.child).ask(fill)
         yield plane
@@ -79,9 +79,9 @@ def cut(text: str) -> str:
 def test_the_whole_screen_of_a_taint(server: Server) -> None:
     words = ("taint", "device", f"{LAST}/gpu-0", f"{KEY}=fan:NoExecute", "--name", "slow")
     with terminal(*words, env=server.env) as screen:
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         screen.type("y\n")
-        screen.wait_for("to go")
+        screen.wait_for(" left")
         screen.interrupt()
         code = screen.end()
 
@@ -91,27 +91,26 @@ def test_the_whole_screen_of_a_taint(server: Server) -> None:
     assert lines[:4] == [
         "DeviceTaintRule/slow would be created",
         "",
-        "1 device of 32 would change, held by 1 claim.",
-        "1 pod would have to leave: 0 at once, the last after T.",
+        "1 of 32 devices affected, used by 1 claim. 1 pod would be evicted (after T).",
+        "It would be rescheduled.",
     ]
     # The patient pod tolerates the taint for an hour, which the bar knows from the plan.
-    assert [line.strip() for line in lines[lines.index("Go on? [y/N] y") :]] == [
-        "Go on? [y/N] y",
+    assert [line.strip() for line in lines[lines.index("Continue? [y/N] y") :]] == [
+        "Continue? [y/N] y",
         "devicetaintrule slow created",
-        "",
-        "[..............................] 0/1 pods evicted, 10/s, about T to go",
-        "The rule slow stays, and pods go on leaving.",
-        "to see it:  sully evictions --watch",
-        "to stop it:  sully evictions pause slow",
-        "to go on:  sully evictions resume slow",
-        "to undo it:  kubectl delete devicetaintrule slow",
+        "0/1 pods evicted, 10/s, about T left",
+        "The rule slow remains, and evictions continue.",
+        "to watch:  sully evictions --watch",
+        "to pause:  sully evictions pause slow",
+        "to resume:  sully evictions resume slow",
+        "to undo:  kubectl delete devicetaintrule slow",
     ]
 
 
 def test_ctrl_c_at_the_question_says_that_nothing_happened(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
     with terminal(*words, env=server.env) as screen:
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         screen.type("\x03")
         # A terminal throws away what is on its way when it hears Ctrl-C, and shows ^C then.
         screen.wait_for("^C")
@@ -119,7 +118,7 @@ def test_ctrl_c_at_the_question_says_that_nothing_happened(server: Server) -> No
         code = screen.end()
 
     assert code == 130
-    assert screen.shown.endswith("\nNothing was changed.\n")
+    assert screen.shown.endswith("\nNothing changed.\n")
     assert not server.rules()
 
 
@@ -127,12 +126,12 @@ def test_the_question_is_seen_by_whoever_types(server: Server, tmp_path: Path) -
     log = tmp_path / "log"
     words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
     with terminal(*words, env=server.env, into=log) as screen:
-        screen.wait_for("1 device of 32 would change")
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("1 of 32 devices affected")
+        screen.wait_for("Continue? [y/N] ")
         screen.type("n\n")
         assert screen.end() == 1
 
-    assert log.read_text().endswith("\nNothing was changed.\n")
+    assert log.read_text().endswith("\nNothing changed.\n")
     assert "\nDEVICE " in log.read_text()
     assert not server.rules()
 
@@ -231,7 +230,7 @@ def test_a_dry_run_changes_nothing(flag: str, server: Server) -> None:
     done = server.sully("taint", flag, "device", f"{FIRST}/gpu-7", f"{KEY}:NoSchedule")
 
     assert done.returncode == 0
-    assert "1 device of 32 would change" in done.stdout
+    assert "1 of 32 devices affected" in done.stdout
     assert not server.rules()
 
 
@@ -259,7 +258,7 @@ def test_clusters_by_label(server: Server) -> None:
     freed = server.sully("untaint", *words, "m")
 
     assert marked.stdout == "managedcluster eu-1 tainted\n"
-    assert "has a taint m:PreferNoSelect already" in again.stderr
+    assert "already has a taint m:PreferNoSelect" in again.stderr
     assert freed.stdout == "managedcluster eu-1 untainted\n"
 
 
@@ -273,11 +272,11 @@ def test_rules_are_paused_together(server: Server) -> None:
     resumed = server.sully("evictions", "resume", *server.rules())
 
     assert shown.stdout == ""
-    assert "no DeviceTaintRule with sully.dev/taint=rakc" in nobody.stderr
+    assert "no devicetaintrule matches -l sully.dev/taint=rakc" in nobody.stderr
     assert paused.stdout.count(" paused\n") == 2
     assert resumed.stdout.count(" resumed\n") == 2
     assert (wrong.returncode, wrong.stdout) == (1, "")
-    assert 'there is no DeviceTaintRule "rakc-1"' in wrong.stderr
+    assert 'devicetaintrule "rakc-1" not found' in wrong.stderr
 
 
 def test_a_plan_from_a_snapshot_is_the_plan_of_the_server(server: Server, tmp_path: Path) -> None:
@@ -349,16 +348,18 @@ def test_who_may_see_one_namespace(guest: dict[str, str], tmp_path: Path) -> Non
     told = piped("history", env=guest)
 
     assert everywhere.returncode == 0
-    assert "you may not list pods, resourceclaims, resourceslicepatches; the" in everywhere.stderr
-    assert "-n NAMESPACE takes what is in one namespace" in everywhere.stderr
+    assert (
+        "not allowed to list pods, resourceclaims, resourceslicepatches; the" in everywhere.stderr
+    )
+    assert "use -n NAMESPACE if you may list them in one namespace" in everywhere.stderr
     assert here.stdout.count(" a/") == 4
     assert (plan.returncode, "a/patient-" in plan.stdout) == (1, True)
-    assert "note: the plan knows only the pods of namespace a" in plan.stdout
-    assert "who would have to leave is not known" in plan.stderr
+    assert "note: the plan only considers pods in namespace a" in plan.stdout
+    assert "which pods would be evicted is not known" in plan.stderr
     assert marked.returncode == 1
     assert 'cannot create resource "devicetaintrules"' in marked.stderr
     assert told.returncode == 1
-    assert "about one namespace: -n NS" in told.stderr
+    assert "or use -n NAMESPACE" in told.stderr
 
 
 def test_a_watch_of_one_namespace(guest: dict[str, str]) -> None:
@@ -376,7 +377,7 @@ def test_a_certificate_that_has_ended(up: Process, server: Server, tmp_path: Pat
     assert piped("kubeconfig", *flags, env=server.env).returncode == 0
     tries = (piped("devices", env=environment(config)) for _ in range(30))
 
-    done = next(each for each in tries if "was good until" in each.stderr)
+    done = next(each for each in tries if "expired at" in each.stderr)
 
     assert done.returncode == 1
-    assert done.stderr.endswith("; get a new one\n")
+    assert done.stderr.endswith("; renew it\n")

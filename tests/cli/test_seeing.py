@@ -26,9 +26,9 @@ _SPAN = re.compile(r"\b\d+(s|m|m\d+s)\b")
 
 @pytest.fixture(scope="module")
 def up(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
-    flags = ("--hollow-nodes", "2", "--devices-per-node", "2", "--hollow-start-seconds", "0")
+    flags = ("--simulated-nodes", "2", "--devices-per-node", "2", "--simulated-start-seconds", "0")
     folder = tmp_path_factory.mktemp("seeing")
-    more = ("--store", "memory", "--hollow-stop-seconds", "0")
+    more = ("--store", "memory", "--simulated-stop-seconds", "0")
     with controlled(where, *flags, *more, data_dir=folder) as plane:
         yield plane
 
@@ -146,29 +146,29 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
     cluster.run("delete", "devicetaintrule", "sick")
     # The record follows the rule, sooner than anyone can look; here only its text matters.
     tries = (piped("history", "rule", "sick", env=env) for _ in range(30))
-    told = next(each for each in tries if "lifted" in each.stdout)
+    told = next(each for each in tries if "deleted" in each.stdout)
 
     assert cut(seen.stdout).splitlines()[1] == (
         "sick  example.com/sick:NoExecute  paused  1  0  -  -  0  T  1  kubernetes-admin"
         "  hot (paused)"
     )
     assert paused.stdout == (
-        "devicetaintrule sick paused\n  'sully evictions resume sick' lets it go on\n"
+        "devicetaintrule sick paused\n  to resume it: sully evictions resume sick\n"
     )
-    assert again.stdout == "devicetaintrule sick paused (it was already)\n"
+    assert again.stdout == "devicetaintrule sick paused (unchanged)\n"
     assert resumed.stdout == "devicetaintrule sick resumed\n"
     # The last line; before it may be one that shows it at work.
     assert (
         cut(screen.shown).splitlines()[-1].startswith("sick  example.com/sick:NoExecute  done  0")
     )
     assert [line.split("  ", 1)[1] for line in cut(told.stdout).splitlines()] == [
-        "WHAT  OBJECT  DETAILS",
+        "EVENT  OBJECT  DETAILS",
         f"tainted  rule/sick  example.com/sick:NoExecute on */{node}/{device},"
         " by kubernetes-admin: hot",
         "changed  rule/sick  paused: wait, by kubernetes-admin",
         "changed  rule/sick  resumed, by kubernetes-admin",
         f"evicted  pod/default/gone  example.com/sick:NoExecute of rule/sick from {node}",
-        "lifted  rule/sick  example.com/sick:NoExecute by kubernetes-admin, 1 pod evicted",
+        "deleted  rule/sick  example.com/sick:NoExecute by kubernetes-admin, 1 pod evicted",
     ]
 
 
@@ -222,15 +222,15 @@ def test_what_may_not_be_seen(
     refused = [piped("devices", *words, env=guest) for words in (["--free"], ["--class", "x"])]
 
     assert done.returncode == 1
-    assert done.stderr.startswith("sully devices: resourceslices.resource.k8s.io is forbidden")
-    assert "without resourceslices there is no answer; ask an admin" in done.stderr
+    assert done.stderr.startswith("error: resourceslices.resource.k8s.io is forbidden")
+    assert "resourceslices are required here; ask an administrator" in done.stderr
     assert (watched.returncode, watched.stderr) == (1, done.stderr)
     # Who may not see claims is not told that a device is free.
     assert [line.split()[-1] for line in seen.stdout.splitlines()] == ["?", "?"]
-    assert "you may not list deviceclasses, pods, resourceclaims" in seen.stderr
+    assert "not allowed to list deviceclasses, pods, resourceclaims" in seen.stderr
     assert [each.returncode for each in refused] == [1, 1]
-    assert "without resourceclaims there is no answer" in refused[0].stderr
-    assert "without deviceclasses there is no answer" in refused[1].stderr
+    assert "resourceclaims are required here" in refused[0].stderr
+    assert "deviceclasses are required here" in refused[1].stderr
 
 
 def test_a_server_that_is_away(tmp_path: Path) -> None:
@@ -243,8 +243,10 @@ def test_a_server_that_is_away(tmp_path: Path) -> None:
     done = piped("devices", env=environment(config))
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith("sully devices: https://127.0.0.1:1/")
-    assert done.stderr.endswith("is the server running, and is this the right kubeconfig?\n")
+    assert done.stderr.startswith("error: https://127.0.0.1:1/")
+    assert done.stderr.endswith(
+        "check that the server is running, and that this is the right kubeconfig\n"
+    )
 
 
 def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path) -> None:
@@ -259,10 +261,10 @@ def test_a_server_that_is_not_ours(where: str, any_kubectl: Path, tmp_path: Path
         marked = piped(*brief, env=config)
 
     assert marked.returncode == 0
-    assert "ends no rules by itself" in marked.stderr
+    assert "does not delete expired rules" in marked.stderr
     assert (told.returncode, "keeps no history" in told.stderr) == (1, True)
     assert paused.returncode == 1
-    assert "devicetaintrule sick cannot be paused" in paused.stderr
+    assert "cannot pause devicetaintrule sick" in paused.stderr
     assert cut(seen.stdout).splitlines()[1] == "sick  example.com/sick:NoExecute  done  0  0+  -  -"
     assert "+ means at least" in seen.stderr
 
@@ -271,7 +273,7 @@ def test_a_watch_that_cannot_begin(env: dict[str, str]) -> None:
     done = piped("devices", "--watch", "--class", "none", env=env)
 
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith('sully devices: there is no DeviceClass "none"\n')
+    assert done.stderr.startswith('error: deviceclass "none" not found\n')
 
 
 def test_a_watch_shows_when_a_rule_ends_later(env: dict[str, str], cluster: Cluster) -> None:
@@ -281,7 +283,7 @@ def test_a_watch_shows_when_a_rule_ends_later(env: dict[str, str], cluster: Clus
         screen.wait_for("(rule/ending")
         end = "sully.dev/expires-at=2099-01-01T00:00:00Z"
         cluster.run("annotate", "devicetaintrule", "ending", end)
-        screen.wait_for("ends in")
+        screen.wait_for("expires")
         cluster.run("delete", "devicetaintrule", "ending")
         # Not one of those that were asked for any more; on 80 columns, too, where no node is said.
-        screen.wait_for("(left)")
+        screen.wait_for("(gone)")

@@ -16,14 +16,14 @@ from e2e.cluster import Cluster, claim, deployment, devices, pod, rule, template
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
-FLEET = ("--hollow-nodes", "2", "--devices-per-node", "2")
+FLEET = ("--simulated-nodes", "2", "--devices-per-node", "2")
 HIDDEN = (
     "sully explain: warning: you may not list deviceclasses, devicetaintrules, nodes,"
     " resourceslicepatches, resourceslices, taintrecords; the answer goes without them\n"
     "sully explain: warning: you may see only namespace asking; what others have and want is not"
     " looked at\n"
 )
-QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
+QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0.2")
 
 
 @pytest.fixture(scope="module")

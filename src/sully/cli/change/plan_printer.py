@@ -64,7 +64,8 @@ def summary(plan: "Plan") -> str:
     last = max(each.after for each in evicted)
     when = _when(last)
     if now < len(evicted):
-        when = f"{now} immediately, the last after {when}" if now else f"the last after {when}"
+        when = f"after {when}" if len(evicted) == 1 else f"the last after {when}"
+        when = f"{now} immediately, {when}" if now else when
     text += f" {number(len(evicted), 'pod')} would be evicted ({when})."
     return f"{text} {_rescheduled(len(evicted), plan.homeless)}{surely}"
 
