@@ -131,7 +131,8 @@ def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
     data = tmp_path / "data"
     with controlled(where, "--simulated-nodes", "2", "--devices-per-node", "2", data_dir=data):
         pass
-    with controlled(where, "--simulated-nodes", "1", "--devices-per-node", "2", data_dir=data) as up:
+    fewer = ("--simulated-nodes", "1", "--devices-per-node", "2")
+    with controlled(where, *fewer, data_dir=data) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         for owned in ("node", "resourceslice", "lease -n kube-node-lease"):
             kind, *where = owned.split()
@@ -152,12 +153,21 @@ def test_without_the_flag_nodes_stay_as_they_are(where: str, tmp_path: Path) -> 
 
 
 WRONG_USAGE = {
-    "no number": (("--simulated-nodes", "many"), "must be a number from 0 to 10000, not 'many'"),
-    "too many": (("--simulated-nodes", "10001"), "must be a number from 0 to 10000"),
-    "too many devices": (("--simulated-nodes", "1", "--devices-per-node", "513"), "from 0 to 512"),
-    "no time": (("--simulated-nodes", "1", "--simulated-stop-seconds", "-1"), "must be seconds"),
-    "devices of no node": (("--devices-per-node", "1"), "--devices-per-node needs --simulated-nodes"),
-    "demo of the reference": (("--demo", "--compat", "reference"), "nothing of ours"),
+    "no number": (
+        ("--simulated-nodes", "many"),
+        "invalid number 'many' (a whole number, 0 to 10000)",
+    ),
+    "too many": (("--simulated-nodes", "10001"), "a whole number, 0 to 10000"),
+    "too many devices": (("--simulated-nodes", "1", "--devices-per-node", "513"), "0 to 512"),
+    "no time": (
+        ("--simulated-nodes", "1", "--simulated-stop-seconds", "-1"),
+        "invalid number of seconds",
+    ),
+    "devices of no node": (("--devices-per-node", "1"), "requires --simulated-nodes"),
+    "demo of the reference": (
+        ("--demo", "--compat", "reference"),
+        "--demo cannot be used with --compat reference",
+    ),
 }
 
 

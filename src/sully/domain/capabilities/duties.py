@@ -143,7 +143,7 @@ def _own_kind_duty(found: Offer, name: str) -> Duty:
         return Duty(name, False, f"the server has no {' and no '.join(missing)}: sully install")
     if name != "patchstatus" and not found.rules:
         return Duty(name, False, "the server has no taint rules")
-    return Duty(name, True, "nobody else does it")
+    return Duty(name, True, "no other controller does")
 
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
