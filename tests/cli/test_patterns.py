@@ -18,7 +18,7 @@ from sully.cli.client.formatting import (
     until,
 )
 from sully.cli.client.selectors import Pattern, parse_pattern
-from sully.cli.client.session import CommandError
+from sully.cli.command import CommandError
 from sully.domain.devices.taints import Origin
 from sully.testing.clock import NOON
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sully.cli.client.session import CommandError
+from sully.cli.command import CommandError
 from sully.cli.inspect.snapshot import write_file
 from sully.cli.main import main
 

@@ -105,7 +105,7 @@ CASES = {
         (NAME, TEXT),
         ((Cell("a", "red"), "b"),),
         ("\x1b[1mNAME\x1b[0m  \x1b[1mTEXT\x1b[0m", "\x1b[31ma   \x1b[0m  b"),
-        Look(80, colour=True),
+        Look(80, color=True),
     ),
     "only a table that grows keeps room": Case(
         (Column("NAME", least=8), TEXT), (("a", "b"),), ("NAME  TEXT", "a     b")
@@ -231,7 +231,7 @@ class Screen(io.StringIO):
 
 LOOKS = {
     "a pipe": (io.StringIO(), {"COLUMNS": "40", "TERM": "xterm"}, Look()),
-    "a terminal": (Screen(), {"COLUMNS": "132", "TERM": "xterm"}, Look(132, colour=True)),
+    "a terminal": (Screen(), {"COLUMNS": "132", "TERM": "xterm"}, Look(132, color=True)),
     "no colour": (Screen(), {"COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "1"}, Look(80)),
     "dumb": (Screen(), {"COLUMNS": "80", "TERM": "dumb"}, Look(80)),
     "a width that is none": (Screen(), {"COLUMNS": "x", "NO_COLOR": "1"}, Look(80)),

@@ -10,7 +10,7 @@ import pytest
 
 from cli.terminals import environment, piped
 from sully.cli.change.taint_args import TaintArgs, parse_taint_args
-from sully.cli.client.session import CommandError
+from sully.cli.command import CommandError
 from sully.cli.main import main
 from sully.domain.planning.taintgrammar import Unwanted, Wanted
 

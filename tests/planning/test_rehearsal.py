@@ -131,8 +131,8 @@ CASES = {
         ],
         (put(rule(pool="n1")), put(rule("worse", key="example.com/worse", device="gpu-0"))),
         want=(
-            "p1 0 Returns it tolerates the taints there only for a time,"
-            " and has to leave again after 9s",
+            "p1 0 Returns it tolerates the taints there only for some time,"
+            " and would be evicted again after 9s",
         ),
         without_place=1,
     ),

@@ -50,11 +50,18 @@ _TEMPLATES = ("name", "jsonpath", "custom-columns", "go-template")
 """Output formats of kubectl that print parts of objects."""
 
 
+class CommandError(Exception):
+    """A command failed; the text names the object and the remedy."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class Choice(click.Choice[str]):
     """One of several values; the error lists them and suggests the closest."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the value, or refuse it."""
         known = [str(choice) for choice in self.choices]
         if value in known:
             return str(value)
@@ -113,7 +120,6 @@ class Command(click.Command):
         return self.callback(Options(**ctx.params))
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write help in the order of kubectl's."""
         self.format_help_text(ctx, formatter)
         if self.examples:
             with formatter.section("Examples"):
@@ -131,7 +137,6 @@ class Command(click.Command):
 
 
 def command(name: str, **given: Any) -> Callable[[Callable[[Options], int]], Command]:
-    """Make a function of options a command."""
     return click.command(name, cls=Command, **given)
 
 

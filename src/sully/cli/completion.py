@@ -68,7 +68,6 @@ class Shell(Choice):
     """A shell; the scripts also ask for `complete`."""
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the name of a shell."""
         return value if value == _ASK else super().convert(value, param, ctx)
 
 

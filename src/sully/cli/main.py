@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from sully import __version__
 from sully.cli.client.text import did_you_mean
-from sully.cli.command import SETTINGS, USAGE_ERROR, Command, usage_error
+from sully.cli.command import SETTINGS, USAGE_ERROR, Command, CommandError, usage_error
 from sully.cli.process import finished, open_streams
 
 
@@ -68,11 +68,9 @@ class Program(click.Group):
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names of all commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
-        """Import a command."""
         return load(cmd_name) if cmd_name in COMMANDS else None
 
     def resolve_command(
@@ -121,14 +119,12 @@ class Program(click.Group):
 
 
 def load(name: str) -> Command:
-    """Import one command."""
     module = importlib.import_module(f"sully.cli.{COMMANDS[name].module}")
     found: Command = getattr(module, name)
     return found
 
 
 def _early(ctx: click.Context) -> list[str]:
-    """Return the flags that stand before the command."""
     words: list[str] = []
     for param in ctx.command.params:
         if ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
@@ -155,7 +151,6 @@ def _early_options() -> list[click.Parameter]:
 
 
 def root() -> Program:
-    """Return the program with all its commands."""
     return Program(
         "sully",
         context_settings=SETTINGS,
@@ -181,7 +176,6 @@ def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     words = with_help_flag(sys.argv[1:] if arguments is None else arguments)
     sully = root()
     try:
@@ -196,6 +190,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except click.UsageError as error:
         print(usage_error(error), file=sys.stderr)
         return USAGE_ERROR
+    except CommandError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.code
 
 
 def with_help_flag(words: Sequence[str]) -> list[str]:

@@ -82,7 +82,6 @@ def kind_completer(kinds: Iterable[str]) -> Complete:
 
 
 def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
-    """Complete NAME after KIND."""
     kind = ctx.params.get("kind") or ctx.params.get("subject") or ""
     return _of_kind(kind, incomplete, ctx.params) if "/" not in kind else []
 

@@ -71,7 +71,6 @@ class GuardedStream:
 
     @property
     def raw(self) -> TextIO:
-        """Return the stream itself."""
         return self._stream
 
     def write(self, text: str) -> int:
@@ -80,7 +79,6 @@ class GuardedStream:
         return len(text)
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write several texts."""
         self._stream.writelines(map(guarded, lines))
 
     def __getattr__(self, name: str) -> Any:

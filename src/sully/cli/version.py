@@ -6,6 +6,5 @@ from sully.cli.command import Options, command
 
 @command("version", usage="", help="Print the version of this program and of the API it serves.")
 def version(_options: Options) -> int:
-    """Print the versions."""
     print(f"sully {__version__} (serves the Kubernetes 1.37 API)")
     return 0

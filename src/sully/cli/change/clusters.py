@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from sully.cli.change.taint_args import TaintArgs
 from sully.cli.client.selectors import fits, read_selector
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
 from sully.cli.client.text import did_you_mean
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.cluster.types import ManagedCluster, Taint

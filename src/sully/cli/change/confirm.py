@@ -6,7 +6,7 @@ import sys
 import termios
 from typing import TYPE_CHECKING, TextIO
 
-from sully.cli.client.session import CommandError
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.domain.planning.report import Plan

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
 from sully.cli.client.snapshots import read_bytes
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -34,7 +35,6 @@ class Manifest:
 
     @property
     def where(self) -> str:
-        """Return the file as the beginning of an error."""
         return f"{self.file}: " if self.file else ""
 
 
@@ -57,7 +57,6 @@ def files_named(session: Session) -> list[str]:
 
 
 def _files(name: str, *, deep: bool) -> Iterable[str]:
-    """Return the files that a name stands for."""
     if name.startswith(_URLS):
         text = f"{name}: URLs are not supported\n  curl -sSfL '{name}' | sully plan -f -"
         raise CommandError(text, code=2)
@@ -107,7 +106,6 @@ def kinds() -> "dict[str, Kind[Any]]":
 
 
 def kind_of(manifest: Manifest) -> "Kind[Any]":
-    """Return the kind of an object, or refuse it."""
     known, body, where = kinds(), manifest.body, manifest.where
     name = body.get("kind", "")
     if name not in known:

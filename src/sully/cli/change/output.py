@@ -24,17 +24,14 @@ def for_programs(session: Session) -> bool:
 
 
 def text_stream(session: Session) -> TextIO:
-    """Return the stream for texts."""
     return sys.stderr if for_programs(session) else sys.stdout
 
 
 def report(session: Session, text: str) -> None:
-    """Print what was done."""
     print(text, file=text_stream(session), flush=True)
 
 
 def is_dry_run(session: Session) -> bool:
-    """Report whether nothing is to be changed."""
     return bool(session.options.dry_run != "none")
 
 

@@ -5,24 +5,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sully.cli.change.taint_args import (
-    EFFECTS,
-    complete_taint,
-    refuse_taint_flags,
-    taint_options,
-)
+from sully.cli.change.taint_args import EFFECTS, complete_taint, refuse_taint_flags, taint_options
 from sully.cli.client.formatting import number
 from sully.cli.client.options import (
     TABLES,
     client_options,
-    seconds,
+    duration_option,
     snapshot_option,
     whole_number,
 )
-from sully.cli.client.session import CommandError, Session, call
+from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.client.spinner import spinner
-from sully.cli.command import Options, command
+from sully.cli.command import CommandError, Options, command
 from sully.cli.run.controller_options import placement_options
 
 if TYPE_CHECKING:
@@ -94,10 +89,8 @@ sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .withoutPlace
 @click.option("--recursive", "-R", is_flag=True, help="Also read subdirectories of -f.")
 @click.option("--delete", is_flag=True, help="Preview deleting the objects of -f.")
 @taint_options
-@click.option(
+@duration_option(
     "--stop-seconds",
-    type=seconds,
-    metavar="DURATION",
     show_default="their grace period",
     help="Assume that pods terminate within this time.",
 )
@@ -121,7 +114,6 @@ sully plan -f rule.yaml --snapshot saved.yaml -o json | jq .withoutPlace
 )
 @snapshot_option
 def plan(options: Options) -> int:
-    """Show a plan."""
     return call(options, "plan", _run)
 
 
@@ -227,7 +219,6 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
 
 
 def settings_of(session: Session) -> "Settings":
-    """Return the settings of the controllers."""
     from sully.planning.settings import Settings
 
     options = session.options
@@ -239,7 +230,6 @@ def settings_of(session: Session) -> "Settings":
 
 
 def show(plan: "Plan", output: str) -> None:
-    """Print a plan in the output format."""
     if output in TABLES:
         from sully.cli.change.plan_printer import show_plan
 

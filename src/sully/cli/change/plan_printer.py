@@ -11,13 +11,7 @@ from sully.cli.client.tables import Cell, Column, Table, broken, look_of
 
 if TYPE_CHECKING:
     from sully.domain.planning.grouping import Group
-    from sully.domain.planning.report import (
-        ClassTold,
-        Departure,
-        DeviceTold,
-        Landing,
-        Plan,
-    )
+    from sully.domain.planning.report import ClassTold, Departure, DeviceTold, Landing, Plan
     from sully.domain.scheduling.account import Taint
 
 _DONE = re.compile(r" (created|changed|unchanged|deleted)$")

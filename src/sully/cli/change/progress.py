@@ -111,7 +111,6 @@ async def watch(session: Session, bar: ProgressBar, poll: Poll) -> bool:
 
 
 def outcome(state: State) -> str:
-    """Return the result."""
     some = f", {state.terminating} still terminating" if state.terminating else ""
     rest = f", {number(state.remaining, 'pod')} not evicted" if state.remaining else ""
     if state.deleted:
@@ -203,7 +202,6 @@ class PodTracker:
         """By uid; with those of the plan, because the controller may be faster."""
 
     def state(self, rules: "Sequence[DeviceTaintRule]") -> State:
-        """Return how far rules have come together."""
         pending: set[Key] = set()
         for rule in rules:
             due = self.exposures.due(rule)

@@ -47,7 +47,6 @@ class State:
 
     @property
     def over(self) -> bool:
-        """Report whether no more pods will be evicted."""
         return self.observed and not self.pending
 
 
@@ -76,7 +75,6 @@ class ProgressBar:
             self._draw(self.text(state), state)
 
     def wait(self) -> None:
-        """Show that the server does not answer."""
         self._draw(UNREACHABLE)
 
     def finish(self, text: str) -> None:
@@ -85,7 +83,6 @@ class ProgressBar:
         print(text, file=self._out, flush=True)
 
     def close(self) -> None:
-        """Stop drawing."""
         if self._live is not None:
             self._live.stop()
             self._live = None

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from sully.cli.change.manifests import Manifest, kind_of
 from sully.cli.client.formatting import number
 from sully.cli.client.selectors import ANY, Pattern
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
 from sully.cli.client.spinner import spinner
 from sully.cli.client.text import printable
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.client.transport import Key, Kind
@@ -42,9 +43,7 @@ async def proposed(
     hub = [(kind, _in_hub_version(kind, each)) for kind, each in found]
     local = getattr(session.options, "dry_run", "") == "client"
     dry_run = DryRun(
-        snapshot,
-        None if local else session.connection,
-        apply=any(each.file for _, each in hub),
+        snapshot, None if local else session.connection, apply=any(each.file for _, each in hub)
     )
     # A glob may stand for many rules, more than a server should be asked about at once.
     limit = asyncio.Semaphore(CONCURRENT)
@@ -69,7 +68,6 @@ async def _stored(dry_run: Any, kind: "Kind[Any]", manifest: Manifest) -> Any:
 
 
 def _refusal(kind: "Kind[Any]", body: Obj, message: str) -> str:
-    """Return which object a server refuses, and why."""
     name = f'"{body["metadata"]["name"]}"'
     _, strict, fields = message.partition("strict decoding error: ")
     if strict:

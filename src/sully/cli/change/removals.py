@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.taint_args import TaintArgs
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -46,15 +47,15 @@ def removals(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[R
 
 
 def _rules(
-    session: Session, snapshot: "Snapshot", meant: "Meant", unwanted: "Unwanted"
+    session: Session, snapshot: "Snapshot", selects: "Meant", unwanted: "Unwanted"
 ) -> "Sequence[DeviceTaintRule]":
     from sully.domain.planning.lifting import lifting, remedy, same_criteria
     from sully.views.kinds import RULES
 
     options, rules = session.options, list(snapshot.of(RULES).values())
     if options.device_class or options.cel:
-        return same_criteria(rules, meant, unwanted, options.device_class, options.cel)
-    what = lifting(rules, _devices(snapshot), meant, unwanted)
+        return same_criteria(rules, selects, unwanted, options.device_class, options.cel)
+    what = lifting(rules, _devices(snapshot), selects, unwanted)
     if what.obstacles:
         more = len(what.obstacles) - _MOST
         texts = [remedy(each) for each in what.obstacles[:_MOST]]

@@ -16,8 +16,9 @@ from sully.cli.change.taint_args import (
     parse_taint_args,
     refuse_useless_flags,
 )
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
 from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.cli.client.selectors import Pattern
@@ -76,7 +77,6 @@ async def take_fleet(session: Session, *, planned: bool = True) -> "Snapshot":
 
 
 def rule_bodies(session: Session, snapshot: "Snapshot", args: TaintArgs) -> list[Obj]:
-    """Return the rules that set taints on devices."""
     from sully.cli.client.suggestions import check_class
     from sully.domain.planning.rulemaking import rules
 
@@ -136,7 +136,6 @@ def _matching(snapshot: "Snapshot", pattern: "Pattern") -> list[dict[str, str]]:
 
 
 def marking(session: Session, args: TaintArgs, taint: "Wanted", now: datetime) -> "Marking":
-    """Return a taint with all that the flags set."""
     from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
     from sully.domain.planning.rulemaking import Marking, name_for
 
@@ -162,7 +161,6 @@ def is_plain(pattern: "Pattern") -> bool:
 
 
 def names_in(pattern: "Pattern") -> dict[str, str]:
-    """Return the selector for a pattern; a part that is `*` is left out."""
     parts = dict(zip(_PARTS, (pattern.driver, pattern.pool, pattern.device), strict=True))
     return {name: part for name, part in parts.items() if part != "*"}
 
@@ -185,7 +183,6 @@ def _replacing(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
 
 
 def already_exists(name: str, more: str = "") -> str:
-    """Return that a rule exists, and what to do."""
     return (
         f'devicetaintrule "{name}" already exists{more}\n'
         "  use --overwrite to change it, or --name to create another"

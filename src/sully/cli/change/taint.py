@@ -27,8 +27,8 @@ from sully.cli.change.taint_args import (
     yes_option,
 )
 from sully.cli.client.options import NAMES, OUTPUTS, client_options
-from sully.cli.client.session import CommandError, Session, call
-from sully.cli.command import Options, command
+from sully.cli.client.session import Session, call
+from sully.cli.command import CommandError, Options, command
 
 if TYPE_CHECKING:
     from sully.cli.change.progress import Eviction
@@ -97,7 +97,6 @@ sully taint device '*/node-7' example.com/hot:NoSchedule --dry-run -o yaml
 @click.option("--no-wait", is_flag=True, help="Do not wait until all pods are evicted.")
 @client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
 def taint(options: Options) -> int:
-    """Set or remove taints."""
     return call(options, "taint", _run)
 
 
@@ -108,7 +107,6 @@ async def _run(session: Session) -> int:
 
 
 async def act(session: Session, args: TaintArgs) -> int:
-    """Set and remove taints."""
     return await (_clusters if args.kind == CLUSTER else _devices)(session, args)
 
 
@@ -160,7 +158,6 @@ async def _would_be(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj
 
 
 async def _as_they_are(session: Session, deletions: "Sequence[Remove]") -> list[Obj]:
-    """Return the rules that will be deleted."""
     if not for_programs(session):
         return []
     return [await session.transport.get(each.kind.read_as(dict), each.key) for each in deletions]
@@ -258,7 +255,6 @@ def _refuse_dropped(session: Session, dropped: set[str]) -> None:
 
 
 async def _tried(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
-    """Return a rule as the server would store it."""
     from sully.client.objects import key_of
     from sully.client.options import WriteOptions
     from sully.views.kinds import RULES
@@ -316,7 +312,6 @@ async def _gently(session: Session, snapshot: "Snapshot", change: "Put", args: T
 
 
 async def _would_be_clusters(session: Session, changes: "Sequence[Put]") -> list[Obj]:
-    """Return the clusters as they would be stored."""
     if not for_programs(session):
         return []
     if session.options.dry_run != "client":

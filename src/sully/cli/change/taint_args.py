@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.client.options import class_option, seconds
+from sully.cli.client.options import choice_option, class_option, duration_option, seconds
 from sully.cli.client.options import options as join
-from sully.cli.client.session import CommandError
 from sully.cli.client.text import did_you_mean
-from sully.cli.command import Choice, Options
+from sully.cli.command import CommandError, Options
 from sully.cli.names import CLUSTER_KEYS, DEVICE_KEYS, SUBJECTS, names
 
 if TYPE_CHECKING:
@@ -196,11 +195,10 @@ taint_options = join(
     click.option(
         "--reason", default="", metavar="TEXT", help="Why the taint is set, for other users."
     ),
-    click.option(
+    duration_option(
         "--for",
         "lasts",
         type=_lifetime,
-        metavar="DURATION",
         help="Remove the taint after this time, for example 2h.",
     ),
     click.option(
@@ -215,21 +213,19 @@ taint_options = join(
     ),
     click.option("--overwrite", is_flag=True, help="Allow changing existing taints and rules."),
 )
-dry_run_option = click.option(
+dry_run_option = choice_option(
     "--dry-run",
-    default="none",
+    choices=("none", "client", "server"),
     flag_value="server",
     is_flag=False,
-    type=Choice(("none", "client", "server")),
     metavar="STRATEGY",
-    help="Show the plan and change nothing. One of: none, server, client. With server, which is the"
-    " default if no value is given, the server validates the objects.",
+    help_="Show the plan and change nothing. With server, the default if no value is given, the"
+    " server validates the objects.",
 )
 yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask for confirmation.")
 
 
 def refuse_useless_flags(options: Options, args: TaintArgs) -> None:
-    """Refuse flags that would have no effect."""
     given = _given(options)
     if args.kind == CLUSTER:
         flags = given & (_TAINT_FLAGS.keys() | _DEVICE_FLAGS.keys())

@@ -54,7 +54,6 @@ sully untaint cluster -l region=eu maintenance
 @yes_option
 @client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
 def untaint(options: Options) -> int:
-    """Remove taints."""
     return call(options, "untaint", _run)
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from sully.cli.change.output import report
 from sully.cli.change.rules import already_exists, own_label
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
 from sully.cli.client.spinner import spinner
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
@@ -25,7 +26,6 @@ _RETRIES = 10
 
 
 async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
-    """Delete rules."""
     from sully.machinery.errors import NotFound
 
     for each in deletions:

@@ -6,9 +6,10 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
 from sully.cli.client.snapshots import read_bytes
 from sully.cli.client.text import printable
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.client.kubeconfig.access import Access

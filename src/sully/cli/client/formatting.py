@@ -43,19 +43,16 @@ def toleration_text(toleration: "DeviceToleration") -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a duration as kubectl does."""
     from sully.machinery.timestamps import human_duration
 
     return human_duration(max(0, int(seconds)))
 
 
 def age(time: datetime | None, now: datetime) -> str:
-    """Write how long ago something was."""
     return duration((now - time).total_seconds()) if time is not None else ""
 
 
 def until(time: datetime, now: datetime) -> str:
-    """Write how long it is until something."""
     return f"in {duration((time - now).total_seconds())}" if time > now else "now"
 
 

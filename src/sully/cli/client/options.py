@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -60,7 +61,6 @@ def client_options(
 
 
 def namespace_option(help_: str) -> Decorator:
-    """Return `-n`."""
     return click.option(
         "--namespace",
         "-n",
@@ -71,17 +71,50 @@ def namespace_option(help_: str) -> Decorator:
     )
 
 
+def choice_option(*names: str, choices: Sequence[str], help_: str, **given: Any) -> Decorator:
+    """Return a flag with one of several values; the first is the default."""
+    settings = {"default": choices[0], "show_default": True, **given}
+    listed = f"{help_} One of: {', '.join(choices)}."
+    return click.option(*names, type=Choice(choices), help=listed, **settings)
+
+
 def output_option(outputs: Sequence[str]) -> Decorator:
     """Return `-o`; the first format is the default."""
-    return click.option(
-        "--output",
-        "-o",
-        type=Choice(outputs),
-        default=outputs[0],
-        show_default=True,
-        metavar="FORMAT",
-        help=f"Output format. One of: {', '.join(outputs)}.",
+    return choice_option(
+        "--output", "-o", choices=outputs, metavar="FORMAT", help_="Output format."
     )
+
+
+def evictor_option(help_: str, **given: Any) -> Decorator:
+    choices = ("auto", "server", "sully")
+    return choice_option("--evictor", choices=choices, metavar="WHO", help_=help_, **given)
+
+
+def compat_option(help_: str) -> Decorator:
+    choices = ("sully", "reference")
+    return choice_option("--compat", choices=choices, metavar="MODE", help_=help_)
+
+
+def feature_gates_option(help_: str) -> Decorator:
+    return click.option("--feature-gates", default="", metavar="A=true,B=false", help=help_)
+
+
+def data_dir_option(help_: str) -> Decorator:
+    """Return `--data-dir`, of commands that work on the files of a control plane."""
+    return click.option(
+        "--data-dir",
+        type=click.Path(path_type=Path),
+        default="data",
+        show_default="./data",
+        metavar="DIR",
+        help=help_,
+    )
+
+
+def duration_option(*names: str, default: str | None = None, **given: Any) -> Decorator:
+    """Return a flag with a duration such as 15s."""
+    settings = {"type": seconds, "metavar": "DURATION", "show_default": bool(default), **given}
+    return click.option(*names, default=default, **settings)
 
 
 connection_options = options(
@@ -132,7 +165,6 @@ snapshot_option = click.option(
 
 
 def impersonation(given: Options) -> "Impersonation":
-    """Return the user and groups to impersonate."""
     from sully.client.kubeconfig.kubeconfig import Impersonation
 
     return Impersonation(given.as_user, tuple(given.as_groups))

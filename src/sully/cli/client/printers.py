@@ -6,7 +6,6 @@ from typing import Any
 
 
 def print_document(value: Any, output: str) -> None:
-    """Print a plain value as JSON or YAML."""
     from sully.machinery.codec import to_pretty_json, to_yaml
 
     text = to_yaml(value) if output == "yaml" else to_pretty_json(value)

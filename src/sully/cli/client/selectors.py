@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from sully.cli.client.session import CommandError
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.machinery.labels import Selector

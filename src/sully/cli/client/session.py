@@ -15,20 +15,12 @@ from errno import ENOSPC
 from typing import TYPE_CHECKING
 
 from sully.cli.client.options import impersonation
-from sully.cli.command import Options
+from sully.cli.command import USAGE_ERROR, CommandError, Options
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, discard_output
 
 if TYPE_CHECKING:
     from sully.client.http.transport import HttpTransport
     from sully.runtime.clock import Clock
-
-
-class CommandError(Exception):
-    """A command failed; the text names the object and the remedy."""
-
-    def __init__(self, message: str, code: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +58,7 @@ class Session:
 
 
 def call(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:
-    """Run a command and return its exit code; a failure becomes one error."""
+    """Run a command and return its exit code; raise `CommandError` for any failure."""
     # Late imports: `--help` needs none of this.
     import uvloop
 
@@ -81,31 +73,27 @@ def call(options: Options, command: str, work: Callable[[Session], Awaitable[int
         gc.disable()
     try:
         return int(uvloop.run(_work(options, command, work)))
-    except CommandError as error:
-        code, text = error.code, str(error)
     except ApiError as error:
-        code, text = 1, api_error_text(error)
+        raise CommandError(api_error_text(error)) from error
     except BrokenPipeError:
         # The reader has read enough (`| head`).
         discard_output()
         return PIPE_CLOSED
     except AccessError as error:
-        code, text = 1, no_access_text(error)
+        raise CommandError(no_access_text(error)) from error
     except (UnreadableError, OSError) as error:
         if isinstance(error, OSError) and error.errno == ENOSPC:
             # This is the output, which process.py reports.
             raise
-        code, text = 1, str(error)
+        raise CommandError(str(error)) from error
     except UnicodeEncodeError as error:
         # Bytes of the command line that are not text.
-        code, text = 2, f"{error.object!a} is not valid UTF-8"
+        raise CommandError(f"{error.object!a} is not valid UTF-8", USAGE_ERROR) from error
     except KeyboardInterrupt:
         return INTERRUPTED
     finally:
         if pausing:
             gc.enable()
-    print(f"error: {text}", file=sys.stderr)
-    return code
 
 
 async def _work(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:

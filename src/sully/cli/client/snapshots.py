@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
 from sully.cli.client.spinner import spinner
 from sully.cli.client.text import printable
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -70,7 +71,6 @@ def _refuse_gaps(session: Session, found: "Snapshot", needed: Sequence["Kind[Any
 
 
 def missing_kind(gap: "Gap", text: str = "") -> CommandError:
-    """Return the error that a required kind is missing."""
     hidden = gap.why == "not allowed"
     help_ = "; ask an administrator for a role that allows listing them" if hidden else ""
     return CommandError(
@@ -79,7 +79,6 @@ def missing_kind(gap: "Gap", text: str = "") -> CommandError:
 
 
 def warn_of_hidden(session: Session, gaps: Iterable["Gap"]) -> None:
-    """Warn about kinds that may not be listed."""
     hidden = [gap.kind for gap in gaps if gap.why == "not allowed" and not gap.but]
     if not hidden:
         return

@@ -5,8 +5,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from sully.cli.client.selectors import ANY, Pattern, fits
-from sully.cli.client.session import CommandError
 from sully.cli.client.text import did_you_mean
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
@@ -69,7 +69,6 @@ def check_class(snapshot: "Snapshot", name: str) -> None:
 
 
 def class_not_found(name: str, known: Iterable[str] = ()) -> CommandError:
-    """Return the error that a class does not exist."""
     return CommandError(
         f'deviceclass "{name}" not found{_suggest(name, known)}\n'
         "  list them with 'kubectl get deviceclasses'"

@@ -88,7 +88,6 @@ class Caches:
         return self._gaps.get(kind)
 
     def of(self, kind: "Kind[T]") -> "Copy[T]":
-        """Return the cache of a kind."""
         return self._copies[kind]
 
 
@@ -181,7 +180,6 @@ class PendingChanges:
         self._any = asyncio.Event()
 
     def add(self, *touched: Any) -> None:
-        """Add what may have changed."""
         self._touched.update(dict.fromkeys(touched))
         if self._touched:
             self._any.set()

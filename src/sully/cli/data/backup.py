@@ -6,7 +6,6 @@ directory, by a user who may read it, and never cross the network.
 
 import asyncio
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,7 +14,8 @@ from typing import BinaryIO
 
 import click
 
-from sully.cli.command import Options, command
+from sully.cli.client.options import data_dir_option
+from sully.cli.command import CommandError, Options, command
 
 _HELP = """\
 Back up a data directory to a file, with all objects and keys. The server may be running.
@@ -35,17 +35,9 @@ sully backup --data-dir /var/lib/sully /backups/$(date +%F).sully
 
 @command("backup", usage="FILE [flags]", help=_HELP, examples=_EXAMPLES)
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    default="data",
-    show_default="./data",
-    metavar="DIR",
-    help="Data directory to back up.",
-)
+@data_dir_option("Data directory to back up.")
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 def backup(options: Options) -> int:
-    """Back up, and print what was saved."""
     from sully import __version__
     from sully.client.http.download import RefusedError
     from sully.client.kubeconfig.credentials import AccessError
@@ -55,11 +47,9 @@ def backup(options: Options) -> int:
     from sully.store.errors import StoreError
 
     if options.file.exists() and not options.force:
-        print(f"error: {options.file} exists (use --force to overwrite it)", file=sys.stderr)
-        return 1
+        raise CommandError(f"{options.file} exists (use --force to overwrite it)")
     if not options.file.absolute().parent.is_dir():
-        print(f"error: {options.file}: no such file or directory", file=sys.stderr)
-        return 1
+        raise CommandError(f"{options.file}: no such file or directory")
     try:
         with _copy(options.data_dir, options.file.absolute().parent) as copy:
             made = write_archive(
@@ -70,8 +60,7 @@ def backup(options: Options) -> int:
                 program=f"sully {__version__}",
             )
     except (StoreError, OSError, AccessError, RefusedError, UnreachableError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from error
     what = f"{options.data_dir} at revision {made.revision}"
     print(f"{options.file}: {what}, {made.size / 2**20:.1f} MiB")
     return 0

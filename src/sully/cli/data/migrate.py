@@ -1,13 +1,12 @@
 """`sully migrate`: copy all objects from one store to another."""
 
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.command import Options, command
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 from sully.cli.data.etcd_options import etcd_address, etcd_options
 from sully.store.etcd.address import SCHEME, Address
 
@@ -38,12 +37,10 @@ sully migrate --from etcd://10.0.0.1:2379/team-a --to sqlite:./data-a
 @click.option("--to", "target", required=True, metavar=_STORE, help="Store to copy to.")
 @etcd_options
 def migrate(options: Options) -> int:
-    """Copy, compare, and print what was copied."""
     try:
         source, target = _places(options)
     except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        raise CommandError(str(error), USAGE_ERROR) from error
     import uvloop
 
     from sully.runtime.log import configure as configure_log
@@ -53,8 +50,7 @@ def migrate(options: Options) -> int:
     try:
         done = uvloop.run(_migrate(source, target))
     except (StoreError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from error
     print(
         f"{done.objects} objects of {done.resources} resources copied and compared:"
         f" revision {done.source} is now {done.target}"

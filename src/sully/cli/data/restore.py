@@ -1,11 +1,10 @@
 """`sully restore`: restore a data directory from a backup."""
 
-import sys
 from pathlib import Path
 
 import click
 
-from sully.cli.command import Options, command
+from sully.cli.command import CommandError, Options, command
 
 _HELP = """\
 Restore a data directory from a file written by 'sully backup'.
@@ -38,15 +37,13 @@ sully restore today.sully --data-dir ./data --force
     help="Move existing contents of DIR aside, to DIR.replaced-N. No server may be using it.",
 )
 def restore(options: Options) -> int:
-    """Restore, and print what was restored."""
     from sully.store.errors import StoreError
     from sully.store.restore import restore as restore_archive
 
     try:
         done = restore_archive(options.file, options.data_dir, force=options.force)
     except (StoreError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from error
     saved = done.manifest
     when = f"{saved.created:%Y-%m-%d %H:%M} UTC"
     print(f"{options.data_dir}: revision {saved.revision}, saved {when}")

@@ -50,7 +50,6 @@ def columns(sights: Iterable[Sight], *, wide: bool) -> Sequence[Column]:
 
 
 def row(sight: Sight, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
-    """Return a device as a row of a table."""
     effects = {mark.sourced.taint.effect for mark in sight.marks}
     worst = next((each for each in _ORDER if each in effects), "")
     cells: list[Cell | str] = [

@@ -40,7 +40,6 @@ _GONE = "(gone)"
 
 
 async def watch(session: Session) -> int:
-    """Print devices until interrupted."""
     async with watch_kinds(session, DEVICES, needed=needed_kinds(session)) as caches:
         screen = _Screen(session)
         changes, choice = views_of(session, caches)

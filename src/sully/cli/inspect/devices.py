@@ -91,7 +91,6 @@ sully devices --watch
 @no_headers_option
 @snapshot_option
 def devices(options: Options) -> int:
-    """List the devices."""
     return call(options, "devices", _watch if options.watch else _show)
 
 
@@ -156,7 +155,6 @@ def _nothing(session: Session, found: "Snapshot") -> str:
 
 
 def _asked(session: Session) -> "Iterator[str]":
-    """Describe which devices the flags select."""
     options = session.options
     if options.patterns:
         yield f"named {' or '.join(options.patterns)}"
@@ -237,12 +235,10 @@ class Choice:
             raise class_not_found(options.device_class)
 
     def all(self, now: "datetime") -> "Iterator[Sight]":
-        """Yield all selected devices."""
         for pool in self._sights.pools():
             yield from self.pool(pool.driver, pool.pool, now)
 
     def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[Sight]":
-        """Yield the selected devices of one pool."""
         from sully.domain.devices.pools import PoolId
 
         near = [each for each in self._patterns if each.matches_pool(driver, pool)]

@@ -4,14 +4,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from sully.cli.client.selectors import read_selector, rule_named
-from sully.cli.client.session import CommandError, Session
+from sully.cli.client.session import Session
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.resource.types import DeviceTaintRule
 
 
 async def set_pauses(session: Session) -> int:
-    """Pause or resume rules."""
     options = session.options
     if not options.rules and not options.selector:
         raise CommandError(f"missing argument: sully evictions {options.action} RULE", code=2)

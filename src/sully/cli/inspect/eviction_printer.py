@@ -41,12 +41,10 @@ UNRECORDED = (
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
-    """Return the columns."""
     return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
 def row(progress: Progress, now: datetime, *, wide: bool) -> Sequence[Cell | str]:
-    """Return a rule as a row of a table."""
     rule = progress.rule
     rate = rule.spec.taint.evictions_per_second
     cells: list[Cell | str] = [

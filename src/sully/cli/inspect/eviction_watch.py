@@ -6,13 +6,7 @@ from sully.cli.client.options import NAMES, TABLES
 from sully.cli.client.printers import print_event
 from sully.cli.client.session import Session
 from sully.cli.client.tables import Table
-from sully.cli.client.watching import (
-    Caches,
-    PendingChanges,
-    exposures_of,
-    rest_after,
-    watch_kinds,
-)
+from sully.cli.client.watching import Caches, PendingChanges, exposures_of, rest_after, watch_kinds
 from sully.cli.inspect.eviction_printer import UNRECORDED, columns, document, row
 from sully.cli.inspect.evictions import full_name, kinds_for, progress_in
 from sully.views.evictions import Progress
@@ -26,7 +20,6 @@ _MOVING = ("finishTime", "pods", "leaving", "leavingPods")
 
 
 async def watch(session: Session) -> int:
-    """Print evictions until interrupted."""
     async with watch_kinds(session, kinds_for(session), needed=(RULES,)) as caches:
         screen, changes = _Screen(session), changes_of(session, caches)
         exposures = exposures_of(session, caches)
@@ -39,7 +32,6 @@ async def watch(session: Session) -> int:
 
 
 def changes_of(session: Session, caches: Caches) -> PendingChanges:
-    """Return what collects changes."""
     changes = PendingChanges()
     for kind in kinds_for(session):
         caches.of(kind).on_change(lambda *_: changes.add("something"))

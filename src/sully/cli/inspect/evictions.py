@@ -70,7 +70,6 @@ class _Action(Choice):
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[Any]:
-        """Return the actions, apart from the default."""
         found = super().shell_complete(ctx, param, incomplete)
         return [item for item in found if item.value != _ACTIONS[0]]
 
@@ -101,7 +100,6 @@ class _Action(Choice):
 @no_headers_option
 @snapshot_option
 def evictions(options: Options) -> int:
-    """List the evictions, or pause or resume them."""
     if options.action in ("pause", "resume"):
         return call(options, "evictions", _set_pauses)
     options.watch = options.watch or options.action == "watch"
@@ -168,7 +166,6 @@ def _warn_of_others(session: Session, exposures: "Exposures") -> None:
 
 
 def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
-    """Return the kinds that are read."""
     from sully.views.snapshot.kinds import DEVICES, EVICTION_RECORDS, TAINT_RECORDS
 
     kinds = (*DEVICES, TAINT_RECORDS)
@@ -205,7 +202,7 @@ def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "It
     labels = read_selector(session.options.selector)
     for each in progress_of(rules, exposures, records, now, kept=kept, seen=seen):
         metadata = each.rule.metadata
-        if not (_is_meant(session, metadata.name) and labels.matches(metadata.labels)):
+        if not (_is_selected(session, metadata.name) and labels.matches(metadata.labels)):
             continue
         if not session.namespace:
             yield each
@@ -215,7 +212,7 @@ def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "It
             yield here
 
 
-def _is_meant(session: Session, rule: str) -> bool:
+def _is_selected(session: Session, rule: str) -> bool:
     names = session.options.rules
     return not names or any(fnmatchcase(rule, rule_named(each)) for each in names)
 

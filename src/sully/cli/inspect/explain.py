@@ -8,9 +8,9 @@ import click
 
 from sully.cli.client.options import client_options, snapshot_option
 from sully.cli.client.selectors import ALIASES, named
-from sully.cli.client.session import CommandError, Session, call
+from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import missing_kind, take_snapshot
-from sully.cli.command import Options, command
+from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_clusters, complete_names, kind_completer
 
 if TYPE_CHECKING:
@@ -89,7 +89,6 @@ sully explain cluster eu-2 -o json
 )
 @snapshot_option
 def explain(options: Options) -> int:
-    """Explain an object."""
     return call(options, "explain", _explain)
 
 

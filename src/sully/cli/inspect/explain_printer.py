@@ -28,7 +28,6 @@ _NARROW = frozenset(
 
 
 def lines(found: Explanation, look: Look | None = None) -> Iterator[str]:
-    """Yield the lines of an explanation."""
     shown = look if look is not None else look_of(sys.stdout)
     yield _bold(found.title, shown)
     for sentence in found.summary:
@@ -59,4 +58,4 @@ def _wrapped(text: str, look: Look, lead: str = "") -> Iterator[str]:
 
 def _bold(text: str, look: Look) -> str:
     text = printable(text)
-    return f"\x1b[{STYLES['bold']}m{text}\x1b[0m" if look.colour else text
+    return f"\x1b[{STYLES['bold']}m{text}\x1b[0m" if look.color else text

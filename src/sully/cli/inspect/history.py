@@ -8,15 +8,15 @@ import click
 
 from sully.cli.client.options import (
     client_options,
+    duration_option,
     no_headers_option,
-    seconds,
     snapshot_option,
 )
 from sully.cli.client.selectors import fits, named
-from sully.cli.client.session import CommandError, Session, call
+from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
 from sully.cli.client.text import did_you_mean, printable
-from sully.cli.command import Options, command
+from sully.cli.command import CommandError, Options, command
 from sully.cli.names import complete_names, kind_completer
 
 if TYPE_CHECKING:
@@ -55,12 +55,11 @@ sully history pod web/probe-0
 @command("history", usage="[KIND NAME] [flags]", help=_HELP, examples=_EXAMPLES)
 @click.argument("subject", default="", metavar="[KIND]", shell_complete=kind_completer(_SUBJECTS))
 @click.argument("name", default="", metavar="[NAME]", shell_complete=complete_names)
-@click.option("--since", type=seconds, metavar="DURATION", help="Only what is newer than this.")
+@duration_option("--since", help="Only what is newer than this.")
 @client_options(namespace="If present, only pods in this namespace.")
 @no_headers_option
 @snapshot_option
 def history(options: Options) -> int:
-    """List what happened."""
     return call(options, "history", _show)
 
 
@@ -93,14 +92,14 @@ async def _happenings(session: Session) -> "list[Happening]":
     found = await take_snapshot(session, kinds, namespace=session.namespace)
     _refuse_nothing(session, [each for each in map(found.gap, kinds) if each is not None], kinds)
     evictions = found.of(EVICTION_RECORDS).values()
-    told = happenings(
+    records = happenings(
         () if session.namespace else found.of(TAINT_RECORDS).values(),
         [each for each in evictions if session.namespace in ("", each.metadata.namespace)],
     )
-    told = await asked(found, told)
+    records = await asked(found, records)
     since = session.options.since
     begin = found.taken - timedelta(seconds=since) if since is not None else None
-    return [each for each in told if begin is None or each.time >= begin]
+    return [each for each in records if begin is None or each.time >= begin]
 
 
 def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Kind[Any]]") -> None:
@@ -126,8 +125,7 @@ def _subject(session: Session) -> "Asked":
     if subject and subject not in _SUBJECTS:
         known = ", ".join(_SUBJECTS)
         raise CommandError(
-            f"unknown value {subject!r} (one of: {known}){did_you_mean(subject, _SUBJECTS)}",
-            code=2,
+            f"unknown value {subject!r} (one of: {known}){did_you_mean(subject, _SUBJECTS)}", code=2
         )
     if subject and not name:
         raise CommandError(f"missing argument: sully history {subject} NAME", code=2)
@@ -139,8 +137,8 @@ def _subject(session: Session) -> "Asked":
             return any(fits(name, one) for one in (each.rule, *_rules(each)) if one)
         return not subject or any(fits(name, one) for one in _pod_names(each))
 
-    async def asked(_: "Snapshot", told: "list[Happening]") -> "list[Happening]":
-        return list(filter(matches, told))
+    async def asked(_: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+        return list(filter(matches, records))
 
     return asked
 
@@ -150,14 +148,14 @@ def _about_devices(session: Session, name: str) -> "Asked":
 
     pattern = parse_pattern(name)
 
-    async def asked(found: "Snapshot", told: "list[Happening]") -> "list[Happening]":
+    async def asked(found: "Snapshot", records: "list[Happening]") -> "list[Happening]":
         from sully.views.kinds import CLASSES, PATCHES, SLICES
         from sully.views.timeline import by_content, concerning
 
         # Devices are listed only where names are not enough; a file was read whole.
-        if by_content(told, pattern) and not session.options.snapshot:
+        if by_content(records, pattern) and not session.options.snapshot:
             found = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
-        return list(concerning(told, pattern, found.inventory))
+        return list(concerning(records, pattern, found.inventory))
 
     return asked
 

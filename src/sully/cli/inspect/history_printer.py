@@ -29,12 +29,10 @@ _EVENTS = {
 
 
 def columns(*, wide: bool) -> Sequence[Column]:
-    """Return the columns."""
     return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
 
 
 def row(happening: Happening, *, wide: bool) -> Sequence[Cell | str]:
-    """Return a record as a row of a table."""
     cells: list[Cell | str] = [
         time_text(happening.time) or "",
         _EVENTS[happening.what],

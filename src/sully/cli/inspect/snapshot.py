@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from sully.cli.client.options import client_options
-from sully.cli.client.session import CommandError, Session, call
+from sully.cli.client.session import Session, call
 from sully.cli.client.snapshots import take_snapshot
-from sully.cli.command import Choice, Options, command
+from sully.cli.command import Choice, CommandError, Options, command
 
 if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
@@ -47,10 +47,8 @@ sully snapshot - | gzip > cluster.yaml.gz
 )
 @client_options(namespace="If present, only namespaced objects in this namespace.", outputs=())
 def snapshot(options: Options) -> int:
-    """Take a snapshot and save it."""
     if options.file != "-" and Path(options.file).exists() and not options.force:
-        print(f"error: {options.file} exists (use --force to overwrite it)", file=sys.stderr)
-        return 1
+        raise CommandError(f"{options.file} exists (use --force to overwrite it)")
     return call(options, "snapshot", _save)
 
 

@@ -2,11 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import click
-
-from sully.cli.client.options import client_options
+from sully.cli.client.options import client_options, evictor_option
 from sully.cli.client.session import Session, call
-from sully.cli.command import Choice, Options, command
+from sully.cli.command import Options, command
 
 if TYPE_CHECKING:
     from sully.domain.capabilities.duties import Evictor
@@ -28,16 +26,8 @@ sully capabilities --evictor sully
 
 @command("capabilities", help=_HELP, examples=_EXAMPLES)
 @client_options(namespace="", outputs=("table", "json", "yaml"))
-@click.option(
-    "--evictor",
-    default="auto",
-    type=Choice(("auto", "server", "sully")),
-    show_default=True,
-    metavar="WHO",
-    help="As passed to 'sully controllers'. One of: auto, server, sully.",
-)
+@evictor_option("As passed to 'sully controllers'.")
 def capabilities(options: Options) -> int:
-    """Print the table."""
     return call(options, "capabilities", _show)
 
 
@@ -55,7 +45,6 @@ async def _show(session: Session) -> int:
 
 
 def show(found: "Offer", evictor: "Evictor") -> None:
-    """Print the table."""
     from sully.cli.client.tables import Column, Table
     from sully.domain.capabilities.telling import rows
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from sully.cli.client.options import choice_option, duration_option, seconds, whole_number
 from sully.cli.client.options import options as join
-from sully.cli.client.options import seconds, whole_number
-from sully.cli.command import Choice, Options
+from sully.cli.command import Options
 
 if TYPE_CHECKING:
     from sully.client.leases import Timing
@@ -48,32 +48,22 @@ eviction_options = join(
         metavar="N",
         help="Evictions per minute for all taints together. 0 means no limit.",
     ),
-    click.option(
+    duration_option(
         "--max-staleness",
         type=_staleness,
         default="90s",
-        show_default=True,
-        metavar="DURATION",
         help="Do not evict pods based on data that the server has not confirmed for this long."
         " Values below the bookmark interval of a minute cause more list requests. 0s means no"
         " limit.",
     ),
 )
-history_options = click.option(
+history_options = duration_option(
     "--history-retention",
-    type=seconds,
     default="30d",
-    show_default=True,
-    metavar="DURATION",
     help="How long to keep records of evictions and deleted taint rules.",
 )
-event_options = click.option(
-    "--event-ttl",
-    type=seconds,
-    default="1h",
-    show_default=True,
-    metavar="DURATION",
-    help="How long to keep events. 0s means indefinitely.",
+event_options = duration_option(
+    "--event-ttl", default="1h", help="How long to keep events. 0s means indefinitely."
 )
 placement_options = join(
     click.option(
@@ -94,21 +84,15 @@ placement_options = join(
     ),
 )
 log_options = join(
-    click.option(
-        "--log-format",
-        default="console",
-        type=Choice(("console", "json")),
-        show_default=True,
-        metavar="FORMAT",
-        help="Log format. One of: console, json.",
+    choice_option(
+        "--log-format", choices=("console", "json"), metavar="FORMAT", help_="Log format."
     ),
-    click.option(
+    choice_option(
         "--log-level",
+        choices=("debug", "info", "warning", "error"),
         default="info",
-        type=Choice(("debug", "info", "warning", "error")),
-        show_default=True,
         metavar="LEVEL",
-        help="Log level. One of: debug, info, warning, error.",
+        help_="Log level.",
     ),
 )
 _LEASE_FLAGS = (
@@ -118,14 +102,11 @@ _LEASE_FLAGS = (
 )
 lease_options = join(
     *(
-        click.option(
+        duration_option(
             f"--leader-elect-{name}",
             f"--{name}",
             name.replace("-", "_"),
-            type=seconds,
             default=default,
-            show_default=True,
-            metavar="DURATION",
             help=help_,
         )
         for name, default, help_ in _LEASE_FLAGS
@@ -134,7 +115,6 @@ lease_options = join(
 
 
 def eviction_settings(options: Options) -> "EvictionSettings":
-    """Return how pods are evicted."""
     # A late import: `--help` does not need it.
     from sully.controllers.eviction.settings import EvictionSettings
 
@@ -146,7 +126,6 @@ def eviction_settings(options: Options) -> "EvictionSettings":
 
 
 def placement_settings(options: Options) -> "PlacementSettings":
-    """Return when clusters are removed from placements."""
     from sully.controllers.placement.settings import PlacementSettings
 
     return PlacementSettings(
@@ -156,7 +135,6 @@ def placement_settings(options: Options) -> "PlacementSettings":
 
 
 def warn_of_placement(options: Options) -> None:
-    """Warn about flags without effect."""
     for name in ("default_cluster_toleration_seconds", "cluster_leave_budget_per_minute"):
         if options.compat == "reference" and getattr(options, name) is not None:
             flag = f"--{name.replace('_', '-')}"
@@ -171,12 +149,10 @@ def lease_timing(options: Options) -> "Timing":
 
 
 def event_retention(options: Options) -> timedelta:
-    """Return how long events are kept."""
     return _limited(options.event_ttl)
 
 
 def history_retention(options: Options) -> timedelta:
-    """Return how long records are kept."""
     return _limited(options.history_retention)
 
 

@@ -3,14 +3,20 @@
 import asyncio
 import gc
 import signal
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from sully.cli.client.options import connection_options, impersonation
-from sully.cli.command import Choice, Options, command
+from sully.cli.client.options import (
+    choice_option,
+    compat_option,
+    connection_options,
+    evictor_option,
+    feature_gates_option,
+    impersonation,
+)
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 from sully.cli.run.controller_options import (
     eviction_options,
     eviction_settings,
@@ -57,42 +63,22 @@ sully controllers --kubeconfig K --only eviction,scheduling \\
     show_default="all",
     help="Run only these controllers. An unknown name lists the known ones.",
 )
-@click.option(
-    "--evictor",
-    default="auto",
-    type=Choice(("auto", "server", "sully")),
-    show_default=True,
-    metavar="WHO",
-    help="Who evicts pods on a Kubernetes cluster. One of: auto, server, sully. Use sully only"
-    " where the eviction controller of the cluster is disabled. auto leaves evictions to the"
-    " cluster if it may have an eviction controller.",
+@evictor_option(
+    "Who evicts pods on a Kubernetes cluster. Use sully only where the eviction controller of the"
+    " cluster is disabled. auto leaves evictions to the cluster if it may have one."
 )
-@click.option(
-    "--feature-gates",
-    default="",
-    metavar="A=true,B=false",
-    help="As passed to the server. An unknown name lists the known ones.",
-)
-@click.option(
-    "--compat",
-    default="sully",
-    type=Choice(("sully", "reference")),
-    show_default=True,
-    metavar="MODE",
-    help="As passed to the server. One of: sully, reference.",
-)
+@feature_gates_option("As passed to the server. An unknown name lists the known ones.")
+@compat_option("As passed to the server.")
 @eviction_options
 @history_options
 @placement_options
-@click.option(
+@choice_option(
     "--leader-elect",
-    default="true",
+    choices=("true", "false"),
     flag_value="true",
     is_flag=False,
-    type=Choice(("true", "false")),
-    show_default=True,
     metavar="BOOL",
-    help="Run controllers only while holding a lease.",
+    help_="Run controllers only while holding a lease.",
 )
 @click.option(
     "--lease",
@@ -112,7 +98,6 @@ sully controllers --kubeconfig K --only eviction,scheduling \\
 )
 @log_options
 def controllers(options: Options) -> int:
-    """Run until SIGINT or SIGTERM."""
     from sully.client.kubeconfig.credentials import AccessError
 
     try:
@@ -120,9 +105,9 @@ def controllers(options: Options) -> int:
         config = _config(options, gates)
         listen = _address(options.metrics_listen)
     except (AccessError, GateError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
         # A ValueError too, but not a usage error.
-        return 1 if isinstance(error, AccessError) else 2
+        code = 1 if isinstance(error, AccessError) else USAGE_ERROR
+        raise CommandError(str(error), code) from error
     warn_of_placement(options)
     return _run(options, config, listen)
 
@@ -168,11 +153,11 @@ def _run(options: Options, config: "RemoteConfig", listen: tuple[str, int] | Non
     try:
         problem = uvloop.run(_work(config, listen))
     except (DutyError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2 if isinstance(error, DutyError) else 1
+        code = USAGE_ERROR if isinstance(error, DutyError) else 1
+        raise CommandError(str(error), code) from error
     if problem:
-        print(f"error: {problem}", file=sys.stderr)
-    return 1 if problem else 0
+        raise CommandError(problem)
+    return 0
 
 
 async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:

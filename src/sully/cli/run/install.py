@@ -6,9 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sully.cli.client.options import connection_options, namespace_option, whole_number
-from sully.cli.client.session import CommandError, Session, call
-from sully.cli.command import Choice, Options, command
+from sully.cli.client.options import (
+    connection_options,
+    evictor_option,
+    feature_gates_option,
+    namespace_option,
+    whole_number,
+)
+from sully.cli.client.session import Session, call
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 
 if TYPE_CHECKING:
     from sully.client.discovery.resources import Served
@@ -22,6 +28,7 @@ MANAGER = "sully-install"
 DEFINITIONS = "customresourcedefinitions"
 ESTABLISHED_SECONDS = 30.0
 """How long to wait until a server serves a new kind."""
+_SERVER_EVICTS = "--only eviction: the server evicts pods; use --evictor sully if it does not"
 _HELP = """\
 Install Sully in a Kubernetes cluster: custom resource definitions, RBAC with the least privileges
 that the controllers need, a Deployment with leader election, its disruption budget, and a Service
@@ -62,14 +69,9 @@ sully install --dry-run | kubectl delete -f -
     metavar="N",
     help="Number of replicas, of which one is the leader.",
 )
-@click.option(
-    "--evictor",
-    default="auto",
-    type=Choice(("auto", "server", "sully")),
+@evictor_option(
+    "Who evicts pods. Only with sully are the controllers allowed to.",
     show_default="auto, which asks the server",
-    metavar="WHO",
-    help="Who evicts pods. One of: auto, server, sully. Only with sully are the controllers allowed"
-    " to.",
 )
 @click.option(
     "--only",
@@ -78,29 +80,17 @@ sully install --dry-run | kubectl delete -f -
     show_default="those for devices that the server needs",
     help="Install only these controllers.",
 )
-@click.option(
-    "--feature-gates",
-    default="",
-    metavar="A=true,B=false",
-    help="Feature gates of the controllers, which get the privileges that a feature needs.",
-)
+@feature_gates_option("For the controllers, which get the privileges that a feature needs.")
 def install(options: Options) -> int:
-    """Print or write the objects."""
     if options.dry_run == options.apply:
-        print("error: exactly one of --dry-run and --apply is required", file=sys.stderr)
-        return 2
+        raise CommandError("exactly one of --dry-run and --apply is required", USAGE_ERROR)
     if options.dry_run and options.evictor != "auto":
         return _offline(options)
     return call(options, "install", _install)
 
 
 def _offline(options: Options) -> int:
-    try:
-        settings = _settings(options, options.evictor)
-    except ValueError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    sys.stdout.write(_text(settings))
+    sys.stdout.write(_text(_settings(options, options.evictor)))
     return 0
 
 
@@ -116,10 +106,7 @@ async def _install(session: Session) -> int:
     who = evictor(found, session.options.evictor)
     if who.problem:
         raise CommandError(f"--evictor {session.options.evictor}: {who.problem}", code=2)
-    try:
-        settings = _settings(session.options, "sully" if who.sully else "server")
-    except ValueError as error:
-        raise CommandError(str(error), code=2) from error
+    settings = _settings(session.options, "sully" if who.sully else "server")
     if session.options.dry_run:
         sys.stdout.write(_text(settings))
     else:
@@ -135,23 +122,21 @@ def _settings(options: Options, evictor: "Evictor") -> "Settings":
     from sully.remote import chosen_controllers
 
     given = options.feature_gates
+    try:
+        gates, named = parse_gates(given), chosen_controllers(options.only)
+    except ValueError as error:
+        raise CommandError(str(error), USAGE_ERROR) from error
     settings = Settings(
-        evictor=evictor,
-        replicas=options.replicas,
-        gates=parse_gates(given),
-        feature_gates=given,
+        evictor=evictor, replicas=options.replicas, gates=gates, feature_gates=given
     )
     if options.namespace:
         settings = replace(settings, namespace=options.namespace)
     if options.image:
         settings = replace(settings, image=options.image)
-    named = chosen_controllers(options.only)
     if named is not None:
         settings = replace(settings, controllers=tuple(sorted(named)), named=True)
     if named is not None and "eviction" in named and evictor != "sully":
-        raise ValueError(
-            "--only eviction: the server evicts pods; use --evictor sully if it does not"
-        )
+        raise CommandError(_SERVER_EVICTS, USAGE_ERROR)
     return settings
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import click
 
 from sully.cli.client.formatting import duration
-from sully.cli.client.options import seconds
-from sully.cli.command import Options, command
+from sully.cli.client.options import data_dir_option, seconds
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 
 _HELP = """\
 Create a client certificate and print a kubeconfig that uses it.
@@ -32,7 +32,6 @@ _LONGEST = timedelta(days=100 * 365)
 
 
 def _lifetime(text: str) -> timedelta:
-    """Parse how long a certificate is valid."""
     life = seconds(text)
     if not 1 <= life <= _LONGEST.total_seconds():
         raise click.BadParameter(f"invalid duration {text!r} (1s to 100 years)")
@@ -42,14 +41,7 @@ def _lifetime(text: str) -> timedelta:
 @command("kubeconfig", usage="--user NAME [flags]", help=_HELP, examples=_EXAMPLES)
 @click.option("--user", required=True, metavar="NAME", help="Name of the user.")
 @click.option("--group", multiple=True, metavar="NAME", help="Group of the user. Can be repeated.")
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    default="data",
-    show_default="./data",
-    metavar="DIR",
-    help="Data directory of the control plane.",
-)
+@data_dir_option("Data directory of the control plane.")
 @click.option(
     "--expires",
     default="8760h",
@@ -73,12 +65,7 @@ def _lifetime(text: str) -> timedelta:
     help="Write to a file with mode 0600 instead of standard output.",
 )
 def kubeconfig(options: Options) -> int:
-    """Print or write a kubeconfig."""
-    try:
-        content = _issue(options)
-    except _RefusalError as refusal:
-        print(f"error: {refusal}", file=sys.stderr)
-        return refusal.code
+    content = _issue(options)
     if options.output is None:
         print(content.decode(), end="")
         return 0
@@ -87,18 +74,9 @@ def kubeconfig(options: Options) -> int:
     try:
         write_private(options.output, content)
     except OSError as error:
-        print(f"error: cannot write {options.output}: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(f"cannot write {options.output}: {error}") from error
     print(f"{options.output}: {_summary(options)}", file=sys.stderr)
     return 0
-
-
-class _RefusalError(Exception):
-    """Why nothing was issued; 2 for wrong flags, otherwise 1."""
-
-    def __init__(self, text: str, code: int = 2) -> None:
-        super().__init__(text)
-        self.code = code
 
 
 def _issue(options: Options) -> bytes:
@@ -113,23 +91,22 @@ def _issue(options: Options) -> bytes:
     folder: Path = options.data_dir
     missing = [name for name in ("ca.crt", "ca.key") if not (folder / name).exists()]
     if missing:
-        raise _RefusalError(
+        raise CommandError(
             f"{folder} is not a data directory of a control plane: {missing[0]} not found\n"
-            f"  run 'sully up --data-dir {folder}' first, or use another --data-dir",
-            1,
+            f"  run 'sully up --data-dir {folder}' first, or use another --data-dir"
         )
     try:
         now = SystemClock().now()
         authority = Authority.open(folder, now)
         pair = authority.client(options.user, options.group, now, options.expires)
     except OpenError as error:
-        raise _RefusalError(str(error), 1) from None
+        raise CommandError(str(error)) from None
     except OSError as error:
-        raise _RefusalError(
+        raise CommandError(
             f"cannot read the certificate authority in {folder}: {error}", 1
         ) from None
     except ValueError as error:
-        raise _RefusalError(f"invalid user or group: {error}") from None
+        raise CommandError(f"invalid user or group: {error}", USAGE_ERROR) from None
     login = Login(
         server=options.server or _server(folder),
         ca=authority.pair.certificate,
@@ -148,9 +125,7 @@ def _server(folder: Path) -> str:
         content = yaml.safe_load((folder / "kubeconfig").read_bytes())
         return str(content["clusters"][0]["cluster"]["server"])
     except (OSError, yaml.YAMLError, LookupError, TypeError):
-        raise _RefusalError(
-            f"no server address in {folder}/kubeconfig; use --server URL", 1
-        ) from None
+        raise CommandError(f"no server address in {folder}/kubeconfig; use --server URL") from None
 
 
 def _summary(options: Options) -> str:

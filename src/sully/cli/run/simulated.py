@@ -95,7 +95,6 @@ simulation_options = join(
 
 
 def check_simulation(options: Options) -> None:
-    """Refuse flags that contradict each other."""
     if options.demo and options.compat == "reference":
         raise ValueError("--demo cannot be used with --compat reference")
     if options.simulated_nodes is None and not options.demo:
@@ -136,7 +135,6 @@ def simulated_clusters(options: Options) -> "Members | None":
 
 
 def demo_hints(kubeconfig: Path) -> str:
-    """Return what to try with the demo."""
     return f"""\
 
 In another terminal, while the demo starts:

@@ -7,12 +7,10 @@ import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
-from sully.cli.command import Options, command
+from sully.cli.client.options import data_dir_option
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 from sully.cli.data.etcd_options import etcd_address, etcd_options
 from sully.cli.process import discard_output
 from sully.cli.run.controller_options import (
@@ -87,14 +85,7 @@ sully up --demo
 
 
 @command("up", help=_HELP, examples=_EXAMPLES, renamed=RENAMED)
-@click.option(
-    "--data-dir",
-    type=click.Path(path_type=Path),
-    default="data",
-    show_default="./data",
-    metavar="DIR",
-    help="Data directory. Created if it does not exist.",
-)
+@data_dir_option("Data directory. Created if it does not exist.")
 @listen_option
 @store_option
 @etcd_options
@@ -110,7 +101,6 @@ sully up --demo
 @limit_options
 @log_options
 def up(options: Options) -> int:
-    """Run until SIGINT or SIGTERM."""
     try:
         host, port = _address(options.listen)
         check_simulation(options)
@@ -119,8 +109,7 @@ def up(options: Options) -> int:
         gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
         _check_versions(options)
     except (GateError, ValueError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        raise CommandError(str(error), USAGE_ERROR) from error
     warn_of_placement(options)
     return _run(options, host, port, gates)
 
@@ -261,7 +250,6 @@ def _print(text: str) -> None:
 
 
 async def _fill(plane: "ControlPlane") -> None:
-    """Create the objects of the demo."""
     from sully.client.direct import DirectTransport
     from sully.client.discovery.resources import of_scheme
     from sully.demo.filling import Filler

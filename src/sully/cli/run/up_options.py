@@ -2,9 +2,14 @@
 
 import click
 
-from sully.cli.client.options import Decorator, whole_number
+from sully.cli.client.options import (
+    Decorator,
+    choice_option,
+    compat_option,
+    feature_gates_option,
+    whole_number,
+)
 from sully.cli.client.options import options as join
-from sully.cli.command import Choice
 from sully.store.etcd.address import SCHEME
 
 
@@ -44,12 +49,7 @@ listen_option = click.option(
     help="Address to serve on. Port 0 selects a free port.",
 )
 api_options = join(
-    click.option(
-        "--feature-gates",
-        default="",
-        metavar="A=true,B=false",
-        help="Features to enable or disable. An unknown name lists the known ones.",
-    ),
+    feature_gates_option("Features to enable or disable. An unknown name lists the known ones."),
     click.option(
         "--runtime-config",
         default="",
@@ -58,15 +58,7 @@ api_options = join(
         help="API versions to disable, also by stage: api/beta=false,api/alpha=false leaves what"
         " Kubernetes serves by default.",
     ),
-    click.option(
-        "--compat",
-        default="sully",
-        type=Choice(("sully", "reference")),
-        show_default=True,
-        metavar="MODE",
-        help="One of: sully, reference. reference behaves exactly like Kubernetes, without Sully's"
-        " extensions.",
-    ),
+    compat_option("reference behaves exactly like Kubernetes, without Sully's extensions."),
 )
 controller_switches = join(
     click.option(
@@ -83,14 +75,13 @@ access_options = join(
         metavar="NAME",
         help="Additional name or address in the server certificate. Can be repeated.",
     ),
-    click.option(
+    choice_option(
         "--anonymous-auth",
-        default="false",
-        type=Choice(("true", "false")),
+        choices=("false", "true"),
         show_default="false, or true with --compat reference",
         metavar="BOOL",
-        help="If true, RBAC decides what system:anonymous may do. If false, only health and version"
-        " endpoints answer requests without credentials.",
+        help_="If true, RBAC decides what system:anonymous may do. If false, only health and"
+        " version endpoints answer requests without credentials.",
     ),
     click.option(
         "--audit-log",
