@@ -84,14 +84,14 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     ),
     "managed-cluster-taint-controller": (on(CLUSTER, "managedclusters", f"patch {READ}"),),
     "generic-garbage-collector": (on("*", "*", f"delete patch update {READ}"), events()),
-    # Registers the members of `sully up --hollow-clusters`; their agents have their own roles.
+    # Registers the members of `sully up --simulated-clusters`; their agents have their own roles.
     "hollow-clusters": (
         on(CLUSTER, "managedclusters", f"create delete patch {READ}"),
         on(CLUSTER, "managedclustersets/join", "create", "default"),
         on("register.open-cluster-management.io", "managedclusters/accept", "update"),
         events(),
     ),
-    # The machines of `sully up --hollow-nodes`: what kubelets and a driver do, in one.
+    # The machines of `sully up --simulated-nodes`: what kubelets and a driver do, in one.
     "hollow-nodes": (
         on("core", "nodes", f"create delete patch {READ}"),
         on("core", "nodes/status", "patch"),
