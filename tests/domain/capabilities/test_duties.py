@@ -17,7 +17,7 @@ from sully.domain.capabilities.duties import (
     evictor,
 )
 from sully.domain.capabilities.offers import Offer, minor_of
-from sully.domain.capabilities.telling import rows
+from sully.domain.capabilities.table import rows
 
 KUBERNETES = Offer(
     version="v1.37.0",

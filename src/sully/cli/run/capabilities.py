@@ -46,7 +46,7 @@ async def _show(session: Session) -> int:
 
 def show(found: "Offer", evictor: "Evictor") -> None:
     from sully.cli.client.tables import Column, Table
-    from sully.domain.capabilities.telling import rows
+    from sully.domain.capabilities.table import rows
 
     columns = (Column("SUBJECT"), Column("SERVER", shrinks=2), Column("SULLY", shrinks=1))
     Table(columns).show(rows(found, evictor))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sully.domain.capabilities.duties import (
     BESIDE_KUBERNETES,
-    Duty,
+    ControllerChoice,
     Evictor,
     duties,
     evictor,
@@ -28,7 +28,7 @@ class Row(NamedTuple):
 
 def rows(found: Offer, said: Evictor = "auto") -> Iterator[Row]:
     """Yield the table."""
-    work = {each.name: each for each in duties(found, BESIDE_KUBERNETES, said)}
+    work = {duty.name: duty for duty in duties(found, BESIDE_KUBERNETES, said)}
     beside = "runs all controllers" if found.own else "runs what its controllers do not"
     yield Row("version", found.version, beside)
     yield Row("devices", _devices(found), _does(work["scheduling"], "schedules"))
@@ -39,14 +39,14 @@ def rows(found: Offer, said: Evictor = "auto") -> Iterator[Row]:
     yield Row("clusters", _hub(found), _does(work["placement"], "places"))
 
 
-def _does(duty: Duty, what: str) -> str:
+def _does(duty: ControllerChoice, what: str) -> str:
     return f"{what}: {duty.why}" if duty.runs else f"no: {duty.why}"
 
 
 def _devices(found: Offer) -> str:
     if found.devices:
         return f"{DEVICES}/{found.devices}"
-    return ", ".join(f"{DEVICES}/{each}" for each in found.too_old) or "none"
+    return ", ".join(f"{DEVICES}/{version}" for version in found.too_old) or "none"
 
 
 def _taints(found: Offer) -> str:
@@ -78,10 +78,10 @@ def _evicts(found: Offer, said: Evictor) -> str:
 
 
 def _own(found: Offer) -> str:
-    return ", ".join(OWN_KINDS[each] for each in OWN_KINDS if each in found.own_kinds) or "none"
+    return ", ".join(OWN_KINDS[kind] for kind in OWN_KINDS if kind in found.own_kinds) or "none"
 
 
-def _own_work(found: Offer, work: dict[str, Duty]) -> str:
+def _own_work(found: Offer, work: dict[str, ControllerChoice]) -> str:
     if not found.own_kinds and not found.own:
         return "'sully install' installs them"
     names = {"history": "records evictions", "patchstatus": "reports on patches"}
