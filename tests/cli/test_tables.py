@@ -15,7 +15,7 @@ from sully.cli.inspect.device_printer import columns as device_columns
 from sully.cli.inspect.device_printer import row as device_row
 from sully.cli.inspect.explain_printer import lines as explained
 from sully.domain.devices.pools import DeviceId
-from sully.domain.explaining.story import Explanation
+from sully.explain.explanation import Explanation
 from sully.testing.clock import NOON
 from sully.views.devices.details import Sight
 

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sully.client.transport import Key
-    from sully.domain.explaining.story import Explanation
-    from sully.explaining.answers import Question
-    from sully.explaining.world import World
+    from sully.explain.explanation import Explanation
+    from sully.explain.questions import Question
+    from sully.explain.reader import Reader
     from sully.views.snapshot.snapshot import Gap, Snapshot
 
 _LISTS = {
@@ -93,8 +93,8 @@ def explain(options: Options) -> int:
 
 
 async def _explain(session: Session) -> int:
-    from sully.explaining.answers import QUESTIONS
-    from sully.explaining.devices import AmbiguousError
+    from sully.explain.facts.devices import AmbiguousNameError
+    from sully.explain.questions import QUESTIONS
 
     kind, name = _asked(session.options.kind, session.options.name)
     if session.options.cluster and kind != "placement":
@@ -107,31 +107,31 @@ async def _explain(session: Session) -> int:
     loaded = await _load(session, question, key)
     try:
         found = _answer(session, loaded, kind, key)
-    except AmbiguousError as error:
+    except AmbiguousNameError as error:
         raise CommandError(f"{error}\n  use DRIVER/POOL/DEVICE") from error
     for note in loaded.notes:
         session.warn(f"warning: {note}")
     if found is None:
-        raise CommandError(_not_found(loaded.world, kind, key))
+        raise CommandError(_not_found(loaded.reader, kind, key))
     if loaded.notes:
         found = replace(found, notes=loaded.notes)
     _show(session, found)
     return 0
 
 
-def _not_found(world: "World", kind: str, key: "Key") -> str:
+def _not_found(reader: "Reader", kind: str, key: "Key") -> str:
     """Return that an object does not exist, with suggestions."""
-    from sully.domain.explaining.wording import joined
-    from sully.explaining.answers import QUESTIONS
-    from sully.explaining.meant import meant
+    from sully.explain.questions import QUESTIONS
+    from sully.explain.suggestions import suggest
+    from sully.explain.text import join
 
     text = f'{QUESTIONS[kind].kind.lower()} "{key}" not found'
-    if names := meant(world, kind, key):
+    if names := suggest(reader, kind, key):
         quoted = [f'"{name}"' for name in names]
-        text += f" (did you mean {joined(quoted, 'or')}?)"
+        text += f" (did you mean {join(quoted, 'or')}?)"
     where = f" -n {key.namespace}" if key.namespace else ""
     text += f"\n  list them with '{_LISTS[kind]}{where}'"
-    if kind in _REMEMBERED and not world.snapshot.remembers:
+    if kind in _REMEMBERED and not reader.snapshot.remembers:
         text += "\n  this server keeps no records of deleted objects and evictions"
     return text
 
@@ -139,7 +139,7 @@ def _not_found(world: "World", kind: str, key: "Key") -> str:
 class _Loaded(NamedTuple):
     """All that the explanation is based on, or as much of it as may be listed."""
 
-    world: "World"
+    reader: "Reader"
     namespace: str
     partly: bool = False
     """A kind may not be listed that a full explanation needs."""
@@ -147,7 +147,7 @@ class _Loaded(NamedTuple):
 
 
 async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
-    from sully.explaining.world import World
+    from sully.explain.reader import Reader
     from sully.views.snapshot.loading import load
 
     namespace = key.namespace or session.namespace or session.default_namespace
@@ -155,7 +155,7 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
         found = await take_snapshot(session, question.reads, needed=question.needs)
         partly = any(gap.but for gap in found.gaps)
         notes = tuple(_lacks(session.options.snapshot, found, question))
-        return _Loaded(World(found, everything=not partly), namespace, notes=notes)
+        return _Loaded(Reader(found, everything=not partly), namespace, notes=notes)
     now, transport = session.clock.now(), session.transport
     found = await load(transport, question.reads, now=now)
     narrow = any(gap.kind.namespaced for gap in _hidden(found))
@@ -163,12 +163,12 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
         # Users with access to one namespace may still explain what is in it.
         found = await load(transport, question.reads, now=now, namespace=namespace)
     gaps = [gap for gap in map(found.gap, question.needs) if gap is not None]
-    partly = question.partly is not None and all(gap.why == "not allowed" for gap in gaps)
+    partly = question.find_limited is not None and all(gap.why == "not allowed" for gap in gaps)
     if gaps and not (partly and _sees_something(question, gaps)):
         gap = gaps[0]
         raise missing_kind(gap)
-    world = World(found, everything=not narrow)
-    return _Loaded(world, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
+    reader = Reader(found, everything=not narrow)
+    return _Loaded(reader, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
 
 
 def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
@@ -180,9 +180,9 @@ def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
 
 def _lacks(files: "Sequence[str]", snapshot: "Snapshot", question: "Question") -> "Iterator[str]":
     """Yield what is missing in files; of other kinds there may be no objects."""
-    from sully.explaining.kinds import TOLD_IF_MISSING
+    from sully.explain.kinds import EXPECTED_KINDS
 
-    matter = [*question.needs, *(each for each in TOLD_IF_MISSING if each in question.reads)]
+    matter = [*question.needs, *(each for each in EXPECTED_KINDS if each in question.reads)]
     gaps = [gap for gap in map(snapshot.gap, dict.fromkeys(matter)) if gap is not None]
     where = ", ".join(files)
     if missing := sorted(gap.kind.plural for gap in gaps if not gap.but):
@@ -204,15 +204,14 @@ def _hidden(snapshot: "Snapshot") -> "list[Gap]":
 
 
 def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explanation | None":
-    from sully.explaining import fleet
-    from sully.explaining.answers import QUESTIONS
+    from sully.explain.questions import QUESTIONS, explain_selection
 
-    question, world, about = QUESTIONS[kind], loaded.world, session.options.cluster
-    if loaded.partly and question.partly is not None:
-        return question.partly(world, key, loaded.namespace)
-    if kind == "placement" and about:
-        return fleet.placement(world.hub, key, about)
-    return question.answer(world, key)
+    question, reader, cluster = QUESTIONS[kind], loaded.reader, session.options.cluster
+    if loaded.partly:
+        return question.answer_limited(reader, key, loaded.namespace)
+    if cluster:
+        return explain_selection(reader, key, cluster)
+    return question.answer(reader, key)
 
 
 def _asked(kind: str, name: str) -> tuple[str, str]:
