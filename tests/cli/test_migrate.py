@@ -98,8 +98,8 @@ async def test_a_version_of_the_old_store_is_a_conflict_in_the_new(
 
 
 REFUSED = {
-    "no such kind of store": ("memory", "sqlite:x", 2, "is no store"),
-    "no directory": ("sqlite:", "etcd://h", 2, "is no store"),
+    "no such kind of store": ("memory", "sqlite:x", 2, "invalid store"),
+    "no directory": ("sqlite:", "etcd://h", 2, "invalid store"),
     "the same": ("sqlite:x", "sqlite:x", 2, "are the same store"),
     "no members": ("sqlite:x", "etcd:///p", 2, "names no etcd"),
     "nothing there": ("sqlite:{tmp}/none", "sqlite:{tmp}/new", 1, "there is nothing to copy"),

@@ -9,14 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from cli.commandlines import parsed
 from devices import DRIVER, GPU, claim, class_, device, meta, pod, rule, select, slice_, taint
-from sully.cli.client.calling import Session
-from sully.cli.client.following import REST_SECONDS, Caches, News, rest_after
-from sully.cli.client.outages import ReportedOutages
-from sully.cli.inspect.devicewatch import views_of
+from sully.cli.client.session import Session
+from sully.cli.client.watching import (
+    REST_SECONDS,
+    Caches,
+    PendingChanges,
+    ReportedOutages,
+    rest_after,
+)
+from sully.cli.inspect.device_watch import views_of
+from sully.cli.inspect.eviction_watch import changes_of
 from sully.cli.inspect.evictions import kinds_for
-from sully.cli.inspect.evictionwatch import news_of
-from sully.cli.main import build_parser
 from sully.client.informers.cache import Cache
 from sully.client.transport import UnreachableError
 from sully.domain.devices.pools import PoolId
@@ -32,8 +37,7 @@ END = {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}
 
 
 def session(*words: str, clock: FakeClock | None = None, command: str = "devices") -> Session:
-    options = build_parser(command).parse_args([command, *words])
-    return Session(options, command, clock or FakeClock(), server="https://server")
+    return Session(parsed(command, *words), command, clock or FakeClock(), server="https://server")
 
 
 def world() -> Caches:
@@ -107,11 +111,11 @@ async def test_what_is_looked_at_again(change: Callable[[Caches], None], want: s
     assert await taken(news, asked, caches) == want
 
 
-async def taken(news: News, asked: Session, caches: Caches) -> set[Any]:
+async def taken(news: PendingChanges, asked: Session, caches: Caches) -> set[Any]:
     """Return what is new, which may be nothing."""
     assert isinstance(asked.clock, FakeClock)
     news.add("the end")
-    taking = asyncio.create_task(news.take(asked, caches))
+    taking = asyncio.create_task(news.wait(asked, caches))
     await asked.clock.sleepers()
     asked.clock.advance(REST_SECONDS)
     return set(await taking) - {"the end"}
@@ -135,7 +139,7 @@ async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None
         caches = Caches()
         for each in kinds_for(asked):
             caches.put(Cache(each))
-        news = news_of(asked, caches)
+        news = changes_of(asked, caches)
         caches.of(kind).replace([{"metadata": {"name": "one", "uid": "1", "resourceVersion": "1"}}])
 
         assert await taken(news, asked, caches), kind.plural
@@ -144,11 +148,11 @@ async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None
 async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
     clock = FakeClock()
     asked = session(clock=clock)
-    outages, news = ReportedOutages(asked), News()
+    outages, news = ReportedOutages(asked), PendingChanges()
     for who in ("rules", "pods"):
         outages.failed(who, AWAY)
     news.add("what the rules tell")
-    taking = asyncio.create_task(news.take(asked, Caches(outages)))
+    taking = asyncio.create_task(news.wait(asked, Caches(outages)))
 
     outages.recovered("rules", "rules")
     await clock.sleepers()
@@ -163,9 +167,9 @@ async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
 
 
 AWAY = UnreachableError("connection refused")
-GONE = "sully devices: https://server is away: connection refused\n"
-GOES_ON = "  the watch goes on when that is over\n"
-BACK = "sully devices: https://server answers again, after 8s\n"
+GONE = "https://server is unreachable: connection refused\n"
+GOES_ON = "  the watch resumes when the server answers again\n"
+BACK = "https://server answers again, after 8s\n"
 
 
 def test_an_outage_is_told_once_and_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
@@ -191,8 +195,8 @@ def test_what_may_no_longer_be_seen_is_told_and_when_that_is_over(
     clock.advance(8)
     outages.recovered("pods", "pods")
 
-    told = "sully devices: cannot follow what happens: pods is forbidden\n"
-    over = "sully devices: pods can be followed again, after 8s\n"
+    told = "cannot watch: pods is forbidden\n"
+    over = "watching pods again, after 8s\n"
     assert capsys.readouterr().err == told + GOES_ON + over
 
 

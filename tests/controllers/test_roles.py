@@ -101,7 +101,7 @@ def _entries(path: Path) -> list[Obj]:
 def test_nobody_in_process_is_refused_or_needs_no_role(tmp_path: Path) -> None:
     """Teams, taints, evictions, clusters and namespaces that go: all controllers have work."""
     log = tmp_path / "audit.log"
-    arguments = ("--demo", "--hollow-clusters", "2", "--audit-log", str(log))
+    arguments = ("--demo", "--simulated-clusters", "2", "--audit-log", str(log))
     with process(*arguments, "--log-level", "error") as up:
         admin = Target(up, tmp_path).admin
 

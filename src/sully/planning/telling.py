@@ -31,7 +31,7 @@ from sully.views.kinds import CLAIMS, CLASSES, PODS
 from sully.views.snapshot.kinds import NODES
 from sully.views.snapshot.snapshot import Gap, Snapshot
 
-NOBODY = "nobody manages it, so nobody makes another"
+NOBODY = "no controller manages it, so it is not recreated"
 
 
 def tell(rehearsal: Rehearsal, notes: Sequence[str] = ()) -> Plan:
@@ -62,22 +62,22 @@ def _known(rehearsal: Rehearsal) -> int:
 
 
 def gaps(snapshot: Snapshot) -> list[str]:
-    """Say what a plan on this snapshot cannot know, and what that means."""
+    """Return what a plan on this snapshot cannot know, and what that means."""
     found = ((snapshot.gap(kind), meaning) for kind, meaning in _UNKNOWN)
     return [f"{_lacks(gap)}: {meaning}" for gap, meaning in found if gap is not None]
 
 
 def _lacks(gap: Gap) -> str:
     if gap.but:
-        return f"the plan knows only the {gap.kind.plural} of namespace {gap.but}"
-    return f"the plan goes without {gap.kind.plural} ({gap.why})"
+        return f"the plan only considers {gap.kind.plural} in namespace {gap.but}"
+    return f"the plan does not consider {gap.kind.plural} ({gap.why})"
 
 
 _UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
-    (CLASSES, "nobody can say which devices a new claim may get"),
-    (CLAIMS, "nobody can say who holds a device"),
-    (PODS, "nobody can say who would have to leave"),
-    (NODES, "nobody can say where a pod could go"),
+    (CLASSES, "which devices a new claim would be allocated is not known"),
+    (CLAIMS, "which pods use a device is not known"),
+    (PODS, "which pods would be evicted is not known"),
+    (NODES, "where a pod would be rescheduled is not known"),
 )
 
 
@@ -119,8 +119,8 @@ def _landing(rehearsal: Rehearsal, story: Story) -> Landing:
     if story.back is None:
         return Landing(fate=Fate.LANDS, at=seat.at, node=seat.node, devices=devices)
     seconds = int((story.back - seat.at).total_seconds())
-    when = f"after {seconds}s" if seconds else "at once"
-    why = f"it tolerates the taints there only for a time, and has to leave again {when}"
+    when = f"after {seconds}s" if seconds else "immediately"
+    why = f"it tolerates the taints there only for some time, and would be evicted again {when}"
     return Landing(fate=Fate.RETURNS, at=seat.at, node=seat.node, devices=devices, why=why)
 
 
@@ -129,11 +129,11 @@ def _nowhere(rehearsal: Rehearsal, story: Story, pod: PlannedPod) -> Landing:
         why = f"ResourceClaimTemplate {pod.metadata.namespace}/{story.missing} does not exist"
         return Landing(fate=Fate.PENDING, why=why)
     if pod.spec.scheduler_name not in SCHEDULERS:
-        why = f"what the scheduler {pod.spec.scheduler_name} does is not known"
+        why = f"the decisions of scheduler {pod.spec.scheduler_name} are not known"
         return Landing(fate=Fate.PENDING, why=why)
     refusal = rehearsal.refusal(story.heir)
     if refusal is None:
-        return Landing(fate=Fate.PENDING, why="somebody holds it back with a scheduling gate")
+        return Landing(fate=Fate.PENDING, why="it has a scheduling gate")
     # Thousands of pods may wait for the same thousand claims.
     account = shortened(refusal.account) if refusal.account is not None else None
     return Landing(fate=Fate.PENDING, why=refusal.why, account=account)
