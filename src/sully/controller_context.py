@@ -17,7 +17,6 @@ from sully.client.discovery.resources import Served
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
-from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.history.retention import DEFAULT as HISTORY_KEPT
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
@@ -25,6 +24,7 @@ from sully.controllers.simulatednodes.wiring import HollowSettings
 from sully.controllers.workloads import PODS, Pods
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
+from sully.evictor.settings import EvictionSettings
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator

@@ -25,7 +25,6 @@ from sully.controllers.disruption.controller import DisruptionController, Worklo
 from sully.controllers.disruption.marks import StaleMarksController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
-from sully.controllers.eviction.settings import eviction_options
 from sully.controllers.eviction.wiring import Access, make_eviction
 from sully.controllers.expiry.controller import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
@@ -33,12 +32,7 @@ from sully.controllers.garbagecollection.graph import Graph
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.history.controller import TaintHistoryController
 from sully.controllers.history.wiring import add_history
-from sully.controllers.kinds import (
-    EVICTION_RECORDS,
-    NAMESPACES,
-    SERVICE_ACCOUNTS,
-    TAINT_RECORDS,
-)
+from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from sully.controllers.manager import Manager
 from sully.controllers.namespaces.content import Content, namespaced_kinds
 from sully.controllers.namespaces.controller import BACKOFF, NamespacesController
@@ -60,10 +54,19 @@ from sully.controllers.simulatedclusters.wiring import add_hollow_clusters
 from sully.controllers.simulatednodes.kinds import AGENT as HOLLOW
 from sully.controllers.simulatednodes.wiring import add_hollow
 from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, REPLICA_SETS
+from sully.evictor.settings import eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
+from sully.views.kinds import (
+    CLAIMS,
+    CLASSES,
+    EVICTION_RECORDS,
+    PATCHES,
+    PODS,
+    RULES,
+    TAINT_RECORDS,
+)
 
 
 def build_manager(given: Given, clock: Clock, metrics: Metrics) -> Manager:

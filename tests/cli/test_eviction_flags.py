@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from sully.cli.run.evictionflags import add_eviction_flags, eviction_settings
-from sully.controllers.eviction.settings import EvictionSettings
+from sully.evictor.settings import EvictionSettings
 
 CASES = {
     "nothing": ([], EvictionSettings()),

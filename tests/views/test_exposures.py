@@ -242,7 +242,7 @@ def test_a_paused_rule_holds(annotations: dict[str, str], want: type) -> None:
     scene.pods.put(mine)
     scene.rules.put(rule("r", select(), annotations=annotations))
 
-    assert isinstance(scene.exposures.judge(mine), want)
+    assert isinstance(scene.exposures.judge(mine, scene.clock.now()), want)
 
 
 def test_a_change_of_the_pause_is_told_and_other_annotations_are_not() -> None:

@@ -15,8 +15,7 @@ from sully.explaining.devices import known
 from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.world import World
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import CLAIMS, PATCHES, RULES
-from sully.views.snapshot.kinds import EVICTION_RECORDS, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PATCHES, RULES, TAINT_RECORDS
 
 MOST: Final = 4
 _MOST_COMPARED: Final = 5000

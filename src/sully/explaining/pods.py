@@ -49,7 +49,7 @@ def _bound(world: World, found: PlannedPod) -> PodFacts:
         record=records[-1] if records else None,
         before=_before(world, found),
         unheld=tuple(str(each) for each in claim_keys(found) if each not in mine),
-        verdict=world.exposures.judge(user) if user is not None else KEEP,
+        verdict=world.exposures.judge(user, world.exposures.now()) if user is not None else KEEP,
         stranded=_is_stranded(world, found),
         blind=world.blind,
         budgets=tuple(_budgets(world, found)),

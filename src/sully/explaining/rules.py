@@ -179,7 +179,11 @@ def _marked(world: World, found: ResourceSlicePatch) -> Iterator[str]:
         return
     for key in sorted(world.snapshot.of(PODS).keys()):
         pod = world.snapshot.usage.pod(key)
-        verdict = world.exposures.judge(pod) if pod is not None and not pod.leaving else None
+        verdict = (
+            world.exposures.judge(pod, world.exposures.now())
+            if pod is not None and not pod.leaving
+            else None
+        )
         if isinstance(verdict, Evict | Wait) and any(
             (each.taint.origin.kind, each.taint.origin.name)
             == ("ResourceSlicePatch", found.metadata.name)

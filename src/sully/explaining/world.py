@@ -19,8 +19,8 @@ from sully.domain.explaining.sources import Sources
 from sully.explaining.attempts import Attempts
 from sully.explaining.hub import Hub
 from sully.views.devices.exposures import Exposures
-from sully.views.kinds import PATCHES, RULES, SLICES
-from sully.views.snapshot.kinds import EVICTION_RECORDS, NODES, SCHEDULING, TAINT_RECORDS
+from sully.views.kinds import EVICTION_RECORDS, PATCHES, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import NODES, SCHEDULING
 from sully.views.snapshot.snapshot import Snapshot
 
 

@@ -29,8 +29,8 @@ from sully.planning.timeline import Timeline
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot.kinds import NODES, TAINT_RECORDS, TEMPLATES
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import NODES, TEMPLATES
 from sully.views.snapshot.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -90,11 +90,11 @@ class World:
         copy.change(WatchEvent("MODIFIED", fresh, ""))
         return fresh
 
-    def mark_leaving(self, pod: PlannedPod, end: datetime) -> PlannedPod:
+    def mark_terminating(self, pod: PlannedPod, end: datetime) -> PlannedPod:
         """Note when a pod that runs will be gone.
 
-        Until then it keeps its node and its claims, so nobody has to be told; who makes it leave
-        knows. Telling took 3 % of a plan in which everyone leaves.
+        Until then it keeps its node and its claims, so no handler has to be called; the evictor
+        knows. Calling them took 3 % of a plan in which all pods are evicted.
         """
         fresh = self._versioned(pod, deletion_timestamp=end)
         self.pods.amend(fresh)

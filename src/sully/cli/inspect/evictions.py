@@ -155,7 +155,8 @@ def _tell_of_others(session: Session, exposures: "Exposures") -> None:
 
 def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
     """Return the kinds that the answer is made from."""
-    from sully.views.snapshot.kinds import DEVICES, EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.snapshot.kinds import DEVICES
 
     kinds = (*DEVICES, TAINT_RECORDS)
     # There may be very many; only who asks about a namespace needs each of them.
@@ -175,8 +176,7 @@ class Loaded(Protocol):
 def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "Iterator[Progress]":
     """Yield how far rules have come, for the namespace that was asked for."""
     from sully.views.evictions import left_in, only_in, progress_of
-    from sully.views.kinds import CLAIMS, PODS, RULES
-    from sully.views.snapshot.kinds import EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PODS, RULES, TAINT_RECORDS
 
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Who may not see them still learns from the status of rules how many left.

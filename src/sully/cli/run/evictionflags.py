@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from sully.cli.client.durations import seconds
 
 if TYPE_CHECKING:
-    from sully.controllers.eviction.settings import EvictionSettings
+    from sully.evictor.settings import EvictionSettings
 
 
 def add_eviction_flags(parser: argparse.ArgumentParser) -> None:
@@ -40,7 +40,7 @@ def add_eviction_flags(parser: argparse.ArgumentParser) -> None:
 def eviction_settings(options: argparse.Namespace) -> "EvictionSettings":
     """Return what the flags say."""
     # A late import: `--help` needs none of this.
-    from sully.controllers.eviction.settings import EvictionSettings
+    from sully.evictor.settings import EvictionSettings
 
     return EvictionSettings(
         default_per_second=options.default_evictions_per_second or None,

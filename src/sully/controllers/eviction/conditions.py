@@ -13,13 +13,7 @@ from typing import Any
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices import patch_status as patchstatus
-from sully.domain.eviction.status import (
-    CONDITION,
-    EVICTED,
-    OURS,
-    Report,
-    evicted_before,
-)
+from sully.domain.eviction.status import CONDITION, OURS, Report
 from sully.machinery.meta import Condition, find_condition
 from sully.machinery.timestamps import format_time
 from sully.views.devices.exposures import Problem
@@ -53,12 +47,6 @@ def stands(rule: DeviceTaintRule) -> Said | None:
 def find(rule: DeviceTaintRule, type_: str) -> Condition | None:
     """Return a condition of a rule, or None."""
     return find_condition(rule.status.conditions, type_)
-
-
-def evicted_so_far(rule: DeviceTaintRule) -> int:
-    """Return how many pods had left because of a rule, as far as its status knows."""
-    found = find(rule, EVICTED)
-    return evicted_before(found.message) if found is not None else 0
 
 
 def fitting(

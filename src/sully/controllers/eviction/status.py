@@ -19,20 +19,17 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.eviction.conditions import (
     Said,
-    evicted_so_far,
     find,
     fitting,
     stands,
     trouble,
     written,
 )
-from sully.controllers.eviction.outlook import Outlook
 from sully.controllers.eviction.previews import Previews
-from sully.controllers.eviction.records import rules_in
 from sully.controllers.eviction.requests import Requests
 from sully.controllers.framework import DONE, Result, Watch
 from sully.domain.devices.taints import NONE
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import Rules
 from sully.domain.eviction.status import (
     CONDITION,
     EVICTED,
@@ -45,21 +42,23 @@ from sully.domain.eviction.status import (
     paused,
     report,
 )
+from sully.evictor.records import EvictionRecords
+from sully.runtime.clock import Clock
 from sully.views.devices.changes import Change
-from sully.views.devices.exposures import Problem
+from sully.views.devices.exposures import Exposures, Problem
 from sully.views.kinds import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class StatusTiming:
     """How soon after an eviction the status follows, and how often at most."""
 
     delay: timedelta
     interval: timedelta
 
 
-REFERENCE = Pace(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
-PROMPT = Pace(delay=timedelta(0), interval=timedelta(seconds=1))
+REFERENCE = StatusTiming(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
+PROMPT = StatusTiming(delay=timedelta(0), interval=timedelta(seconds=1))
 
 
 @dataclass(slots=True)
@@ -67,11 +66,6 @@ class _State:
     """What is known of a rule since the controller started."""
 
     uid: str
-    evicted: int = 0
-    """By this process; `lasting` also counts what earlier ones began."""
-    lasting: int = 0
-    before: int | None = None
-    """How many had left when the process began; None until someone asks."""
     look_at: datetime | None = None
     """When to look at it next; None when nothing happened since the last look."""
     seen: int = 0
@@ -88,13 +82,19 @@ class RuleStatuses:
     name = "device-taint-rule-status"
 
     def __init__(
-        self, outlook: Outlook, transport: Transport, recorder: EventRecorder, manager: str
+        self,
+        exposures: Exposures,
+        records: EvictionRecords,
+        transport: Transport,
+        recorder: EventRecorder,
+        clock: Clock,
+        manager: str,
     ) -> None:
-        self._exposures = outlook.exposures
-        self._records = outlook.records
-        self._clock = outlook.clock
-        self._ours = not outlook.options.strict
-        self._pace = PROMPT if self._ours else REFERENCE
+        self._exposures = exposures
+        self._records = records
+        self._clock = clock
+        self._ours = not exposures.terms.strict
+        self._timing = PROMPT if self._ours else REFERENCE
         self._transport = transport
         self._recorder = recorder
         self._options = WriteOptions(field_manager=manager, force=True)
@@ -123,22 +123,14 @@ class RuleStatuses:
                 self._look_later(rule.metadata.name, self._of(rule))
         yield from self._previews.touched()
 
-    def concern(self, reasons: tuple[Reason, ...]) -> None:
-        """Note that a pod must leave, or need not any more, because of these rules."""
-        for name, uid in rules_in(reasons):
+    def concern(self, rules: Rules) -> None:
+        """Note that the number of pods that rules evicted or will evict has changed."""
+        for name, uid in rules:
             self._look_later(name, self._state(name, uid))
 
-    def evicted(self, rules: Iterable[tuple[str, str]], *, now: bool = True) -> None:
-        """Count a pod that left because of these rules, now or in an earlier process."""
+    def lags(self, rules: Rules) -> bool:
+        """Say whether one of these rules was created or changed, and has not reported since."""
         for name, uid in rules:
-            state = self._state(name, uid)
-            state.evicted += now
-            state.lasting += 1
-            self._look_later(name, state)
-
-    def lags(self, reasons: tuple[Reason, ...]) -> bool:
-        """Say whether one of these rules was made or changed and has not been looked at since."""
-        for name, uid in rules_in(reasons):
             rule = self._exposures.inventory.rule(name)
             if rule is not None and self._state(name, uid).seen != rule.metadata.generation:
                 return True
@@ -179,7 +171,7 @@ class RuleStatuses:
         return DONE
 
     def _look_later(self, name: str, state: _State) -> None:
-        later = self._clock.now() + self._pace.delay
+        later = self._clock.now() + self._timing.delay
         state.look_at = min(state.look_at, later) if state.look_at is not None else later
         self._requests.add(Key("", name))
 
@@ -199,7 +191,7 @@ class RuleStatuses:
         spoken = state.said_at or (found.last_transition_time if found is not None else None)
         if spoken is None or said is None or said.generation != rule.metadata.generation:
             return now
-        return spoken + self._pace.interval
+        return spoken + self._timing.interval
 
     async def _look(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
         state.seen = rule.metadata.generation
@@ -218,7 +210,7 @@ class RuleStatuses:
         yield CONDITION, self._progress(rule, state)
         if not self._ours:
             return
-        yield EVICTED, evicted(self._lasting(rule, state))
+        yield EVICTED, evicted(self._records.evicted(state.uid, self._clock.now()))
         yield PAUSED, paused(self._exposures.pause_reason(rule))
         problems = list(self._exposures.problems(rule))
         self._warn(rule, state, problems)
@@ -231,16 +223,14 @@ class RuleStatuses:
         if effect == NONE and state.said is not None and state.said.generation == generation:
             # The text promises not to be updated.
             return state.said.reports[CONDITION]
-        effects = self._exposures.terms.effects
+        effects, number = (
+            self._exposures.terms.effects,
+            self._records.evicted_since_start(state.uid),
+        )
         if effect not in (NONE, *effects):
-            # Nothing is counted of what nothing is said about.
-            return report(effect, Counts(evicted=state.evicted))
-        return report(effect, self._exposures.counts(rule, evicted=state.evicted), effects)
-
-    def _lasting(self, rule: DeviceTaintRule, state: _State) -> int:
-        if state.before is None:
-            state.before = max(evicted_so_far(rule), self._records.evicted_by(state.uid))
-        return state.before + state.lasting
+            # Nothing is counted of what nothing is reported about.
+            return report(effect, Counts(evicted=number))
+        return report(effect, self._exposures.counts(rule, evicted=number), effects)
 
     def _warn(self, rule: DeviceTaintRule, state: _State, problems: list[Problem]) -> None:
         texts = frozenset(each.choice.problem for each in problems if each.choice.own)

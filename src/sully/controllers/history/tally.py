@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key
-from sully.controllers.kinds import PastEviction
 from sully.domain.claims.pods import Pod
+from sully.domain.eviction.past import PastEviction
 from sully.domain.eviction.records import taint_record_name
 
 

@@ -174,6 +174,17 @@ def needs_budget(reasons: Iterable[Reason]) -> bool:
     return all(each.taint.taint.effect == NO_EXECUTE_WITH_BUDGET for each in reasons)
 
 
+Rules = frozenset[tuple[str, str]]
+"""Rules by name and uid."""
+
+
+def rules_in(reasons: Iterable[Reason]) -> Rules:
+    """Return the rules among the reasons why a pod is evicted."""
+    return frozenset(
+        (reason.taint.origin.name, reason.rule) for reason in reasons if reason.rule is not None
+    )
+
+
 def _seconds(toleration: DeviceToleration) -> int | None:
     # Seconds are defined only for tolerations that name an evicting effect.
     return toleration.toleration_seconds if toleration.effect else None

@@ -34,7 +34,7 @@ from sully.views.devices.name_index import names_in
 from sully.views.devices.usage import Held, Usage
 
 REMEMBERED = 5000
-"""How many pods that left are remembered; far more than leave before a cache catches up."""
+"""How many evicted pods are remembered; far more than are evicted before a cache catches up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,21 +62,21 @@ class Exposures:
         self.terms = terms
         self._clock = clock
         self._pauses = pauses
-        self._departed: OrderedDict[str, None] = OrderedDict()
+        self._evicted: OrderedDict[str, None] = OrderedDict()
 
     def now(self) -> datetime:
         """Return the moment as of which questions are answered."""
         return self._clock.now()
 
-    def departed(self, uid: str) -> None:
-        """Note that a pod was made to leave; the cache may show it as staying for a moment."""
-        self._departed[uid] = None
-        if len(self._departed) > REMEMBERED:
-            self._departed.popitem(last=False)
+    def note_evicted(self, uid: str) -> None:
+        """Note that a pod was evicted; the cache may show it as running for a moment."""
+        self._evicted[uid] = None
+        if len(self._evicted) > REMEMBERED:
+            self._evicted.popitem(last=False)
 
-    def has_departed(self, pod: Pod) -> bool:
-        """Say whether a pod was made to leave by whoever asks."""
-        return pod.metadata.uid in self._departed
+    def was_evicted(self, pod: Pod) -> bool:
+        """Say whether a pod was evicted by this process."""
+        return pod.metadata.uid in self._evicted
 
     def counts_as_running(self, pod: Pod) -> bool:
         """Say whether a pod is one that can be made to leave.
@@ -85,16 +85,24 @@ class Exposures:
         """
         return bool(pod.spec.node_name) and (self.terms.strict or not pod.finished)
 
-    def judge(self, pod: Pod) -> Verdict:
-        """Decide whether and when a pod must leave."""
-        # A device without taints makes nobody leave.
-        exposures = [each for each in self._exposures(pod) if each.taints]
+    def judge(self, pod: Pod, now: datetime) -> Verdict:
+        """Decide whether and when a pod is to be evicted."""
+        # A device without taints evicts no pod.
+        exposures = [exposure for exposure in self._exposures(pod) if exposure.taints]
         if not exposures:
             return KEEP
-        now = self._clock.now()
         if not self._pauses:
             return judge(exposures, now=now, terms=self.terms)
         return judge(exposures, now=now, terms=self.terms, paused=self._is_paused)
+
+    def is_tainted(self, pod: Pod) -> bool:
+        """Say whether a taint that evicts pods is on a device of a pod, tolerated or not."""
+        effects = self.terms.effects
+        return any(
+            taint.taint.effect in effects
+            for exposure in self._exposures(pod)
+            for taint in exposure.taints
+        )
 
     def pause_reason(self, rule: DeviceTaintRule) -> str | None:
         """Return why a rule is paused, or None when it is not."""
@@ -221,7 +229,7 @@ class Exposures:
     def running(self, claim: ResourceClaim) -> Iterator[Pod]:
         """Yield the pods that hold a claim and are not on their way out."""
         for pod in self.usage.holders(claim):
-            if self.counts_as_running(pod) and not pod.leaving and not self.has_departed(pod):
+            if self.counts_as_running(pod) and not pod.leaving and not self.was_evicted(pod):
                 yield pod
 
     def problems(self, rule: DeviceTaintRule) -> Iterator[Problem]:

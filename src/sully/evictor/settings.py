@@ -1,4 +1,4 @@
-"""How eviction is set up: what flags say, and what of that the feature gates let through."""
+"""How eviction is configured: the flags, and what of them the feature gates enable."""
 
 from __future__ import annotations
 
@@ -8,35 +8,38 @@ from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, USUAL, 
 from sully.machinery.gates import Gates
 
 MAX_STALENESS = 90.0
-"""Seconds. A server that is well sends a bookmark every minute."""
+"""Seconds. A healthy server sends a bookmark every minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionSettings:
-    """What flags say; None stands for no limit."""
+    """The flags; None is no limit."""
 
     default_per_second: int | None = None
-    """For taints that do not say how fast their pods may leave."""
+    """Evictions per second for taints without a rate of their own."""
     max_per_minute: int | None = None
     """For all evictions together."""
     max_staleness: float | None = MAX_STALENESS
-    """How many seconds old what an eviction is based on may be."""
+    """How many seconds old the caches that an eviction is based on may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionOptions:
-    """How one controller works."""
+    """How one evictor works."""
 
     terms: Terms = USUAL
     rates: bool = True
-    """Whether taints say how fast their pods may leave."""
+    """Whether taints may have a rate."""
     pauses: bool = True
     records: bool = True
-    """Whether evictions are written down; the server may not know the kind."""
+    """Whether evictions are recorded; the server may not serve the kind."""
     pod_groups: bool = False
     default_per_second: int | None = None
     max_per_minute: int | None = None
     max_staleness: float | None = MAX_STALENESS
+    authoritative_cache: bool = False
+    """The caches are the cluster itself, as in a plan: no pod is read again before its eviction,
+    and a budget that refused one is not asked again by the clock."""
 
     @property
     def strict(self) -> bool:
@@ -47,7 +50,7 @@ class EvictionOptions:
 def eviction_options(
     settings: EvictionSettings, gates: Gates, *, strict: bool = False, records: bool = True
 ) -> EvictionOptions:
-    """Return what the gates leave of the settings; the reference knows none of it."""
+    """Return what the gates enable of the settings; Kubernetes has none of it."""
     rates = gates["SullyEvictionRate"] and not strict
     guards = gates["SullyEvictionGuards"] and not strict
     budgets = gates["SullyNoExecuteWithPodDisruptionBudget"] and not strict
