@@ -430,7 +430,7 @@ def test_an_authoritative_cache_needs_no_call_but_the_deletion(effect: str) -> N
     acting.scene.rules.put(hot(effect))
     acting.reconcile()
 
-    assert acting.log == ["DeletePod" if effect == "NoExecute" else "EvictPod", "CountEviction"]
+    assert acting.log == ["DeletePod" if effect == "NoExecute" else "EvictPod"]
 
 
 def test_with_an_authoritative_cache_a_budget_is_not_asked_by_the_clock() -> None:

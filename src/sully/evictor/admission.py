@@ -8,8 +8,9 @@ value; whoever shows it words it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timedelta
+
+import msgspec
 
 from sully.client.transport import Key
 from sully.domain.eviction.judge import Evict, Hold, Reason, Wait, needs_budget
@@ -29,30 +30,25 @@ REFUSED = Backoff(base=1.0, cap=300.0, jitter=0.0)
 # -- why a pod is not evicted yet -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerated:
+class Tolerated(msgspec.Struct, frozen=True, gc=False):
     """Its tolerations have not ended."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paused:
+class Paused(msgspec.Struct, frozen=True, gc=False):
     """All rules that evict it are paused."""
 
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class StaleCache:
+class StaleCache(msgspec.Struct, frozen=True, gc=False):
     """The server has not confirmed the caches recently enough."""
 
 
-@dataclass(frozen=True, slots=True)
-class RateLimited:
+class RateLimited(msgspec.Struct, frozen=True, gc=False):
     """Other pods are first at the rate of its taints, or of the cluster."""
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetExhausted:
+class BudgetExhausted(msgspec.Struct, frozen=True, gc=False):
     """Its PodDisruptionBudgets do not allow it; no key if the budget is not known yet."""
 
     budgets: tuple[Key, ...]
@@ -62,8 +58,7 @@ DelayCause = Tolerated | Paused | StaleCache | RateLimited | BudgetExhausted
 TOLERATED, STALE_CACHE, RATE_LIMITED = Tolerated(), StaleCache(), RateLimited()
 
 
-@dataclass(frozen=True, slots=True)
-class Delayed:
+class Delayed(msgspec.Struct, frozen=True, gc=False):
     """A pod will be evicted, but not now."""
 
     cause: DelayCause
@@ -71,36 +66,40 @@ class Delayed:
     """When to ask again; None if whatever the cause is requeues it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Admitted:
+class Admitted(msgspec.Struct, frozen=True, gc=False):
     """A pod may be evicted now."""
 
     within_budget: bool
     """Only if its budgets allow it."""
 
 
+_NOT_FIRST = Delayed(RATE_LIMITED)
 _ADMITTED, _WITHIN_BUDGET = Admitted(within_budget=False), Admitted(within_budget=True)
 
 
 class DueEviction:
     """A verdict to evict, with what of it is due and the limits that follow: they only grow."""
 
-    __slots__ = ("_default", "_rates", "due", "limits", "verdict")
+    __slots__ = ("_default", "_due", "_rates", "limits", "verdict", "within_budget")
 
     def __init__(self, verdict: Evict, options: EvictionOptions) -> None:
         self.verdict = verdict
         self._rates = options.rates
         self._default = options.default_per_second
-        self.due: tuple[Reason, ...] = ()
+        self._due = 0
         self.limits: tuple[Limit, ...] = ()
+        self.within_budget = True
+        """Whether all that is due asks the budgets."""
 
     def update(self, now: datetime) -> None:
         """Take in what is due by now."""
-        if len(self.due) < len(self.verdict.because):
-            self.due = self.verdict.due(now)
+        if self._due < len(self.verdict.because):
+            due = self.verdict.due(now)
+            self._due = len(due)
+            self.within_budget = needs_budget(due)
             if self._rates:
                 # A taint that is not due does not make an eviction any faster.
-                taints = (reason.taint for reason in self.due)
+                taints = (reason.taint for reason in due)
                 self.limits = limits(taints, default=self._default)
 
 
@@ -141,8 +140,8 @@ class Admission:
         decision.update(now)
         at = self._rates.take(key, decision.limits, now)
         if at is not None:
-            return Delayed(RATE_LIMITED, None if at is NOT_FIRST else at)
-        return _WITHIN_BUDGET if needs_budget(decision.due) else _ADMITTED
+            return _NOT_FIRST if at is NOT_FIRST else Delayed(RATE_LIMITED, at)
+        return _WITHIN_BUDGET if decision.within_budget else _ADMITTED
 
     def refuse(self, answer: EvictionRefused, verdict: Evict, now: datetime) -> Delayed:
         """Take the answer of a budget: others are first until it allows more, or has no say."""

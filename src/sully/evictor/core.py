@@ -168,10 +168,10 @@ class Evictor:
         return self._exposures.judge(pod, now) if self._may_evict(pod) else KEEP
 
     def _may_evict(self, pod: Pod) -> bool:
-        if self._exposures.was_evicted(pod):
-            return False
         # Nothing more can be done to a pod that is terminating.
-        return self._options.strict or not pod.leaving
+        if pod.metadata.deletion_timestamp is not None and not self._options.strict:
+            return False
+        return not self._exposures.was_evicted(pod)
 
     def exempt(self, uid: str) -> None:
         """Never evict a pod; `SkipPod` is returned when it is due. For plans, which could not end
@@ -228,6 +228,8 @@ class Evictor:
             return
         verdict = pending.decision.verdict
         match event:
+            case PodDeleted():
+                self._evicted(key, pending, verdict, now)
             case PodRead():
                 self._read(key, verdict, event, now)
             case EvictionAllowed():
@@ -240,8 +242,6 @@ class Evictor:
             case EvictionRefused():
                 self._withdraw(key, now)
                 self._delay(key, pending, self._admission.refuse(event, verdict, now))
-            case PodDeleted():
-                self._evicted(key, pending, verdict, now)
             case PodNotFound():
                 if pending.read is not None:
                     # Otherwise it may be an earlier request of ours that deleted it.
@@ -266,17 +266,17 @@ class Evictor:
         decision = DueEviction(verdict, self._options) if isinstance(verdict, Evict) else verdict
         pending = self._pending[key] = PendingEviction(pod, decision)
         if before is None:
-            self._report(pending.reasons)
+            self._report(pending)
         elif not pending.reports_as(before):
-            self._report((*pending.reasons, *before.reasons))
+            self._report(pending, before)
         return pending
 
     def _admit(self, key: Key, pending: PendingEviction, now: datetime) -> None:
-        match self._admission.admit(key, pending.decision, now):
-            case Delayed() as delayed:
-                self._delay(key, pending, delayed)
-            case Admitted(within_budget):
-                self._start(key, pending, within_budget=within_budget)
+        answer = self._admission.admit(key, pending.decision, now)
+        if isinstance(answer, Delayed):
+            self._delay(key, pending, answer)
+        else:
+            self._start(key, pending, within_budget=answer.within_budget)
 
     def _delay(self, key: Key, pending: PendingEviction, delayed: Delayed) -> None:
         pending.delayed = delayed
@@ -295,7 +295,7 @@ class Evictor:
         if pending is not None:
             self._admission.release(key)
             self._admission.freshness.forget(key)
-            self._report(pending.reasons)
+            self._report(pending)
         return pending
 
     # -- one eviction -----------------------------------------------------------------------------
@@ -385,10 +385,11 @@ class Evictor:
         del self._pending[key]
         self._exposures.note_evicted(pending.uid)
         self._admission.evicted(key)
-        self.records.close(key, now)
-        self.records.count(rules_in(verdict.because))
-        self._effects.append(CountEviction(key, (now - verdict.since).total_seconds()))
-        self._report(pending.reasons)
+        if not self._options.authoritative_cache:
+            self.records.close(key, now)
+            self.records.count(rules_in(verdict.because))
+            self._effects.append(CountEviction(key, (now - verdict.since).total_seconds()))
+        self._report(pending)
 
     def _gone(self, key: Key, pending: PendingEviction) -> None:
         """Note that a pod was deleted by somebody else."""
@@ -418,7 +419,8 @@ class Evictor:
             known.sent = False
             self._effects.append(WithdrawRecord(key, known.uid))
 
-    def _report(self, reasons: tuple[Reason, ...]) -> None:
-        # A plan reports at its end, and nothing before.
+    def _report(self, *changed: PendingEviction) -> None:
+        # A plan reports at its end, and counts by itself.
         if not self._options.authoritative_cache:
+            reasons = (reason for pending in changed for reason in pending.reasons)
             self._effects.append(ReportProgress(rules_in(reasons)))

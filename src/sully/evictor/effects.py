@@ -6,8 +6,9 @@ answered: the next `PodChanged` of its pod starts over, with the rate token and 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
+
+import msgspec
 
 from sully.api.sully.types import EvictionRecord
 from sully.client.transport import Key
@@ -17,45 +18,39 @@ from sully.evictor.events import PodRead
 # -- without an answer ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Requeue:
+class Requeue(msgspec.Struct, frozen=True, gc=False):
     """Send `Requeued` for a pod now."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class RequeueAt:
+class RequeueAt(msgspec.Struct, frozen=True, gc=False):
     """Send `Requeued` for a pod at a time."""
 
     key: Key
     at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class RefreshCache:
+class RefreshCache(msgspec.Struct, frozen=True, gc=False):
     """Have the server confirm a cache, and send `CacheConfirmed`."""
 
     cache: int
 
 
-@dataclass(frozen=True, slots=True)
-class ReportProgress:
+class ReportProgress(msgspec.Struct, frozen=True, gc=False):
     """The number of pods that rules evicted or will evict has changed."""
 
     rules: Rules
 
 
-@dataclass(frozen=True, slots=True)
-class CountEviction:
+class CountEviction(msgspec.Struct, frozen=True, gc=False):
     """A pod was evicted by this process, so many seconds after it was due."""
 
     key: Key
     delay: float
 
 
-@dataclass(frozen=True, slots=True)
-class Announce:
+class Announce(msgspec.Struct, frozen=True, gc=False):
     """Record an Event about a pod."""
 
     key: Key
@@ -63,8 +58,7 @@ class Announce:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class SkipPod:
+class SkipPod(msgspec.Struct, frozen=True, gc=False):
     """A pod is due that `Evictor.exempt` was called for."""
 
     key: Key
@@ -73,8 +67,7 @@ class SkipPod:
 # -- with an answer -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPod:
+class ReadPod(msgspec.Struct, frozen=True, gc=False):
     """Read a pod from the API, after the rules that evict it had a chance to report so."""
 
     key: Key
@@ -82,8 +75,7 @@ class ReadPod:
     rules: Rules
 
 
-@dataclass(frozen=True, slots=True)
-class TryEviction:
+class TryEviction(msgspec.Struct, frozen=True, gc=False):
     """Ask the eviction subresource, as a dry run."""
 
     key: Key
@@ -91,32 +83,28 @@ class TryEviction:
     read: PodRead
 
 
-@dataclass(frozen=True, slots=True)
-class RecordEviction:
+class RecordEviction(msgspec.Struct, frozen=True, gc=False):
     """Create the record of an eviction, before the pod is deleted."""
 
     key: Key
     record: EvictionRecord
 
 
-@dataclass(frozen=True, slots=True)
-class WithdrawRecord:
+class WithdrawRecord(msgspec.Struct, frozen=True, gc=False):
     """Delete the record of an eviction that did not happen."""
 
     key: Key
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class MarkPod:
+class MarkPod(msgspec.Struct, frozen=True, gc=False):
     """Set the condition DisruptionTarget."""
 
     key: Key
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class DeletePod:
+class DeletePod(msgspec.Struct, frozen=True, gc=False):
     """Delete a pod."""
 
     key: Key
@@ -124,8 +112,7 @@ class DeletePod:
     reasons: tuple[Reason, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EvictPod:
+class EvictPod(msgspec.Struct, frozen=True, gc=False):
     """Delete a pod through the eviction subresource, which asks its budgets."""
 
     key: Key

@@ -7,7 +7,8 @@ its copy of the cluster changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from sully.client.transport import Key
 from sully.domain.workloads.workloads import Budget
@@ -15,30 +16,26 @@ from sully.domain.workloads.workloads import Budget
 # -- changes --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PodChanged:
+class PodChanged(msgspec.Struct, frozen=True, gc=False):
     """A pod, its claims, or the taints on its devices may have changed."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class Requeued:
+class Requeued(msgspec.Struct, frozen=True, gc=False):
     """A `Requeue` or `RequeueAt` of the evictor is due, and nothing else is known to be new."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetChanged:
+class BudgetChanged(msgspec.Struct, frozen=True, gc=False):
     """A PodDisruptionBudget was added, changed or deleted."""
 
     old: Budget | None
     new: Budget | None
 
 
-@dataclass(frozen=True, slots=True)
-class CacheConfirmed:
+class CacheConfirmed(msgspec.Struct, frozen=True, gc=False):
     """The server has confirmed a cache, by its number."""
 
     cache: int
@@ -47,8 +44,7 @@ class CacheConfirmed:
 # -- answers --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class PodRead:
+class PodRead(msgspec.Struct, frozen=True, gc=False):
     """The answer to `ReadPod`."""
 
     key: Key
@@ -56,18 +52,16 @@ class PodRead:
     marked: bool = False
     """It has the condition DisruptionTarget already."""
     ready: bool = False
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionAllowed:
+class EvictionAllowed(msgspec.Struct, frozen=True, gc=False):
     """The answer to `TryEviction`: the budgets of the pod allow its eviction."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionRefused:
+class EvictionRefused(msgspec.Struct, frozen=True, gc=False):
     """The answer to `TryEviction` or `EvictPod`: a budget does not allow it now."""
 
     key: Key
@@ -76,37 +70,32 @@ class EvictionRefused:
     """None under several budgets: none of them can allow it, however many disruptions it allows."""
 
 
-@dataclass(frozen=True, slots=True)
-class EvictionRecorded:
+class EvictionRecorded(msgspec.Struct, frozen=True, gc=False):
     """The answer to `RecordEviction`."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class RecordWithdrawn:
+class RecordWithdrawn(msgspec.Struct, frozen=True, gc=False):
     """The answer to `WithdrawRecord`."""
 
     key: Key
     uid: str
 
 
-@dataclass(frozen=True, slots=True)
-class PodMarked:
+class PodMarked(msgspec.Struct, frozen=True, gc=False):
     """The answer to `MarkPod`."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class PodDeleted:
+class PodDeleted(msgspec.Struct, frozen=True, gc=False):
     """The answer to `DeletePod` and `EvictPod`."""
 
     key: Key
 
 
-@dataclass(frozen=True, slots=True)
-class PodNotFound:
+class PodNotFound(msgspec.Struct, frozen=True, gc=False):
     """The answer to any effect on a pod that is gone, or whose name another pod has now."""
 
     key: Key

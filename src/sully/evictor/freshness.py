@@ -47,6 +47,8 @@ class CacheFreshness:
 
     def is_fresh(self, key: Key) -> bool:
         """Say whether a pod may be evicted on what is known; if not, it is requeued later."""
+        if not self._caches:
+            return True
         stale = [
             number for number, cache in enumerate(self._caches) if not cache.fresh(self._within)
         ]

@@ -127,10 +127,8 @@ class Evictions:
                 self._enqueue(key)
             case RequeueAt(key, at):
                 self._world.timeline.at(at, partial(self._enqueue, key))
-            case DeletePod(key, _, reasons) | EvictPod(key, _, reasons):
-                pod = self._world.pods.get(key)
-                if pod is not None:
-                    self._evict(key, pod, reasons, within_budget=isinstance(effect, EvictPod))
+            case DeletePod() | EvictPod():
+                self._evict(effect)
             case SkipPod(key):
                 pod = self._world.pods.get(key)
                 if pod is not None:
@@ -139,10 +137,12 @@ class Evictions:
                 # Reports and counts: a plan has its own.
                 pass
 
-    def _evict(
-        self, key: Key, pod: PlannedPod, reasons: tuple[Reason, ...], *, within_budget: bool
-    ) -> None:
-        refused = self._budgets.refuses(key, pod) if within_budget else None
+    def _evict(self, effect: DeletePod | EvictPod) -> None:
+        key = effect.key
+        pod = self._world.pods.get(key)
+        if pod is None:
+            return
+        refused = self._budgets.refuses(key, pod) if isinstance(effect, EvictPod) else None
         if refused is not None:
             self._send(refused)
             return
@@ -150,7 +150,7 @@ class Evictions:
         self._send(PodDeleted(key))
         self._budgets.evicted(pod)
         end = self._world.timeline.now() + timedelta(seconds=self._stops_after(pod))
-        self._on_evicted(self._world.mark_terminating(pod, end), reasons)
+        self._on_evicted(self._world.mark_terminating(pod, end), effect.reasons)
 
     def _stops_after(self, pod: PlannedPod) -> float:
         most = self._world.settings.stop_seconds
