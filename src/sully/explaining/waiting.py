@@ -14,7 +14,7 @@ from sully.client.transport import Key
 from sully.controllers.scheduling.readiness import deadline, unready
 from sully.controllers.scheduling.wishes import resolve, unallocated
 from sully.domain.claims.lifecycle import MOST_CONSUMERS
-from sully.domain.claims.pods import PodClaim
+from sully.domain.claims.pods import PodClaim, claim_references
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.explaining.shortages import askings
 from sully.domain.explaining.waitingfacts import ClaimProblem, Held, WaitingFacts
@@ -151,13 +151,13 @@ def _held(world: World, claim: str) -> Held:
 
 def _problem(world: World, found: Pod, text: str) -> ClaimProblem:
     """Find the claim that the scheduler stumbles over, and what would help."""
-    made = {each.name: each.resource_claim_name for each in found.status.resource_claim_statuses}
     namespace = found.metadata.namespace
-    for each in found.spec.resource_claims:
-        name = each.resource_claim_name or made.get(each.name)
-        if each.resource_claim_name is None and each.name not in made:
-            return _not_created(world, namespace, each, text)
-        if name is None:
+    entries = {each.name: each for each in found.spec.resource_claims}
+    for reference in claim_references(found, extended=False):
+        if reference.missing:
+            return _not_created(world, namespace, entries[reference.entry], text)
+        name = reference.name
+        if not name:
             continue
         claim = world.snapshot.get(CLAIMS, Key(namespace, name))
         because = (f"ResourceClaim/{namespace}/{name}",)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
+from sully.domain.claims.pods import claim_references
 from sully.domain.explaining.shortages import merged_holders, merged_taints
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.trials import Help, Opening, Trial
@@ -113,13 +114,12 @@ def made_anew(found: Iterable[Help], pod: Pod) -> Iterator[str]:
         for claim, _ in each.trial.where or ()
         if not claim.endswith(NAMELESS)
     }
-    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    entries = {each.name: each.resource_claim_template_name for each in pod.spec.resource_claims}
     templates, own = list[str](), list[str]()
-    for each in pod.spec.resource_claims:
-        name = each.resource_claim_name or made.get(each.name)
-        if f"{pod.metadata.namespace}/{name}" in claims:
-            template = each.resource_claim_template_name
-            (templates if template else own).append(template or str(name))
+    for reference in claim_references(pod, extended=False):
+        if f"{pod.metadata.namespace}/{reference.name}" in claims:
+            template = entries[reference.entry]
+            (templates if template else own).append(template or reference.name)
     steps = [f"change {_several('template', templates)} and make the pod anew"] if templates else []
     steps += [f"make {_several('claim', own)} anew"] if own else []
     if steps:
