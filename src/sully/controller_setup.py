@@ -63,7 +63,6 @@ from sully.views.kinds import (
     CLASSES,
     EVICTION_RECORDS,
     PATCHES,
-    PODS,
     RULES,
     TAINT_RECORDS,
 )
@@ -197,7 +196,7 @@ def _add_disruption(parts: Parts) -> None:
 
 def _add_claims(parts: Parts) -> None:
     lookups = Lookups(
-        pods=parts.manager.informer(PODS),
+        pods=parts.pods.informer,
         claims=parts.manager.informer(CLAIMS),
         templates=parts.manager.informer(TEMPLATES),
     )

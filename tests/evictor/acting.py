@@ -131,8 +131,8 @@ class Acting:
                 return EvictionAllowed(key)
             case TryEviction(key) | EvictPod(key) if self.refuses:
                 return EvictionRefused(key, {}, True)
-            case RecordEviction(key, record):
-                self.records.add(record.metadata.name)
+            case RecordEviction(key, evicted):
+                self.records.add(evicted.uid)
                 return EvictionRecorded(key)
             case WithdrawRecord(key, uid):
                 self.records.discard(uid)

@@ -14,14 +14,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from sully.client.objects import key_of, uid_of, version_of
-from sully.client.transport import Key, Kind, Transport, UnreachableError
+from sully.client.transport import TRANSIENT, Key, Kind, Transport
 from sully.machinery.errors import (
     AlreadyExists,
     ApiError,
-    InternalError,
     NotFound,
-    ServiceUnavailable,
-    TooManyRequests,
 )
 from sully.machinery.timestamps import format_time
 from sully.runtime.backoff import Backoff
@@ -37,8 +34,6 @@ REMEMBERED = 4096
 """How many written events are remembered, to count them on."""
 TRIES = 8
 MAX_MESSAGE = 1024
-
-_PASSING = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +160,7 @@ class EventRecorder:
             try:
                 await self._write(said)
                 return
-            except _PASSING as error:
+            except TRANSIENT as error:
                 if tries < TRIES:
                     await self._clock.sleep(self._backoff.delay(tries))
                     continue

@@ -25,6 +25,7 @@ from sully.client.options import (
     WatchOptions,
     WriteOptions,
 )
+from sully.machinery.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -47,6 +48,13 @@ class SilentError(UnreachableError):
 
 class UnreadableError(ValueError):
     """An answer came that does not fit the type it was asked for as."""
+
+
+TRANSIENT = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
+"""Errors after which the same call may succeed: worth a retry. Others would be repeated.
+
+After a timeout nobody knows whether a write was made; the retry finds out.
+"""
 
 
 class Key(NamedTuple):

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sully.client.transport import Key
-from sully.domain.claims.pods import Pod
+from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.eviction.judge import (
     KEEP,
     Evict,
@@ -38,7 +38,6 @@ from sully.evictor.effects import (
     EvictPod,
     MarkPod,
     ReadPod,
-    RecordEviction,
     RefreshCache,
     ReportProgress,
     Requeue,
@@ -356,8 +355,7 @@ class Evictor:
         if not self.records.enabled or (known is not None and known.uid == pending.uid):
             self._remove(key, admitted, now)
         elif isinstance(verdict, Evict):
-            record = self.records.record_of(pending.pod, verdict, now)
-            self._effects.append(RecordEviction(key, record))
+            self._effects.append(self.records.record_of(key, pending.pod, verdict, now))
 
     def _remove(
         self, key: Key, admitted: Admitted | None, now: datetime, *, marked: bool = False
@@ -401,7 +399,7 @@ class Evictor:
     def _settle_record(self, key: Key, pod: Pod | None, now: datetime) -> None:
         """Close or withdraw the open record of a pod that was deleted meanwhile."""
         known = self.records.open(key, now)
-        if known is None or (pod is not None and pod.metadata.uid == known.uid and not pod.leaving):
+        if known is None or still_runs(pod, known.uid):
             return
         if not known.sent:
             self._withdraw(key, now)

@@ -10,7 +10,7 @@ from datetime import datetime
 
 import msgspec
 
-from sully.api.sully.types import EvictionRecord
+from sully.api.sully.types import EvictedPod
 from sully.client.transport import Key
 from sully.domain.eviction.judge import Reason, Rules
 from sully.evictor.events import PodRead
@@ -87,7 +87,12 @@ class RecordEviction(msgspec.Struct, frozen=True, gc=False):
     """Create the record of an eviction, before the pod is deleted."""
 
     key: Key
-    record: EvictionRecord
+    pod: EvictedPod
+    reasons: tuple[Reason, ...]
+    claims: tuple[str, ...]
+    """The claims of the pod, by name."""
+    due: datetime
+    at: datetime
 
 
 class WithdrawRecord(msgspec.Struct, frozen=True, gc=False):

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sully.api.sully.types import EvictedPod, EvictedPodOwner, EvictionRecord
+from sully.api.sully.types import EvictedPod, EvictedPodOwner
 from sully.client.transport import Key
-from sully.domain.claims.pods import Pod
+from sully.domain.claims.pods import Pod, still_runs
 from sully.domain.devices.rules import group_of
 from sully.domain.eviction.judge import Evict, Reason, Rules, rules_in
 from sully.domain.eviction.past import Cause, PastEviction
 from sully.domain.eviction.rates import MINUTE, Source
-from sully.domain.eviction.records import record
+from sully.evictor.effects import RecordEviction
 from sully.views.devices.exposures import Exposures
 
 
@@ -119,7 +119,7 @@ class EvictionRecords:
         counter = self._since_start if ours else self._completed
         counter.update(uid for _, uid in rules)
 
-    def record_of(self, pod: Pod, verdict: Evict, now: datetime) -> EvictionRecord:
+    def record_of(self, key: Key, pod: Pod, verdict: Evict, now: datetime) -> RecordEviction:
         """Return the record of a pod that is evicted now."""
         owner, metadata = pod.metadata.controller(), pod.metadata
         evicted = EvictedPod(
@@ -129,8 +129,8 @@ class EvictionRecords:
             node=pod.spec.node_name,
             owner=EvictedPodOwner(kind=owner.kind, name=owner.name) if owner is not None else None,
         )
-        claims = (claim.metadata.name for claim in self._exposures.usage.claims_of(pod))
-        return record(evicted, verdict.because, due=verdict.since, now=now, claims=claims)
+        claims = tuple(claim.metadata.name for claim in self._exposures.usage.claims_of(pod))
+        return RecordEviction(key, evicted, verdict.because, claims, verdict.since, now)
 
     # -- what was recorded before -----------------------------------------------------------------
 
@@ -145,7 +145,7 @@ class EvictionRecords:
         for past in sources.past():
             key, uid = Key(past.metadata.namespace, past.spec.pod.name), past.metadata.name
             rules = frozenset((cause.name, cause.uid) for cause in past.rules())
-            if self._is_running(key, uid):
+            if still_runs(self._exposures.usage.pod(key), uid):
                 known.open[key] = OpenRecord(uid, rules, sent=True, ours=False)
                 under_way.update(rule for _, rule in rules)
                 continue
@@ -156,10 +156,6 @@ class EvictionRecords:
             # A total also counts records whose pods have not been deleted.
             known.before[rule] = max(known.before[rule], total - under_way[rule])
         return known
-
-    def _is_running(self, key: Key, uid: str) -> bool:
-        pod = self._exposures.usage.pod(key)
-        return pod is not None and pod.metadata.uid == uid and not pod.leaving
 
     def _is_of(self, cause: Cause, source: Source) -> bool:
         if (cause.kind == "DeviceTaintRule") != source.is_rule:

@@ -25,7 +25,6 @@ from sully.domain.planning.report import (
 )
 from sully.domain.planning.supply import Supply
 from sully.domain.scheduling.account import shortened
-from sully.domain.scheduling.objects import SCHEDULERS
 from sully.evictor.admission import BudgetExhausted, Paused
 from sully.planning.rehearsal import Eviction, Rehearsal
 from sully.views.kinds import CLAIMS, CLASSES, PODS
@@ -128,7 +127,7 @@ def _nowhere(rehearsal: Rehearsal, eviction: Eviction, pod: PlannedPod) -> Landi
     if eviction.missing:
         why = f"ResourceClaimTemplate {pod.metadata.namespace}/{eviction.missing} does not exist"
         return Landing(fate=Fate.PENDING, why=why)
-    if pod.spec.scheduler_name not in SCHEDULERS:
+    if not pod.asks_for():
         why = f"what the scheduler {pod.spec.scheduler_name} does is not known"
         return Landing(fate=Fate.PENDING, why=why)
     refusal = rehearsal.refusal(eviction.replacement)

@@ -24,12 +24,13 @@ from sully.controllers.claims.lookups import (
 )
 from sully.controllers.claims.maker import ClaimMaker, NotMadeError
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.workloads import Recorder, is_terminating
+from sully.controllers.workloads import PODS, Recorder, is_terminating
 from sully.domain.claims.lifecycle import claim_statuses, may_reserve
-from sully.domain.claims.pods import Pod, claim_references
+from sully.domain.claims.pods import claim_references
 from sully.domain.claims.reservations import made_for
+from sully.domain.scheduling.objects import Pod
 from sully.runtime.backoff import Backoff
-from sully.views.kinds import CLAIMS, PODS
+from sully.views.kinds import CLAIMS
 
 NAME = "resource-claim-controller"
 COMPONENT = "resource_claim"

@@ -14,7 +14,8 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.kinds import Metadata
 from sully.domain.claims.lifecycle import Consumers, is_pod, needs_claims, owning_pod
-from sully.domain.claims.pods import Pod, claim_references
+from sully.domain.claims.pods import claim_references
+from sully.domain.scheduling.objects import Pod
 from sully.machinery.meta import Wire
 
 WRITTEN = WriteOptions(field_manager="kube-controller-manager")

@@ -16,8 +16,9 @@ import msgspec
 from sully.api.policy.protection import TWO_BUDGETS
 from sully.client.events import EventRecorder, Reference
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
-from sully.client.transport import Key, Kind, Transport, UnreachableError
+from sully.client.transport import TRANSIENT, Key, Kind, Transport
 from sully.domain.claims.pods import PodMetadata
+from sully.domain.eviction.records import record
 from sully.evictor.effects import (
     Announce,
     DeletePod,
@@ -39,15 +40,7 @@ from sully.evictor.events import (
     PodRead,
     RecordWithdrawn,
 )
-from sully.machinery.errors import (
-    AlreadyExists,
-    ApiError,
-    InternalError,
-    NotFound,
-    ServiceUnavailable,
-    Timeout,
-    TooManyRequests,
-)
+from sully.machinery.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
 from sully.machinery.meta import Wire, find_condition
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
@@ -63,11 +56,6 @@ CONDITION = {
     "reason": "DeletionByDeviceTaintManager",
     "message": "Device Taint manager: deleting due to NoExecute taint",
 }
-_TRANSIENT = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
-"""Worth a retry; any other refusal would be repeated, and must not keep a pod running.
-
-After a timeout nobody knows whether the record was created. The retry finds out.
-"""
 
 
 class PodCondition(Wire, frozen=True, kw_only=True):
@@ -145,11 +133,15 @@ class Executor:
 
     async def record(self, effect: RecordEviction) -> Event:
         """Create the record of an eviction."""
+        body = record(
+            effect.pod, effect.reasons, due=effect.due, now=effect.at, claims=effect.claims
+        )
         try:
-            await self._transport.create(EVICTION_RECORDS, effect.record)
+            await self._transport.create(EVICTION_RECORDS, body)
         except AlreadyExists:
             pass
-        except _TRANSIENT:
+        except TRANSIENT:
+            # Any other refusal would be repeated, and must not keep a pod running.
             raise
         except ApiError as error:
             # A terminating namespace takes no new objects, but its pods must still be evicted.

@@ -13,7 +13,7 @@ from sully.controllers.eviction.executor import Executor
 from sully.controllers.eviction.metrics import EvictionMetrics
 from sully.controllers.eviction.status import RuleStatuses
 from sully.controllers.manager import Manager
-from sully.controllers.workloads import BUDGETS
+from sully.controllers.workloads import BUDGETS, PODS
 from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET
 from sully.evictor.core import Evictor
 from sully.evictor.records import RecordSources
@@ -23,7 +23,7 @@ from sully.runtime.metrics import Metrics
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, PAST_EVICTIONS, PODS, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, PAST_EVICTIONS, TAINT_RECORDS
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,9 @@ from sully.controllers.history.retention import (
 )
 from sully.controllers.history.tally import Tally
 from sully.controllers.manager import Manager
+from sully.controllers.workloads import PODS
 from sully.runtime.clock import Clock
-from sully.views.kinds import PAST_EVICTIONS, PODS, RULES, TAINT_RECORDS
+from sully.views.kinds import PAST_EVICTIONS, RULES, TAINT_RECORDS
 
 
 def add_history(

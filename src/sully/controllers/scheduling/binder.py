@@ -15,7 +15,7 @@ from sully.api.resource.claim_types import ResourceClaim
 from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
-from sully.client.transport import Key, Transport
+from sully.client.transport import TRANSIENT, Key, Transport
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.scheduling.claims import ClaimWriter, OvertakenError
 from sully.controllers.scheduling.cluster import Cluster
@@ -43,18 +43,13 @@ from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import (
     ApiError,
     Conflict,
-    InternalError,
     NotFound,
-    ServiceUnavailable,
-    Timeout,
-    TooManyRequests,
 )
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 
 WORKERS = 32
 BACKOFF = Backoff(base=1.0, cap=10.0, jitter=0.0)
-_PASSING = (TooManyRequests, ServiceUnavailable, InternalError, Timeout)
 
 
 class Binder:
@@ -133,7 +128,7 @@ class Binder:
                 claims.append(await self._reserve(placement.pod, write))  # noqa: PERF401 - those before a failure must be known
             if placement.extended is not None:
                 claims.append(await self._extend(placement.pod, placement.extended))
-        except _PASSING:
+        except TRANSIENT:
             raise
         except (OvertakenError, ApiError) as error:
             message = before_binding(str(error))
@@ -182,7 +177,7 @@ class Binder:
         }
         try:
             await self._transport.create(PODS.read_as(dict), binding, "binding")
-        except _PASSING:
+        except TRANSIENT:
             raise
         except ApiError as error:
             if not (isinstance(error, Conflict) and await self._is_bound(key, placement)):

@@ -101,6 +101,11 @@ class Pod(Wire, frozen=True, kw_only=True):
         return (group.pod_group_name or "") if group is not None else ""
 
 
+def still_runs(pod: Pod | None, uid: str) -> bool:
+    """Say whether a pod is still there, is the one with this uid, and is not terminating."""
+    return pod is not None and pod.metadata.uid == uid and not pod.leaving
+
+
 class ClaimReference(NamedTuple):
     """A claim that a pod refers to."""
 

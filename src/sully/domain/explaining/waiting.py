@@ -13,7 +13,6 @@ from sully.domain.explaining.story import Explanation
 from sully.domain.explaining.waitingfacts import SCHEDULED, WaitingFacts, story, waits
 from sully.domain.explaining.wording import ended, listed, number
 from sully.domain.scheduling.messages import in_filter
-from sully.domain.scheduling.objects import SCHEDULERS
 
 _IN_FILTER: Final = in_filter("")
 _ERROR_HELP: Final = {
@@ -41,7 +40,7 @@ def explain_waiting(facts: WaitingFacts) -> Explanation:
 def _own(facts: WaitingFacts) -> Explanation | None:
     """Tell of what the pod itself asks for that keeps every scheduler, or ours, off it."""
     spec = facts.pod.spec
-    if spec.scheduler_name not in SCHEDULERS:
+    if not facts.pod.asks_for():
         text = f"{waits(facts)}, and only scheduler {spec.scheduler_name} may give it one."
         help_ = f"Run scheduler {spec.scheduler_name}, or leave spec.schedulerName out."
         return story(facts, "OtherScheduler", text, help_=(help_,))

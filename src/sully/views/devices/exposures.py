@@ -146,7 +146,7 @@ class Exposures:
 
     def _pods_under(self, rules: Iterable[DeviceTaintRule]) -> Iterator[Key]:
         for rule in rules:
-            selector = rule.spec.device_selector
+            selector = self.inventory.selector_of(rule)
             if selector is not None:
                 for held in self.usage.held(names_in(selector)):
                     yield from (key_of(pod) for pod in self.usage.users(key_of(held.claim)))
@@ -234,7 +234,7 @@ class Exposures:
 
     def problems(self, rule: DeviceTaintRule) -> Iterator[Problem]:
         """Yield the devices of which a rule cannot tell whether it selects them."""
-        selector = rule.spec.device_selector
+        selector = self.inventory.selector_of(rule)
         if selector is None or not needs_content(selector):
             return
         for device in self.inventory.named(selector):
@@ -248,7 +248,7 @@ class Exposures:
                     yield Problem(held.device, choice)
 
     def _held_by(self, rule: DeviceTaintRule) -> Iterator[Held]:
-        selector = rule.spec.device_selector
+        selector = self.inventory.selector_of(rule)
         if selector is None:
             return
         plain = not needs_content(selector)
@@ -258,7 +258,7 @@ class Exposures:
 
     def published(self, rule: DeviceTaintRule) -> int:
         """Count the devices in slices that a rule selects."""
-        selector = rule.spec.device_selector
+        selector = self.inventory.selector_of(rule)
         if selector is None:
             return 0
         if not needs_content(selector):

@@ -139,11 +139,7 @@ class Usage:
         if names.driver is not None and names.pool is not None:
             place = PoolId(names.driver, names.pool)
             return [place] if place in self._holders else []
-        return sorted(
-            pool
-            for pool in self._holders
-            if names.driver in (None, pool.driver) and names.pool in (None, pool.pool)
-        )
+        return sorted(filter(names.match_pool, self._holders))
 
     def _references(self, pod: Pod) -> Iterator[tuple[Key, ClaimReference]]:
         namespace = pod.metadata.namespace
