@@ -76,6 +76,10 @@ class Given:
     schedulers: frozenset[str] = SCHEDULERS
     """Which `schedulerName` makes a pod ours; fewer where another scheduler is at work."""
 
+    def runs(self, name: str) -> bool:
+        """Say whether a controller is one of those that run."""
+        return self.chosen is None or name in self.chosen
+
     def serves(self, kind: Kind[Any]) -> bool:
         """Say whether the server has a resource; to follow one it has not would never begin."""
         return any(

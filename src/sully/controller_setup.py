@@ -72,7 +72,7 @@ def build_manager(given: Given, clock: Clock, metrics: Metrics) -> Manager:
     """Put together the controllers that were chosen, in the order of the table."""
     parts = Parts(given, clock, metrics)
     for name, add in CONTROLLERS.items():
-        if given.chosen is None or name in given.chosen:
+        if given.runs(name):
             add(parts)
     _add_hollow(parts)
     _add_hollow_clusters(parts)
@@ -219,8 +219,14 @@ def _add_eviction(parts: Parts) -> None:
         return
     access = Access(*parts.acting(EvictionController.name))
     given = parts.given
-    records = given.serves(EVICTION_RECORDS)
-    options = eviction_options(given.eviction, given.gates, strict=given.strict, records=records)
+    options = eviction_options(
+        given.eviction,
+        given.gates,
+        strict=given.strict,
+        records=given.serves(EVICTION_RECORDS),
+        # Who runs without the history controller may not be allowed to read its records.
+        totals=given.serves(TAINT_RECORDS) and given.runs("history"),
+    )
     statuses, controller = make_eviction(
         parts.manager, parts.inventory, access, options, parts.clock, parts.metrics
     )

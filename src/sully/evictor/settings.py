@@ -33,6 +33,9 @@ class EvictionOptions:
     pauses: bool = True
     records: bool = True
     """Whether evictions are recorded; the server may not serve the kind."""
+    totals: bool = True
+    """Whether TaintRecords have the totals of rules: the history controller writes them, and is the
+    one that deletes old records of evictions."""
     pod_groups: bool = False
     default_per_second: int | None = None
     max_per_minute: int | None = None
@@ -48,7 +51,12 @@ class EvictionOptions:
 
 
 def eviction_options(
-    settings: EvictionSettings, gates: Gates, *, strict: bool = False, records: bool = True
+    settings: EvictionSettings,
+    gates: Gates,
+    *,
+    strict: bool = False,
+    records: bool = True,
+    totals: bool = True,
 ) -> EvictionOptions:
     """Return what the gates enable of the settings; Kubernetes has none of it."""
     rates = gates["SullyEvictionRate"] and not strict
@@ -60,6 +68,7 @@ def eviction_options(
         rates=rates,
         pauses=guards,
         records=records and not strict,
+        totals=totals,
         pod_groups=gates["DRAWorkloadResourceClaims"],
         default_per_second=settings.default_per_second if rates else None,
         max_per_minute=settings.max_per_minute if guards else None,

@@ -108,7 +108,6 @@ RIGHTS: dict[str, tuple[Obj, ...]] = {
         on("core", "pods", f"delete {READ}"),
         on("core", "pods/status", "patch"),
         on(OURS, "evictionrecords", f"create delete {READ}"),
-        on(OURS, "taintrecords", READ),
         on(RESOURCE, "resourceclaims", READ),
         on(RESOURCE, "devicetaintrules/status", "patch"),
         _EVENTS,

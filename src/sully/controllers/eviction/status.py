@@ -1,8 +1,8 @@
-"""Keeps the status of rules: how many pods must leave, how many left, and what a rule would do.
+"""Writes the status of rules: how many pods will be and were evicted, and what a rule would do.
 
-The first word comes at once after a rule was made or changed. After that Kubernetes waits ten
-seconds after each eviction before it speaks again; we speak at once, but at most once a second, so
-that whoever waits for the end of an eviction knows within a second. What is said is put together in
+The first report comes immediately after a rule was created or changed. After that Kubernetes waits
+ten seconds after each eviction; we report immediately, but at most once a second, so that whoever
+waits for the end of an eviction knows within a second. What is reported is put together in
 conditions.py.
 """
 
@@ -18,11 +18,11 @@ from sully.client.events import EventRecorder, reference
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.eviction.conditions import (
-    Said,
+    ReportedStatus,
     find,
     fitting,
-    stands,
-    trouble,
+    reported,
+    selector_problem,
     written,
 )
 from sully.controllers.eviction.previews import Previews
@@ -70,8 +70,8 @@ class _State:
     """When to look at it next; None when nothing happened since the last look."""
     seen: int = 0
     """The generation that was last looked at."""
-    said: Said | None = None
-    said_at: datetime | None = None
+    reported: ReportedStatus | None = None
+    reported_at: datetime | None = None
     times: dict[str, datetime] = field(default_factory=dict)
     warned: frozenset[str] = frozenset()
 
@@ -103,21 +103,21 @@ class RuleStatuses:
         self._previews = Previews(self._clock)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for rules and what they select, and for pods that leave because of them."""
+        """Wake for rules and what they select, and for pods that they evict."""
         yield Watch(self._exposures.inventory, self._touched)
         yield Watch(self._requests, lambda key: (key,))
         if self._ours:
             yield Watch(self._exposures.usage, lambda _: self._previews.touched())
 
     def _touched(self, change: Change) -> Iterator[Key]:
-        for each in change.rules:
-            for rule in (each.old, each.new):
+        for changed in change.rules:
+            for rule in (changed.old, changed.new):
                 if rule is not None:
                     yield Key("", rule.metadata.name)
             if self._ours:
-                self._previews.follow(each)
-            if each.new is not None:
-                self._of(each.new).look_at = self._clock.now()
+                self._previews.follow(changed)
+            if changed.new is not None:
+                self._of(changed.new).look_at = self._clock.now()
         if not change.rules:
             for rule in self._exposures.inventory.content_rules():
                 self._look_later(rule.metadata.name, self._of(rule))
@@ -137,7 +137,7 @@ class RuleStatuses:
         return False
 
     async def reconcile(self, key: Key) -> Result:
-        """Write the status of a rule if it is time and there is something new to say."""
+        """Write the status of a rule if it is time and there is something new to report."""
         if not key.name:
             return self._look_at_previews()
         rule = self._exposures.inventory.rule(key.name)
@@ -160,7 +160,7 @@ class RuleStatuses:
         return DONE
 
     def _look_at_previews(self) -> Result:
-        """Have all rules looked at that say what they would do, but not too often."""
+        """Have all rules with a preview looked at, but not too often."""
         wait = self._previews.wait()
         if wait:
             return Result(requeue_after=wait)
@@ -181,30 +181,30 @@ class RuleStatuses:
     def _state(self, name: str, uid: str) -> _State:
         state = self._states.get(name)
         if state is None or state.uid != uid:
-            # Another rule took the name: its story begins anew.
+            # Another rule has the name now.
             state = self._states[name] = _State(uid)
         return state
 
     def _quiet_until(self, rule: DeviceTaintRule, state: _State, now: datetime) -> datetime:
-        """Return until when nothing more is to be said about this generation of a rule."""
-        said, found = state.said or stands(rule), find(rule, CONDITION)
-        spoken = state.said_at or (found.last_transition_time if found is not None else None)
-        if spoken is None or said is None or said.generation != rule.metadata.generation:
+        """Return until when nothing more is reported about this generation of a rule."""
+        known, progress = state.reported or reported(rule), find(rule, CONDITION)
+        last = state.reported_at or (progress.last_transition_time if progress else None)
+        if last is None or known is None or known.generation != rule.metadata.generation:
             return now
-        return spoken + self._timing.interval
+        return last + self._timing.interval
 
     async def _look(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
         state.seen = rule.metadata.generation
-        before = state.said or stands(rule)
-        news = Said(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
-        if news != before:
+        before = state.reported or reported(rule)
+        new = ReportedStatus(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
+        if new != before:
             body = {
                 "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
-                "status": {"conditions": written(rule, news, before, state.times, now)},
+                "status": {"conditions": written(rule, new, before, state.times, now)},
             }
             await self._transport.apply(RULES, body, self._options, "status")
-            state.said_at = now
-        state.said = news
+            state.reported_at = now
+        state.reported = new
 
     def _reports(self, rule: DeviceTaintRule, state: _State) -> Iterator[tuple[str, Report | None]]:
         yield CONDITION, self._progress(rule, state)
@@ -214,15 +214,19 @@ class RuleStatuses:
         yield PAUSED, paused(self._exposures.pause_reason(rule))
         problems = list(self._exposures.problems(rule))
         self._warn(rule, state, problems)
-        yield SELECTOR_PROBLEM, trouble(problems)
+        yield SELECTOR_PROBLEM, selector_problem(problems)
         if rule.spec.taint.effect == NONE:
             yield PREVIEW, self._previews.of(rule, self._exposures)
 
     def _progress(self, rule: DeviceTaintRule, state: _State) -> Report:
         effect, generation = rule.spec.taint.effect, rule.metadata.generation
-        if effect == NONE and state.said is not None and state.said.generation == generation:
+        if (
+            effect == NONE
+            and state.reported is not None
+            and state.reported.generation == generation
+        ):
             # The text promises not to be updated.
-            return state.said.reports[CONDITION]
+            return state.reported.reports[CONDITION]
         effects, number = (
             self._exposures.terms.effects,
             self._records.evicted_since_start(state.uid),
@@ -233,7 +237,7 @@ class RuleStatuses:
         return report(effect, self._exposures.counts(rule, evicted=number), effects)
 
     def _warn(self, rule: DeviceTaintRule, state: _State, problems: list[Problem]) -> None:
-        texts = frozenset(each.choice.problem for each in problems if each.choice.own)
+        texts = frozenset(problem.choice.problem for problem in problems if problem.choice.own)
         for text in sorted(texts - state.warned):
             self._recorder.event(reference(RULES, rule), "Warning", "CELRuntimeError", text)
         state.warned = texts

@@ -56,7 +56,7 @@ def make_eviction(
     evictor = Evictor(
         exposures,
         options,
-        sources=_sources(manager) if options.records else None,
+        sources=_sources(manager, options) if options.records else None,
         caches=[cache.contact for cache in caches],
     )
     transport, recorder = access.transport, access.recorder
@@ -74,9 +74,12 @@ def make_eviction(
     return statuses, controller
 
 
-def _sources(manager: Manager) -> RecordSources:
+def _sources(manager: Manager, options: EvictionOptions) -> RecordSources:
     """Return what is recorded of earlier evictions, as the caches have it."""
-    evictions, taints = manager.informer(PAST_EVICTIONS), manager.informer(TAINT_RECORDS)
+    evictions = manager.informer(PAST_EVICTIONS)
+    if not options.totals:
+        return RecordSources(evictions.values)
+    taints = manager.informer(TAINT_RECORDS)
     return RecordSources(
         evictions.values,
         lambda: {record.spec.rule.uid: record.status.evicted for record in taints.values()},

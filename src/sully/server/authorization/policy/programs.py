@@ -39,7 +39,6 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on("core", "pods", f"delete {READ}"),
         on("core", "pods/status", "patch update"),
         on("sully.dev", "evictionrecords", f"create delete {READ}"),
-        on("sully.dev", "taintrecords", READ),
         on(RESOURCE, "deviceclasses resourceclaims resourceslicepatches resourceslices", READ),
         on(RESOURCE, "devicetaintrules", READ),
         on(RESOURCE, "devicetaintrules/status", "patch update"),
