@@ -25,7 +25,7 @@ from sully.domain.devices.rules import Choice, needs_content, recorded, sourced
 from sully.domain.devices.selectors import Content
 from sully.domain.devices.taints import NO_EXECUTE, Origin, SourcedTaint
 from sully.domain.eviction.judge import KEEP, USUAL, Exposure, Terms, Verdict, judge, leaves_at
-from sully.domain.eviction.preview import Leaver, Preview
+from sully.domain.eviction.preview import Preview, PreviewedPod
 from sully.domain.eviction.status import Counts, count_pods
 from sully.runtime.clock import Clock
 from sully.views.devices.changes import Change
@@ -79,7 +79,7 @@ class Exposures:
         return pod.metadata.uid in self._evicted
 
     def counts_as_running(self, pod: Pod) -> bool:
-        """Say whether a pod is one that can be made to leave.
+        """Say whether a pod is one that can be evicted.
 
         Kubernetes does not look at the phase; a finished pod then counts until it is released.
         """
@@ -135,7 +135,7 @@ class Exposures:
         return tuple(sourced(rule) for rule in self.inventory.rules_for(device, content))
 
     def touched_by(self, change: Change) -> Iterator[Key]:
-        """Yield the pods for which a change of the inventory may decide otherwise."""
+        """Yield the pods for which a change of the inventory may change the verdict."""
         if not change.rules:
             for pool, devices in change.pools.items():
                 yield from self.usage.pods_on(pool, devices)
@@ -152,7 +152,7 @@ class Exposures:
                     yield from (key_of(pod) for pod in self.usage.users(key_of(held.claim)))
 
     def counts(self, rule: DeviceTaintRule, *, evicted: int) -> Counts:
-        """Count what a rule selects, and whom it makes leave, or would if its effect did so."""
+        """Count what a rule selects, and the pods it evicts, or would if its effect did so."""
         taint = self._evicting(rule)
         now, allocated = self._clock.now(), 0
         leaving: set[tuple[str, str]] = set()
@@ -170,11 +170,11 @@ class Exposures:
         )
 
     def preview(self, rule: DeviceTaintRule) -> Preview:
-        """Return what would happen if a rule began to evict now."""
+        """Return what would happen if a rule started to evict now."""
         now, allocated = self._clock.now(), 0
-        # A rule whose effect changes is stamped anew.
+        # A rule whose effect changes gets a new timeAdded.
         taint = msgspec.structs.replace(self._evicting(rule), time_added=now)
-        leavers: dict[Key, Leaver] = {}
+        evictions: dict[Key, PreviewedPod] = {}
         for held in self._held_by(rule):
             allocated += 1
             due = leaves_at(taint, held.result.tolerations, now=now, terms=self.terms)
@@ -183,14 +183,14 @@ class Exposures:
             after = int((due - now).total_seconds())
             for pod in self.running(held.claim):
                 key = key_of(pod)
-                if key not in leavers or after < leavers[key].after:
-                    leavers[key] = Leaver(*key, owner_of(pod), after)
+                if key not in evictions or after < evictions[key].after:
+                    evictions[key] = PreviewedPod(*key, owner_of(pod), after)
         return Preview(
-            published=self.published(rule), allocated=allocated, leavers=tuple(leavers.values())
+            published=self.published(rule), allocated=allocated, evictions=tuple(evictions.values())
         )
 
     def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
-        """Return when each pod must leave that leaves because of a rule, as if it were alone."""
+        """Return when each pod that a rule evicts is due, as if the rule were alone."""
         found: dict[Key, datetime] = {}
         for held, at in self.unwelcome(rule):
             for pod in self.running(held.claim):
@@ -199,7 +199,7 @@ class Exposures:
         return found
 
     def leaving(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
-        """Return the pods on their way out that a rule made leave, and when their grace ends.
+        """Return the terminating pods that a rule evicts, and when their grace period ends.
 
         Whoever deleted them: that a pod had to go for a rule as well is all that objects tell.
         """
@@ -227,7 +227,7 @@ class Exposures:
         return msgspec.structs.replace(taint, effect=NO_EXECUTE)
 
     def running(self, claim: ResourceClaim) -> Iterator[Pod]:
-        """Yield the pods that hold a claim and are not on their way out."""
+        """Yield the pods that hold a claim and are not terminating."""
         for pod in self.usage.holders(claim):
             if self.counts_as_running(pod) and not pod.leaving and not self.was_evicted(pod):
                 yield pod
