@@ -14,21 +14,11 @@ With an authoritative cache, as in plans, there is nothing to read, record or ma
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod, still_runs
-from sully.domain.eviction.judge import (
-    KEEP,
-    Evict,
-    Hold,
-    Keep,
-    Reason,
-    Verdict,
-    Wait,
-    rules_in,
-)
+from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Verdict, Wait, rules_in
 from sully.evictor.admission import Admission, Admitted, Delayed, DueEviction
 from sully.evictor.effects import (
     Announce,
@@ -63,59 +53,14 @@ from sully.evictor.events import (
     Requeued,
 )
 from sully.evictor.freshness import Cache
+from sully.evictor.pending import PendingEviction
 from sully.evictor.records import EvictionRecords, RecordSources
 from sully.evictor.settings import EvictionOptions
 from sully.views.devices.exposures import Exposures
 
 
-@dataclass(slots=True)
-class PendingEviction:
-    """A pod that is to be evicted, now or later."""
-
-    pod: Pod
-    decision: Hold | Wait | DueEviction
-    delayed: Delayed | None = None
-    """Why it has not been evicted yet."""
-    read: PodRead | None = None
-    """The pod as the API returned it for the eviction that is under way."""
-
-    @property
-    def uid(self) -> str:
-        """Return the uid of the pod."""
-        return self.pod.metadata.uid
-
-    @property
-    def verdict(self) -> Hold | Wait | Evict:
-        """Return the verdict of the judge."""
-        decision = self.decision
-        return decision.verdict if isinstance(decision, DueEviction) else decision
-
-    @property
-    def reasons(self) -> tuple[Reason, ...]:
-        """Return the taints that evict it, those that are paused included."""
-        verdict = self.verdict
-        if isinstance(verdict, Hold):
-            return verdict.because
-        return verdict.because + verdict.paused
-
-    @property
-    def at(self) -> datetime | None:
-        """Return since or from when on it is due; None while all its taints are paused."""
-        match self.verdict:
-            case Evict(since):
-                return since
-            case Wait(until):
-                return until
-            case Hold():
-                return None
-
-    def reports_as(self, other: PendingEviction) -> bool:
-        """Say whether the rules have the same to report about it."""
-        return (self.uid, self.at, self.reasons) == (other.uid, other.at, other.reasons)
-
-
 class Evictor:
-    """Decides about evictions; `step` is all there is to call."""
+    """Decides about evictions: `step` takes all that happens."""
 
     def __init__(
         self,
@@ -173,8 +118,10 @@ class Evictor:
         return not self._exposures.was_evicted(pod)
 
     def exempt(self, uid: str) -> None:
-        """Never evict a pod; `SkipPod` is returned when it is due. For plans, which could not end
-        if a replacement were evicted and replaced again and again."""
+        """Never evict a pod; `SkipPod` is returned when it is due.
+
+        For plans, which could not end if a replacement were evicted and replaced again and again.
+        """
         self._exempt.add(uid)
 
     def clear_exemptions(self) -> None:
@@ -415,7 +362,9 @@ class Evictor:
         if known is not None:
             # Should this fail, and the pod be deleted later, that is not our doing.
             known.sent = False
-            self._effects.append(WithdrawRecord(key, known.uid))
+            withdraw = WithdrawRecord(key, known.uid)
+            if withdraw not in self._effects:
+                self._effects.append(withdraw)
 
     def _report(self, *changed: PendingEviction) -> None:
         # A plan reports at its end, and counts by itself.
