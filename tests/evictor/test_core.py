@@ -176,7 +176,9 @@ def test_the_same_holds_where_budgets_have_a_say(effect: type[Effect]) -> None:
     acting.reconcile()
 
     assert (acting.evicted, acting.records) == ([], set())
-    assert "EvictPod" not in acting.steps()
+    done = BUDGETED.index(effect)
+    wanted = [each.__name__ for each in BUDGETED[: done + 1]]
+    assert acting.steps() == wanted + (["WithdrawRecord"] if effect is RecordEviction else [])
 
 
 @pytest.mark.parametrize("effect", PLAIN, ids=lambda each: each.__name__)
@@ -209,6 +211,36 @@ def test_a_deletion_whose_answer_is_lost_is_counted_when_the_pod_is_gone() -> No
 
     assert acting.count() == 1
     assert acting.records == {"uid-pod"}
+
+
+def test_a_pod_that_is_not_found_before_the_cache_knows_keeps_its_record() -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[DeletePod] = failing
+    acting.reconcile()
+    acting.before[ReadPod] = lambda: PodNotFound(KEY)
+    acting.reconcile()
+    assert acting.records == {"uid-pod"}
+    remove_pod(acting)
+    acting.reconcile()
+
+    assert acting.count() == 1
+    assert acting.records == {"uid-pod"}
+
+
+def test_the_record_of_a_pod_whose_name_another_has_now_is_withdrawn_once() -> None:
+    acting = Acting()
+    acting.holder()
+    add_rule(acting)
+    acting.before[MarkPod] = failing
+    acting.reconcile()
+    weaken(acting)
+    acting.scene.pods.put(pod("pod", "pod", uid="uid-other"))
+    acting.reconcile()
+
+    assert acting.steps() == ["ReadPod", "RecordEviction", "MarkPod", "WithdrawRecord"]
+    assert acting.records == set()
 
 
 def test_a_pod_that_somebody_else_deleted_is_not_counted() -> None:

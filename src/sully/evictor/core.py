@@ -289,7 +289,6 @@ class Evictor:
         if isinstance(answer, Admitted):
             return answer
         self._withdraw(key, now)
-        self._admission.release(key)
         self._delay(key, pending, answer)
         return None
 
