@@ -64,7 +64,7 @@ def fitting(
 def selector_problem(problems: list[Problem]) -> Report | None:
     """Report how many devices a rule cannot be evaluated on, and why."""
     first = f"{problems[0].device}: {problems[0].choice.problem}" if problems else ""
-    return patchstatus.trouble(len(problems), first)
+    return patchstatus.selector_problem(len(problems), first)
 
 
 def written(
