@@ -14,7 +14,7 @@ from typing import Protocol
 
 import msgspec
 
-from sully.domain.allocation.verdicts import Allocated, Failed, Refused
+from sully.domain.allocation.verdicts import Allocated, Failed, FailureCause, Refused
 from sully.domain.scheduling import messages
 from sully.domain.scheduling.filters import NodeState, Rejection, rejects
 from sully.domain.scheduling.objects import Pod
@@ -45,6 +45,8 @@ class Refuse:
     concern: Concern = Concern.NOTHING
     back_off: bool = False
     """Another attempt may succeed although nothing changes, but not immediately."""
+    failure: FailureCause | None = None
+    """What the attempt failed on, if it failed and that is known."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -107,9 +109,9 @@ def decide(
                 no_devices = True
                 rejections.append(Rejection((reason,)))
                 refusing.add(state.place.name)
-            case Failed(error, over_budget):
+            case Failed(error, over_budget, cause):
                 text = messages.in_filter(error)
-                return Refuse(text, ERROR, ~Concern.NOTHING, back_off=over_budget)
+                return Refuse(text, ERROR, ~Concern.NOTHING, back_off=over_budget, failure=cause)
     if best is not None:
         return best[1]
     if no_devices:
