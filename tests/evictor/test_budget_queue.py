@@ -10,6 +10,7 @@ import pytest
 from sully.client.transport import Key
 from sully.domain.workloads.workloads import Budget, BudgetSpec, BudgetStatus
 from sully.evictor.budget_queue import BudgetWaitQueue
+from sully.evictor.events import EvictionRefused
 from sully.machinery.meta import ObjectMeta
 
 LABELS = {"app": "web"}
@@ -34,7 +35,7 @@ class Waiting:
             self.refuse(name)
 
     def refuse(self, name: str, *, ready: bool | None = True, **labels: str) -> tuple[Key, ...]:
-        return self.queue.add(Key("a", name), labels or LABELS, ready=ready)
+        return self.queue.add(EvictionRefused(Key("a", name), labels or LABELS, ready))
 
     def release(self, name: str) -> None:
         self.queue.release(Key("a", name))

@@ -147,7 +147,7 @@ class Admission:
         """Take the answer of a budget: others are first until it allows more, or has no say."""
         key = answer.key
         self._rates.release(key)
-        budgets = self._budgets.add(key, answer.labels, ready=answer.ready)
+        budgets = self._budgets.add(answer)
         later = [
             reason.due for reason in verdict.because if reason.due is not None and reason.due > now
         ]

@@ -17,6 +17,7 @@ from sully.api.policy.protection import lets_unready_go
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.workloads.workloads import Budget, selector_of
+from sully.evictor.events import EvictionRefused
 from sully.machinery.labels import Selector
 
 
@@ -50,24 +51,27 @@ class BudgetWaitQueue:
         for ready in (False, True, None):
             self._let_go(_Line(key, ready), _allowed(old, new, ready=ready))
 
-    def add(self, key: Key, labels: Mapping[str, str], *, ready: bool | None) -> tuple[Key, ...]:
+    def add(self, refused: EvictionRefused) -> tuple[Key, ...]:
         """Let a pod that was refused wait, and return for which budgets.
 
         A pod that waits already keeps its position.
         """
+        key = refused.key
         self._requeued.pop(key, None)
+        lines = self._waiting.get(key)
         # One that no known budget selects may be added the next time: caches may be behind.
-        if not self._waiting.get(key):
-            budgets = self._selectors.get(key.namespace, {})
-            lines = [
-                _Line(budget, ready)
-                for budget, selector in sorted(budgets.items())
-                if selector.matches(labels)
-            ]
-            self._waiting[key] = tuple(lines)
+        if not lines:
+            budgets = refused.budgets
+            if budgets is None:
+                budgets = self._selecting(key.namespace, refused.labels)
+            lines = self._waiting[key] = tuple(_Line(budget, refused.ready) for budget in budgets)
             for line in lines:
                 self._lines.setdefault(line, OrderedDict())[key] = None
-        return tuple(line.budget for line in self._waiting[key])
+        return tuple(line.budget for line in lines)
+
+    def _selecting(self, namespace: str, labels: Mapping[str, str]) -> tuple[Key, ...]:
+        budgets = self._selectors.get(namespace, {})
+        return tuple(sorted(key for key, selector in budgets.items() if selector.matches(labels)))
 
     def evicted(self, key: Key) -> None:
         """Note that a pod was evicted, and used the disruption that it was requeued for."""

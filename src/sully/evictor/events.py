@@ -68,6 +68,8 @@ class EvictionRefused(msgspec.Struct, frozen=True, gc=False):
     labels: Mapping[str, str]
     ready: bool | None
     """None under several budgets: none of them can allow it, however many disruptions it allows."""
+    budgets: tuple[Key, ...] | None = None
+    """The budgets that select it, where the caller knows them."""
 
 
 class EvictionRecorded(msgspec.Struct, frozen=True, gc=False):

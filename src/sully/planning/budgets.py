@@ -48,6 +48,10 @@ class _Count:
             policy, healthy=self.healthy, desired=self.known.status.desired_healthy
         )
 
+    def allows(self, *, ready: bool) -> bool:
+        """Say whether a pod may be evicted now."""
+        return self.allowed > 0 or (not ready and self.lets_unready_go)
+
     def budget(self) -> Budget:
         """Return the budget as its controller would have counted it by now."""
         status = msgspec.structs.replace(
@@ -82,14 +86,11 @@ class Budgets:
         counts = self._of(pod)
         if not counts or pod.status.phase in UNPROTECTED:
             return None
-        labels = pod.metadata.labels
-        if len(counts) > 1:
-            return EvictionRefused(key, labels, None)
-        (count,) = counts
-        ready = self._is_ready(pod)
-        if count.allowed or (not ready and count.lets_unready_go):
+        ready = self._is_ready(pod) if len(counts) == 1 else None
+        if ready is not None and counts[0].allows(ready=ready):
             return None
-        return EvictionRefused(key, labels, ready)
+        budgets = tuple(key_of(count.known) for count in counts)
+        return EvictionRefused(key, pod.metadata.labels, ready, budgets)
 
     def evicted(self, pod: PlannedPod) -> None:
         """Note that a pod was evicted."""
