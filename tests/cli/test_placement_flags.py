@@ -9,8 +9,9 @@ from sully.cli.run.placementflags import (
     placement_settings,
     warn_of_placement,
 )
-from sully.controllers.placement.settings import PlacementSettings, behaviour
-from sully.domain.placement.behaviour import REFERENCE, improved
+from sully.controllers.placement.settings import PlacementSettings, placement_options
+from sully.domain.placement.options import OCM, PlacementOptions
+from sully.machinery.compat import Compat
 
 TOLERATE, BUDGET = "--default-cluster-toleration-seconds", "--cluster-leave-budget-per-minute"
 CASES = {
@@ -63,7 +64,7 @@ def test_who_sets_what_the_reference_does_not_know_is_told(
 
 def test_the_reference_knows_no_settings() -> None:
     settings = PlacementSettings(toleration_seconds=300, leaves_per_minute=5)
-    assert behaviour(settings, strict=True) == REFERENCE
-    assert behaviour(settings, strict=False) == improved(
+    assert placement_options(settings, Compat.KUBERNETES) == OCM
+    assert placement_options(settings, Compat.SULLY) == PlacementOptions(
         health_toleration_seconds=300, leaves_per_minute=5
     )

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import Terminal, environment
-from house_plugin import ROOT
+from suite_plugin import ROOT
 from sully.testing.cluster import process
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]

@@ -12,12 +12,12 @@ import pytest
 from devices import DRIVER, GPU, claim, class_, device, meta, pod, rule, select, slice_, taint
 from sully.cli.client.calling import Session
 from sully.cli.client.following import REST_SECONDS, Caches, News, rest_after
-from sully.cli.client.outages import Outages
+from sully.cli.client.outages import ReportedOutages
 from sully.cli.inspect.devicewatch import views_of
 from sully.cli.inspect.evictions import kinds_for
 from sully.cli.inspect.evictionwatch import news_of
 from sully.cli.main import build_parser
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.transport import UnreachableError
 from sully.domain.devices.pools import PoolId
 from sully.machinery.errors import Forbidden
@@ -39,7 +39,7 @@ def session(*words: str, clock: FakeClock | None = None, command: str = "devices
 def world() -> Caches:
     caches = Caches()
     for kind in KINDS:
-        copy: Copy[Any] = Copy(kind)
+        copy: Cache[Any] = Cache(kind)
         caches.put(copy)
     caches.of(SLICES).replace(
         [
@@ -134,7 +134,7 @@ async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None
     for kind in kinds_for(asked):
         caches = Caches()
         for each in kinds_for(asked):
-            caches.put(Copy(each))
+            caches.put(Cache(each))
         news = news_of(asked, caches)
         caches.of(kind).replace([{"metadata": {"name": "one", "uid": "1", "resourceVersion": "1"}}])
 
@@ -144,18 +144,18 @@ async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None
 async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
     clock = FakeClock()
     asked = session(clock=clock)
-    outages, news = Outages(asked), News()
+    outages, news = ReportedOutages(asked), News()
     for who in ("rules", "pods"):
-        outages.began(who, AWAY)
+        outages.failed(who, AWAY)
     news.add("what the rules tell")
     taking = asyncio.create_task(news.take(asked, Caches(outages)))
 
-    outages.over("rules", "rules")
+    outages.recovered("rules", "rules")
     await clock.sleepers()
     clock.advance(REST_SECONDS)
     await clock.sleepers()
     early = taking.done()
-    outages.over("pods", "pods")
+    outages.recovered("pods", "pods")
     clock.advance(REST_SECONDS)
 
     assert await taking == ["what the rules tell"]
@@ -170,12 +170,12 @@ BACK = "sully devices: https://server answers again, after 8s\n"
 
 def test_an_outage_is_told_once_and_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
     clock = FakeClock()
-    outages = Outages(session(clock=clock))
+    outages = ReportedOutages(session(clock=clock))
 
-    news = [outages.began(who, AWAY) for who in ("pods", "claims", "pods")]
+    news = [outages.failed(who, AWAY) for who in ("pods", "claims", "pods")]
     clock.advance(8)
     for who in ("pods", "claims"):
-        outages.over(who, who)
+        outages.recovered(who, who)
 
     assert news == [False] * 3  # nothing is left for the log
     assert capsys.readouterr().err == GONE + GOES_ON + BACK
@@ -185,11 +185,11 @@ def test_what_may_no_longer_be_seen_is_told_and_when_that_is_over(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = FakeClock()
-    outages = Outages(session(clock=clock))
+    outages = ReportedOutages(session(clock=clock))
 
-    outages.began("pods", Forbidden("pods is forbidden"))
+    outages.failed("pods", Forbidden("pods is forbidden"))
     clock.advance(8)
-    outages.over("pods", "pods")
+    outages.recovered("pods", "pods")
 
     told = "sully devices: cannot follow what happens: pods is forbidden\n"
     over = "sully devices: pods can be followed again, after 8s\n"

@@ -16,7 +16,7 @@ from server.authorization.world import World
 from sully.client.direct import DirectTransport
 from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Transport
-from sully.controller_context import MANAGER, Given
+from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
 from sully.install.rights import AGENTS
@@ -68,7 +68,7 @@ async def test_a_controller_reads_what_its_role_allows(name: str) -> None:
             agents = AGENTS[name] if agent == MANAGER else (agent,)
             return DirectTransport(Noting(world, agents, refused))
 
-        given = Given(
+        given = ControllerConfig(
             transport=access,
             served=of_scheme(world.api.scheme),
             gates=Gates(),

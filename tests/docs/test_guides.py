@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from architecture.project import ROOT
 from docs.console import commands, run_all
 from docs.pages import flags, mentioned, unexplained
 from e2e.beside import plane as controlled
-from house.project import ROOT
 from sully.testing.cluster import process
 from sully.testing.remote import controllers
 

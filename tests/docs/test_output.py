@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from architecture.project import ROOT
 from cli.shapes import paths, type_paths
 from devices import rule, select
-from house.project import ROOT
 from sully.cli.main import main
 from sully.client.transport import Key
 from sully.domain.planning.report import Plan

@@ -56,10 +56,10 @@ class Line:
     """A cache that is fresh or not, as a test has it."""
 
     def __init__(self) -> None:
-        self.is_fresh = True
+        self.confirmed = True
 
-    def fresh(self, within: float) -> bool:
-        return self.is_fresh
+    def is_fresh(self, within: float) -> bool:
+        return self.confirmed
 
 
 class Acting:

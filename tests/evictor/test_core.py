@@ -75,11 +75,11 @@ def add_pod(acting: Acting) -> None:
 
 
 def go_stale(acting: Acting) -> None:
-    acting.line.is_fresh = False
+    acting.line.confirmed = False
 
 
 def confirm(acting: Acting) -> None:
-    acting.line.is_fresh = True
+    acting.line.confirmed = True
     acting.run(CacheConfirmed(0))
 
 
@@ -127,7 +127,7 @@ def test_whatever_changes_in_whatever_order_the_last_state_decides(
         before = [*acting.evicted]
         step(acting)
         acting.reconcile()
-        evicting = acting.line.is_fresh and _last_rule(order, step, rules) is add_rule
+        evicting = acting.line.confirmed and _last_rule(order, step, rules) is add_rule
         assert acting.evicted == (["pod"] if evicting or before else [])
     assert len(acting.records) == len(acting.evicted) == acting.count()
 

@@ -10,6 +10,7 @@ from sully.evictor.settings import (
     EvictionSettings,
     eviction_options,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
 GIVEN = EvictionSettings(default_per_second=5, max_per_minute=100)
@@ -43,7 +44,7 @@ CASES = {
         {"SullyNoExecuteWithPodDisruptionBudget": True},
         True,
         EvictionOptions(
-            terms=Terms(strict=True),
+            terms=Terms(compat=Compat.KUBERNETES),
             rates=False,
             pauses=False,
             records=False,
@@ -55,7 +56,10 @@ CASES = {
 
 @pytest.mark.parametrize(("gates", "strict", "want"), CASES.values(), ids=CASES.keys())
 def test_options(gates: dict[str, bool], strict: bool, want: EvictionOptions) -> None:
-    assert eviction_options(GIVEN, Gates(gates), strict=strict) == want
+    assert (
+        eviction_options(GIVEN, Gates(gates), compat=Compat.KUBERNETES if strict else Compat.SULLY)
+        == want
+    )
 
 
 def test_a_server_without_records_gets_none() -> None:

@@ -23,8 +23,8 @@ from fleets import (
     taint,
 )
 from sully.client.transport import Key
-from sully.domain.placement.behaviour import improved
 from sully.domain.placement.changes import DropCluster
+from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.schedule import schedule
 from sully.testing.clock import FakeClock
 from sully.views.fleet import Caches, FleetView
@@ -151,7 +151,7 @@ def test_time_passes() -> None:
 
 
 def test_explanations_trials_and_forecasts() -> None:
-    scene = Scene(behaviour=improved())
+    scene = Scene(options=PlacementOptions())
     scene.put(*OBJECTS, decision("p", "a"))
 
     assert scene.view.totals(KEY) == {"a": 250, "b": 100}

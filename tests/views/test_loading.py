@@ -11,6 +11,7 @@ from client.foreign import connected
 from devices import DRIVER, GPU
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, UnreachableError
+from sully.machinery.compat import Compat
 from sully.machinery.errors import InternalError
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
@@ -49,7 +50,7 @@ async def test_everything_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_what_the_reference_does_not_have_is_a_gap() -> None:
-    async with in_process(strict_compat=True) as plane:
+    async with in_process(compat=Compat.KUBERNETES) as plane:
         found = await load(DirectTransport(plane.direct()), (SLICES, TAINT_RECORDS), now=NOON)
 
     assert found.gaps == (

@@ -10,7 +10,7 @@ from datetime import datetime
 import msgspec
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.machinery.meta import Wire
 
@@ -60,6 +60,6 @@ CLUSTER_LEASE = "managed-cluster-lease"
 CLUSTER_LEASES: Kind[ClusterLease] = Kind(
     "coordination.k8s.io", "v1", "leases", "Lease", ClusterLease
 )
-LEASES_OF_CLUSTERS = Selection(
+LEASES_OF_CLUSTERS = ObjectSelector(
     label_selector=CLUSTER_NAME_LABEL, field_selector=f"metadata.name={CLUSTER_LEASE}"
 )

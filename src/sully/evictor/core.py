@@ -113,7 +113,8 @@ class Evictor:
 
     def _may_evict(self, pod: Pod) -> bool:
         # Nothing more can be done to a pod that is terminating.
-        if pod.metadata.deletion_timestamp is not None and not self._options.strict:
+        ignored = self._options.compat.ignores_finished_pods
+        if pod.metadata.deletion_timestamp is not None and ignored:
             return False
         return not self._exposures.was_evicted(pod)
 
@@ -260,7 +261,7 @@ class Evictor:
         pending = self._pending[key]
         if read.terminating:
             # Somebody else deleted it. Kubernetes counts that as well.
-            if self._options.strict:
+            if not self._options.compat.ignores_finished_pods:
                 self._evicted(key, pending, verdict, now)
             else:
                 self._gone(key, pending)

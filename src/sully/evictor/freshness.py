@@ -15,9 +15,9 @@ from sully.client.transport import Key
 
 
 class Cache(Protocol):
-    """A cache that knows when the server last confirmed it; `Contact` of an informer is one."""
+    """How fresh a cache is; `InformerFreshness` says so."""
 
-    def fresh(self, within: float) -> bool:
+    def is_fresh(self, within: float) -> bool:
         """Say whether it is no older than this many seconds."""
         ...
 
@@ -50,7 +50,7 @@ class CacheFreshness:
         if not self._caches:
             return True
         stale = [
-            number for number, cache in enumerate(self._caches) if not cache.fresh(self._within)
+            number for number, cache in enumerate(self._caches) if not cache.is_fresh(self._within)
         ]
         if not stale:
             self._waiting.pop(key, None)

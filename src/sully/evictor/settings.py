@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, USUAL, Terms
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
 MAX_STALENESS = 90.0
@@ -45,29 +46,29 @@ class EvictionOptions:
     and a budget that refused one is not asked again by the clock."""
 
     @property
-    def strict(self) -> bool:
-        """Say whether to do as Kubernetes 1.37 does, and nothing else."""
-        return self.terms.strict
+    def compat(self) -> Compat:
+        """Return which decisions differ from Kubernetes."""
+        return self.terms.compat
 
 
 def eviction_options(
     settings: EvictionSettings,
     gates: Gates,
     *,
-    strict: bool = False,
+    compat: Compat = Compat.SULLY,
     records: bool = True,
     totals: bool = True,
 ) -> EvictionOptions:
-    """Return what the gates enable of the settings; Kubernetes has none of it."""
-    rates = gates["SullyEvictionRate"] and not strict
-    guards = gates["SullyEvictionGuards"] and not strict
-    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"] and not strict
+    """Return what the gates enable of the settings; Kubernetes has none of them."""
+    rates = gates["SullyEvictionRate"] and compat.limits_evictions
+    guards = gates["SullyEvictionGuards"] and compat.limits_evictions
+    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"] and compat.limits_evictions
     effects = EVICTING_WITH_BUDGETS if budgets else EVICTING
     return EvictionOptions(
-        terms=Terms(strict=strict, effects=effects),
+        terms=Terms(compat=compat, effects=effects),
         rates=rates,
         pauses=guards,
-        records=records and not strict,
+        records=records and compat.records_evictions,
         totals=totals,
         pod_groups=gates["DRAWorkloadResourceClaims"],
         default_per_second=settings.default_per_second if rates else None,

@@ -17,7 +17,7 @@ from sully.api.resource.claim_types import (
     ResourceClaimSpec,
     ResourceClaimStatus,
 )
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, WatchEvent
 from sully.domain.claims.lifecycle import FINALIZER, owning_pod, release
@@ -84,7 +84,7 @@ class World:
 
     # -- changing ---------------------------------------------------------------------------------
 
-    def put(self, copy: Copy[T], obj: T, **metadata: Any) -> T:
+    def put(self, copy: Cache[T], obj: T, **metadata: Any) -> T:
         """Set an object, new or changed, under a version of its own; with other metadata, too."""
         fresh = self._versioned(obj, **metadata)
         copy.change(WatchEvent("MODIFIED", fresh, ""))
@@ -108,7 +108,7 @@ class World:
             if claim is not None:
                 self._release(claim, pod.metadata.uid)
 
-    def remove(self, copy: Copy[T], key: Key) -> None:
+    def remove(self, copy: Cache[T], key: Key) -> None:
         """Take an object away, if it is there."""
         known = copy.get(key)
         if known is not None:

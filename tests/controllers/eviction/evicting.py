@@ -20,6 +20,7 @@ from sully.controllers.eviction.wiring import Access, make_eviction
 from sully.controllers.manager import Manager
 from sully.domain.eviction.records import open_record
 from sully.evictor.settings import EvictionSettings, eviction_options
+from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.timestamps import format_time
@@ -78,10 +79,9 @@ class Evicting:
         self.transport = self.transport or Asked(world)
         recorder = EventRecorder(self.transport, NAME, clock=world.clock)
         manager.alongside(recorder.run)
-        gates = parse_gates("", reference=self.strict).overrides
-        options = eviction_options(
-            self.settings, Gates({**gates, **self.gates}), strict=self.strict
-        )
+        compat = Compat.KUBERNETES if self.strict else Compat.SULLY
+        gates = parse_gates("", compat).overrides
+        options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)
         statuses, controller = make_eviction(
             manager,
             inventory,

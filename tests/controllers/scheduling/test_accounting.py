@@ -24,6 +24,7 @@ from controllers.world import PODS, World
 from sully.client.transport import Key
 from sully.controllers.scheduling.wishes import Options
 from sully.domain.scheduling.account import CONDITION, Account, decode
+from sully.machinery.compat import Compat
 
 
 async def account(world: World, name: str) -> Account | None:
@@ -100,7 +101,7 @@ async def test_the_reference_writes_no_account(world: World) -> None:
     await prepare(world)
     await rule(world)
     await wanting(world, "p")
-    async with Scheduling(Options(strict=True)).running(world):
+    async with Scheduling(Options(compat=Compat.KUBERNETES)).running(world):
         await world.settle()
 
     assert await where(world, "p") == REFUSED

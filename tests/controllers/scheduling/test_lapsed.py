@@ -23,6 +23,7 @@ from planning import test_agreement as running
 from sully.client.transport import Key
 from sully.controllers.scheduling.wishes import Options
 from sully.domain.scheduling.account import CONDITION
+from sully.machinery.compat import Compat
 from sully.machinery.timestamps import format_time
 
 KEY = "example.com/broken"
@@ -49,7 +50,9 @@ async def test_a_new_pod(world: World, after: int, strict: bool, want: str) -> N
     await prepare(world)
     await rule(world, "NoExecute")
     world.clock.advance(after)
-    async with Scheduling(Options(strict=strict, binding_conditions=False)).running(world):
+    async with Scheduling(
+        Options(compat=Compat.KUBERNETES if strict else Compat.SULLY, binding_conditions=False)
+    ).running(world):
         await wanting(world, "p", tolerations=[tolerates(60)])
         await world.settle()
 

@@ -35,6 +35,7 @@ from sully.domain.allocation.verdicts import (
     Refused,
     Unresolved,
 )
+from sully.machinery.compat import Compat
 
 Obj = dict[str, Any]
 ELSEWHERE = "node(s) didn't match Pod's node affinity/selector"
@@ -98,7 +99,12 @@ class World:
         held = [self.allocations[key] for key in keys if key in self.allocations]
         if not all(usable_on(each, self.node) for each in held):
             return NOT_ON_NODE
-        verdict = allocate(wanted, self.offer, self.ledger, strict=self.strict)
+        verdict = allocate(
+            wanted,
+            self.offer,
+            self.ledger,
+            compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
+        )
         match verdict:
             case Allocated(allocations=made):
                 for key, allocation in zip(waiting, made, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -22,7 +22,7 @@ from fleets import (
     taint,
 )
 from sully.api.cluster.types import UNREACHABLE, Placement
-from sully.domain.placement.behaviour import REFERENCE, Behaviour
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.verdicts import Breakdown, Explanation, ScorePart, sentence
 
 BASE = (cluster_set(), binding(), cluster("a"), cluster("b", labels={"tier": "1"}))
@@ -35,7 +35,7 @@ class Case:
     text: str
     objects: tuple[Any, ...] = BASE
     wish: Placement | None = None
-    behaviour: Behaviour = REFERENCE
+    options: PlacementOptions = OCM
 
 
 OLD = (*BASE, cluster("t", taint(added=-30)))
@@ -86,7 +86,7 @@ CASES = {
         "Selected",
         "selected, and held: it may leave when there is budget",
         (*BASE, cluster("h", taint(UNREACHABLE, "")), decision("p", "h")),
-        behaviour=Behaviour(leaves_per_minute=1),
+        options=replace(OCM, leaves_per_minute=1),
     ),
 }
 
@@ -94,7 +94,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_verdict(case: Case) -> None:
     wish = case.wish or placement()
-    verdict = Explanation(inputs_of(case.objects, wish, behaviour=case.behaviour)).of(case.cluster)
+    verdict = Explanation(inputs_of(case.objects, wish, options=case.options)).of(case.cluster)
 
     assert (verdict.stage, sentence(verdict)) == (case.stage, case.text)
 

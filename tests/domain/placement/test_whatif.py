@@ -22,7 +22,6 @@ from fleets import (
     taint,
 )
 from sully.api.cluster.types import UNREACHABLE, Placement, PlacementStatus, Taint
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.changes import (
     Change,
     DropCluster,
@@ -35,16 +34,18 @@ from sully.domain.placement.changes import (
 )
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.whatif import Forecast, whatif
+from sully.machinery.compat import Compat
 from sully.machinery.labels import from_labels
 from sully.machinery.meta import Condition
 
 MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
 
 
-def fleet(behaviour: Behaviour | None = None) -> Fleet:
+def fleet(options: PlacementOptions | None = None) -> Fleet:
     """Two regions, a placement for all, one that wants one, one that tolerates for a while."""
-    found = Fleet(behaviour or Behaviour())
+    found = Fleet(options or OCM)
     found.put_set(cluster_set())
     found.put_binding(binding())
     for name in ("eu-1", "eu-2", "us-1"):
@@ -201,7 +202,7 @@ def test_time_alone() -> None:
 
 
 def test_the_budget_is_rehearsed_and_not_spent() -> None:
-    found = fleet(Behaviour(leaves_per_minute=1))
+    found = fleet(PlacementOptions(compat=Compat.KUBERNETES, leaves_per_minute=1))
     forecast = whatif(found, [SilenceClusters(EUROPE)], later(0), later(61))
 
     assert moves(forecast)[0] == (0, "all", "eu-1", "")

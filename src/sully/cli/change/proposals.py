@@ -191,7 +191,7 @@ def _embedded(snapshot: "Snapshot") -> "Transport":
     from sully.client.direct import DirectTransport
     from sully.machinery.gates import Gates
     from sully.runtime.ids import Ids
-    from sully.server.api import Api, Chance
+    from sully.server.api import Api, Env
     from sully.server.inprocess import InProcess
     from sully.server.requests import User
     from sully.store.memory import MemoryStore
@@ -202,7 +202,7 @@ def _embedded(snapshot: "Snapshot") -> "Transport":
     api = Api(
         scheme=_scheme(),
         store=MemoryStore(),
-        chance=Chance(clock, Ids(chance), chance),
+        env=Env(clock, Ids(chance), chance),
         gates=Gates(dict.fromkeys(_EFFECTS, True)),
     )
     return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))

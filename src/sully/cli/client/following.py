@@ -13,9 +13,9 @@ from sully.cli.client.calling import Session
 from sully.cli.client.taking import no_answer, warn_of_hidden
 
 if TYPE_CHECKING:
-    from sully.client.informers.collection import Copy
-    from sully.client.informers.outages import Troubles
-    from sully.client.informers.reflector import Selection
+    from sully.client.informers.cache import Cache
+    from sully.client.informers.outages import Outages
+    from sully.client.informers.reflector import ObjectSelector
     from sully.client.transport import Kind
     from sully.views.devices.exposures import Exposures
     from sully.views.snapshot.snapshot import Gap
@@ -39,17 +39,17 @@ def rest_after(spent: float) -> float:
 class Caches:
     """The kinds that are followed."""
 
-    def __init__(self, outages: "Troubles | None" = None) -> None:
-        self._copies: dict[Any, Copy[Any]] = {}
+    def __init__(self, outages: "Outages | None" = None) -> None:
+        self._copies: dict[Any, Cache[Any]] = {}
         self._gaps: dict[Any, Gap] = {}
         self._outages = outages
 
     @property
     def away(self) -> bool:
         """Say whether some kinds cannot be followed, because the server is away."""
-        return self._outages is not None and self._outages.away
+        return self._outages is not None and self._outages.server_unavailable
 
-    def put(self, copy: "Copy[Any]", gap: "Gap | None" = None) -> None:
+    def put(self, copy: "Cache[Any]", gap: "Gap | None" = None) -> None:
         """Add the cache of a kind, an empty one with why it is empty."""
         self._copies[copy.kind] = copy
         if gap is not None:
@@ -59,7 +59,7 @@ class Caches:
         """Return why a kind is missing, or None if it is not."""
         return self._gaps.get(kind)
 
-    def of(self, kind: "Kind[T]") -> "Copy[T]":
+    def of(self, kind: "Kind[T]") -> "Cache[T]":
         """Return the cache of a kind."""
         return self._copies[kind]
 
@@ -69,30 +69,28 @@ async def following(
     session: Session, kinds: Sequence["Kind[Any]"], *, needed: Sequence["Kind[Any]"] = ()
 ) -> AsyncIterator[Caches]:
     """Follow kinds until the block ends; it begins when all were seen once."""
-    from sully.cli.client.outages import Outages
-    from sully.client.informers.collection import Copy
+    from sully.cli.client.outages import ReportedOutages
+    from sully.client.informers.cache import Cache
     from sully.client.informers.informer import Informer
-    from sully.client.informers.reflector import Selection
+    from sully.client.informers.reflector import ObjectSelector
     from sully.runtime.log import configure
 
     configure("console", level="error")  # outages are told in words
-    outages = Outages(session)
+    outages = ReportedOutages(session)
     caches = Caches(outages)
     informers: list[Informer[Any]] = []
     gaps: list[Gap] = []
     for kind in kinds:
         where = await _where(session, kind)
-        if isinstance(where, Selection):
-            informers.append(
-                Informer(session.transport, kind, clock=session.clock, selection=where)
-            )
+        if isinstance(where, ObjectSelector):
+            informers.append(Informer(session.transport, kind, clock=session.clock, selector=where))
             informers[-1].report_to(outages)
             caches.put(informers[-1])
             continue
         if kind in needed:
             raise no_answer(where)
         gaps.append(where)
-        caches.put(Copy(kind), where)
+        caches.put(Cache(kind), where)
     warn_of_hidden(session, gaps)
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -125,9 +123,9 @@ def exposures_of(session: Session, caches: Caches) -> "Exposures":
     return Exposures(inventory, usage, clock=session.clock, terms=ALL_EFFECTS)
 
 
-async def _where(session: Session, kind: "Kind[Any]") -> "Selection | Gap":
+async def _where(session: Session, kind: "Kind[Any]") -> "ObjectSelector | Gap":
     """Return what of a kind can be followed: all, that of the namespace asked for, or nothing."""
-    from sully.client.informers.reflector import Selection
+    from sully.client.informers.reflector import ObjectSelector
     from sully.client.options import ListOptions
     from sully.machinery.errors import Forbidden, NotFound
     from sully.views.snapshot.snapshot import Gap
@@ -142,7 +140,7 @@ async def _where(session: Session, kind: "Kind[Any]") -> "Selection | Gap":
         except Forbidden as error:
             gap = Gap(kind, "not allowed", error.message)
         else:
-            return Selection(namespace=namespace)
+            return ObjectSelector(namespace=namespace)
     return gap
 
 

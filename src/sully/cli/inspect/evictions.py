@@ -19,7 +19,7 @@ from sully.cli.client.subjects import rule_named
 from sully.cli.client.taking import is_known, take
 
 if TYPE_CHECKING:
-    from sully.client.informers.collection import Copy
+    from sully.client.informers.cache import Cache
     from sully.client.transport import Kind
     from sully.views.devices.exposures import Exposures
     from sully.views.evictions import Progress
@@ -166,7 +166,7 @@ def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
 class Loaded(Protocol):
     """Objects by kind, and why some are missing: a snapshot, or caches that are followed."""
 
-    def of(self, kind: "Kind[T]") -> "Copy[T]":
+    def of(self, kind: "Kind[T]") -> "Cache[T]":
         """Return the objects of a kind."""
 
     def gap(self, kind: "Kind[Any]") -> "Gap | None":

@@ -39,10 +39,10 @@ def run(options: argparse.Namespace) -> int:
 
 async def _show(session: Session) -> int:
     # Late imports: `--help` needs none of this.
-    from sully.client.discovery.capabilities import ask
+    from sully.client.discovery.capabilities import probe
     from sully.domain.capabilities.offers import offer
 
-    found = offer(await ask(session.transport))
+    found = offer(await probe(session.transport))
     if session.options.output == "table":
         show(found, session.options.evictor)
     else:

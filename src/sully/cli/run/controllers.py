@@ -18,6 +18,7 @@ from sully.cli.run.placementflags import (
     placement_settings,
     warn_of_placement,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.gates import GateError, Gates, parse_gates
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
     from sully.client.kubeconfig.credentials import AccessError
 
     try:
-        gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+        gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         config = _config(options, gates)
         listen = _address(options.metrics_listen)
     except (AccessError, GateError, ValueError) as error:
@@ -131,7 +132,7 @@ def _config(options: argparse.Namespace, gates: Gates) -> "RemoteConfig":
     return RemoteConfig(
         access=find_access(options.kubeconfig, options.context, impersonate=impersonation(options)),
         gates=gates,
-        strict_compat=options.compat == "reference",
+        compat=Compat.named(options.compat),
         controllers=chosen,
         evictor=options.evictor,
         eviction=eviction_settings(options),
@@ -177,8 +178,8 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
     from sully.runtime.pages import serving
 
     async with remote(config) as found:
-        crew = found.crew
-        crew.on_change(lambda: print(found.standing(), flush=True))
+        crew = found.manager
+        crew.on_change(lambda: print(found.status(), flush=True))
         found.on_offer(lambda offer: _show(offer, config.evictor))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -203,11 +204,11 @@ def _protection(host: str, found: "Remote") -> "Protection | None":
 
     from sully.runtime.clock import SystemClock
     from sully.runtime.pages import Protection, is_local
-    from sully.server.net.tls import passing_context
+    from sully.server.net.tls import self_signed_context
 
     if is_local(host):
         return None
-    return Protection(passing_context(gethostname(), SystemClock().now()), found.access().check)
+    return Protection(self_signed_context(gethostname(), SystemClock().now()), found.access().check)
 
 
 async def _first_look(found: "Remote") -> None:
@@ -216,7 +217,7 @@ async def _first_look(found: "Remote") -> None:
     from sully.machinery.errors import ApiError
 
     with suppress(ApiError, UnreachableError, UnreadableError):
-        await found.look()
+        await found.discover()
 
 
 def _show(offer: "Offer", evictor: "Evictor") -> None:

@@ -9,7 +9,7 @@ from shutil import which
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sully.controllers.simulatednodes.wiring import HollowSettings
+    from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 
 DEMO_NODES = 12
 DEVICES = 8
@@ -79,9 +79,9 @@ def check(options: argparse.Namespace) -> None:
                 raise ValueError(f"--{name.replace('_', '-')} needs --hollow-nodes")
 
 
-def settings(options: argparse.Namespace) -> "HollowSettings | None":
+def settings(options: argparse.Namespace) -> "SimulatedNodeSettings | None":
     """Return which machines there are to be, or None if hollow nodes are not asked for."""
-    from sully.controllers.simulatednodes.wiring import HollowSettings
+    from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
     from sully.demo.faults import FAULTS
     from sully.domain.simulated.fleet import Fleet, Pace
 
@@ -93,7 +93,7 @@ def settings(options: argparse.Namespace) -> "HollowSettings | None":
     devices = DEVICES if options.devices_per_node is None else options.devices_per_node
     start, stop = options.hollow_start_seconds, options.hollow_stop_seconds
     usual = Pace()
-    return HollowSettings(
+    return SimulatedNodeSettings(
         Fleet(nodes, devices, FAULTS if options.demo else {}),
         Pace(usual.start if start is None else start, usual.stop if stop is None else stop),
     )

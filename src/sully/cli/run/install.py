@@ -9,7 +9,7 @@ from sully.cli.client.calling import CommandError, Session, call
 from sully.cli.client.flags import add_client_flags
 
 if TYPE_CHECKING:
-    from sully.client.discovery.resources import Served
+    from sully.client.discovery.resources import APIResource
     from sully.client.transport import Kind
     from sully.domain.capabilities.duties import Evictor
     from sully.domain.capabilities.offers import Offer
@@ -89,13 +89,13 @@ def _offline(options: argparse.Namespace) -> int:
 
 async def _install(session: Session) -> int:
     # Late imports: `--help` needs none of this.
-    from sully.client.discovery.capabilities import ask
+    from sully.client.discovery.capabilities import probe
     from sully.client.discovery.resources import discover
     from sully.domain.capabilities.duties import evictor
     from sully.domain.capabilities.offers import offer
 
     served = await discover(session.transport)
-    found = offer(await ask(session.transport, served))
+    found = offer(await probe(session.transport, served))
     who = evictor(found, session.options.evictor)
     if who.problem:
         raise CommandError(f"--evictor {session.options.evictor}: {who.problem}", code=2)
@@ -151,7 +151,7 @@ def _objects(settings: "Settings") -> list[Obj]:
 
 
 async def _apply(
-    session: Session, settings: "Settings", found: "Offer", served: "Iterable[Served]"
+    session: Session, settings: "Settings", found: "Offer", served: "Iterable[APIResource]"
 ) -> None:
     from sully.client.options import WriteOptions
 
@@ -189,7 +189,7 @@ async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
 
 
 def _placed(
-    objects: Iterable[Obj], found: "Offer", served: "tuple[Served, ...]"
+    objects: Iterable[Obj], found: "Offer", served: "tuple[APIResource, ...]"
 ) -> "list[tuple[Obj, Kind[Obj] | None]]":
     """Return each object with its resource; refuse before anything was written."""
     from sully.install.manifests import OPTIONAL
@@ -202,7 +202,7 @@ def _placed(
     return placed
 
 
-def _kind(obj: Obj, served: "tuple[Served, ...]") -> "Kind[Obj] | None":
+def _kind(obj: Obj, served: "tuple[APIResource, ...]") -> "Kind[Obj] | None":
     from sully.client.transport import Kind
 
     group, _, version = obj["apiVersion"].rpartition("/")

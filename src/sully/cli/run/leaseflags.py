@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from sully.cli.client.durations import seconds
 
 if TYPE_CHECKING:
-    from sully.client.leases import Timing
+    from sully.client.leases import LeaseTiming
 
 _FLAGS = (
     ("lease-duration", 15.0, "how long others wait for a leader that is silent"),
@@ -32,9 +32,9 @@ def add_lease_flags(parser: argparse.ArgumentParser, *, short: bool = False) -> 
         )
 
 
-def lease_timing(options: argparse.Namespace) -> "Timing":
+def lease_timing(options: argparse.Namespace) -> "LeaseTiming":
     """Return what the flags say; `ValueError` if two could lead by it, or none."""
     # Late: `--help` needs none of this.
-    from sully.client.leases import Timing
+    from sully.client.leases import LeaseTiming
 
-    return Timing(options.lease_duration, options.renew_deadline, options.retry_period)
+    return LeaseTiming(options.lease_duration, options.renew_deadline, options.retry_period)

@@ -4,6 +4,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from sully.machinery.compat import Compat
+
 if TYPE_CHECKING:
     from sully.controllers.placement.settings import PlacementSettings
 
@@ -31,8 +33,10 @@ def add_placement_flags(parser: argparse.ArgumentParser) -> None:
 
 def warn_of_placement(options: argparse.Namespace, command: str) -> None:
     """Say which of the flags nothing comes of."""
+    if Compat.named(options.compat).allows_placement_limits:
+        return
     for name in ("default_cluster_toleration_seconds", "cluster_leave_budget_per_minute"):
-        if options.compat == "reference" and getattr(options, name) is not None:
+        if getattr(options, name) is not None:
             flag = f"--{name.replace('_', '-')}"
             text = f"sully {command}: {flag} has no effect with --compat reference"
             print(text, file=sys.stderr)

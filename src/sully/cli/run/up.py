@@ -33,6 +33,7 @@ from sully.cli.run.placementflags import (
     placement_settings,
     warn_of_placement,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.gates import GateError, Gates, parse_gates
 from sully.machinery.runtimeconfig import parse_runtime_config
 from sully.store.etcd.address import SCHEME
@@ -233,7 +234,7 @@ def run(options: argparse.Namespace) -> int:
         check_hollow_clusters(options)
         etcd_address(options.store, options)
         lease_timing(options)
-        gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+        gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         _check_versions(options)
     except (GateError, ValueError) as error:
         print(f"sully up: {error}", file=sys.stderr)
@@ -248,7 +249,7 @@ def _check_versions(options: argparse.Namespace) -> None:
     if runtime.wanted:
         from sully.api import build_scheme  # late: it reads the tables of all kinds
 
-        build_scheme(reference=options.compat == "reference", runtime=runtime)
+        build_scheme(Compat.named(options.compat), runtime=runtime)
 
 
 def _address(text: str) -> tuple[str, int]:
@@ -295,7 +296,7 @@ def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> 
         timing=lease_timing(options),
         gates=gates,
         runtime=parse_runtime_config(options.runtime_config),
-        strict_compat=options.compat == "reference",
+        compat=Compat.named(options.compat),
         names=tuple(options.tls_san),
         anonymous=options.anonymous_auth == "true",
         audit_log=options.audit_log,
@@ -317,8 +318,8 @@ def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> 
         controllers=_controllers(options),
         history=history_kept(options),
         event_ttl=events_kept(options),
-        hollow=hollow.settings(options),
-        hollow_clusters=hollow_clusters(options),
+        simulated_nodes=hollow.settings(options),
+        simulated_clusters=hollow_clusters(options),
     )
 
 
@@ -332,14 +333,14 @@ def _controllers(options: argparse.Namespace) -> frozenset[str] | None:
 
 async def _serve(config: "Config", *, demo: bool) -> None:
     from sully.app import running
-    from sully.runtime.garbage import Keeper
+    from sully.runtime.garbage import GarbageTuner
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(config) as plane:
-        Keeper().start()
+        GarbageTuner().start()
         took = time.perf_counter() - _STARTED
         _say(f"API server:  {plane.url}")
         _say(f"kubeconfig:  {plane.kubeconfig}")

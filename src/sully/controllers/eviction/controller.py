@@ -79,7 +79,7 @@ class EvictionController:
         """Tell the evictor when caches are confirmed, and when budgets change."""
         self._caches = caches
         for number, cache in enumerate(caches):
-            cache.contact.on_confirmed(partial(self._send, CacheConfirmed(number)))
+            cache.freshness.on_confirmed(partial(self._send, CacheConfirmed(number)))
         if budgets is not None:
             budgets.on_change(lambda old, new: self._send(BudgetChanged(old, new)))
 

@@ -57,7 +57,7 @@ class StatusTiming:
     interval: timedelta
 
 
-REFERENCE = StatusTiming(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
+AS_KUBERNETES = StatusTiming(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
 PROMPT = StatusTiming(delay=timedelta(0), interval=timedelta(seconds=1))
 
 
@@ -93,8 +93,8 @@ class RuleStatuses:
         self._exposures = exposures
         self._records = records
         self._clock = clock
-        self._ours = not exposures.terms.strict
-        self._timing = PROMPT if self._ours else REFERENCE
+        self._ours = exposures.terms.compat.reports_on_rules
+        self._timing = PROMPT if self._ours else AS_KUBERNETES
         self._transport = transport
         self._recorder = recorder
         self._options = WriteOptions(field_manager=manager, force=True)

@@ -47,7 +47,7 @@ def make_eviction(
     usage = Usage(
         pods=pods,
         claims=claims,
-        extended_resources=not options.strict,
+        extended_resources=options.compat.evicts_extended_resources,
         pod_groups=options.pod_groups,
     )
     exposures = Exposures(inventory, usage, clock=clock, terms=options.terms, pauses=options.pauses)
@@ -57,7 +57,7 @@ def make_eviction(
         exposures,
         options,
         sources=_sources(manager, options) if options.records else None,
-        caches=[cache.contact for cache in caches],
+        caches=[cache.freshness for cache in caches],
     )
     transport, recorder = access.transport, access.recorder
     statuses = RuleStatuses(exposures, evictor.records, transport, recorder, clock, NAME)

@@ -180,7 +180,9 @@ class Scheduler:
         if allocated.shares:
             allocated = with_share_ids(allocated, (self._ids.uid() for _ in allocated.shares))
         records = [
-            "" if self._options.strict else record((each.id, each.content) for each in devices)
+            record((each.id, each.content) for each in devices)
+            if self._options.compat.records_allocated_attributes
+            else ""
             for devices in allocated.devices
         ]
         given = list(zip(allocated.allocations, records, strict=True))

@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Final
 
 from sully.client.transport import Key
-from sully.controllers.evaluation import BACKOFF, Evaluating
+from sully.controllers.evaluation import BACKOFF, ExpressionEvaluation
 from sully.controllers.scheduling.queue import Queue
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.cel import SLICE, CostBudget, UnfinishedError
@@ -26,8 +26,8 @@ class Evaluations:
 
     def __init__(self, queue: Queue, evaluator: Evaluator, units: int) -> None:
         self._units = units
-        self.light = Evaluating("scheduler-evaluation", evaluator, queue.touch)
-        self.heavy = Evaluating("scheduler-heavy-evaluation", evaluator, queue.touch)
+        self.light = ExpressionEvaluation("scheduler-evaluation", evaluator, queue.touch)
+        self.heavy = ExpressionEvaluation("scheduler-heavy-evaluation", evaluator, queue.touch)
         self._budgets: Memo[str, CostBudget] = Memo(_MOST_PODS)
         self._exceeded: Memo[str, int] = Memo(_MOST_PODS)
 

@@ -166,7 +166,8 @@ class Judge:
         refusing: set[str] = set()
         found = decide(pod, requests, self._cluster.by_load(), wish, refusing)
         if isinstance(found, Refuse):
-            silent = self._options.strict or (asking is not None and asking.briefly)
+            explains = self._options.compat.explains_pending_pods
+            silent = not explains or (asking is not None and asking.briefly)
             account = None if silent else self._account(pod, wish)
             return Refused(found, account, wish.to_deallocate)
         if asking is not None and len(refusing) >= MANY:
@@ -255,7 +256,7 @@ class Judge:
     def _would_evict(self, pod: Pod, claim: ResourceClaim) -> Blocked | None:
         """Say why a pod that joins a claim now would have to leave at once."""
         allocation, options = claim.status.allocation, self._options
-        if options.strict or not options.taints or allocation is None:
+        if allocation is None or not (options.taints and options.compat.checks_allocated_claims):
             return None
         if reserved_for(claim, uid=pod.metadata.uid):
             return None

@@ -1,6 +1,6 @@
 """Tells pods why they have no node: the condition that Kubernetes has, and our account beside it.
 
-The text of PodScheduled is upstream's and rarely changes. The account changes with every device
+The text of PodScheduled is Kubernetes' and rarely changes. The account changes with every device
 that is taken or freed, so alone it is written at most every half minute; what came in between is
 left out, the last state is not.
 """
@@ -20,6 +20,7 @@ from sully.domain.scheduling import account as accounts
 from sully.domain.scheduling.account import Account
 from sully.domain.scheduling.decisions import Refuse
 from sully.domain.scheduling.objects import Pod, PodCondition
+from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, NotFound
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
@@ -41,13 +42,13 @@ class Teller:
         transport: Transport,
         recorder: EventRecorder,
         clock: Clock,
-        strict: bool,
+        compat: Compat,
     ) -> None:
         self._outbox = outbox
         self._transport = transport
         self._recorder = recorder
         self._clock = clock
-        self._strict = strict
+        self._compat = compat
 
     async def tell(self, key: Key, refusal: Refusal) -> Result:
         """Write a refusal, unless all of it stands there; say when to write the rest."""
@@ -60,9 +61,9 @@ class Teller:
         changes += [account] if account is not None else []
         if changes and not await self._patch(key, pod, changes):
             return DONE
-        if refusal.account is not None and not self._strict:
+        if refusal.account is not None and self._compat.explains_pending_pods:
             self._outbox.accounted.add(key)
-        if not said or self._strict:
+        if not (said and self._compat.reports_failed_scheduling_on_change):
             about = reference(PODS, pod)
             self._recorder.event(about, "Warning", "FailedScheduling", why.message)
         return DONE
@@ -84,7 +85,7 @@ class Teller:
     def _account(self, pod: Pod, account: Account | None, now: datetime) -> Obj | None:
         """Return what changes in the condition with the account; None for nothing."""
         known = pod.condition(accounts.CONDITION)
-        if self._strict:
+        if not self._compat.explains_pending_pods:
             return None
         if account is None:
             return _gone() if known is not None else None

@@ -20,6 +20,7 @@ from sully.controllers.scheduling.telling import Teller
 from sully.controllers.scheduling.wishes import Options
 from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, Terms
 from sully.domain.scheduling.objects import SCHEDULERS
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
@@ -29,11 +30,11 @@ from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLAIMS, CLASSES
 
 
-def options(gates: Gates, *, strict: bool, schedulers: frozenset[str] = SCHEDULERS) -> Options:
+def options(gates: Gates, *, compat: Compat, schedulers: frozenset[str] = SCHEDULERS) -> Options:
     """Return what the gates switch on."""
     budgets = gates["SullyNoExecuteWithPodDisruptionBudget"]
     return Options(
-        strict=strict,
+        compat=compat,
         taints=gates["DRADeviceTaints"],
         prefer_no_schedule=gates["SullyPreferNoSchedule"],
         binding_conditions=gates["DRADeviceBindingConditions"],
@@ -96,7 +97,7 @@ def add_scheduler(  # noqa: PLR0913 - what it reads and writes, and what a test 
             transport=transport,
             recorder=recorder,
             clock=clock,
-            strict=settings.strict,
+            compat=settings.compat,
         ),
         clock=clock,
         metrics=counted,

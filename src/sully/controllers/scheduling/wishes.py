@@ -32,6 +32,7 @@ from sully.domain.scheduling.filters import NodeState
 from sully.domain.scheduling.messages import DEALLOCATED
 from sully.domain.scheduling.objects import SCHEDULERS, Pod
 from sully.machinery.cel import COST_BUDGET
+from sully.machinery.compat import Compat
 
 FindClaim = Callable[[Key], ResourceClaim | None]
 
@@ -40,8 +41,7 @@ FindClaim = Callable[[Key], ResourceClaim | None]
 class Options:
     """What is switched on."""
 
-    strict: bool = False
-    """Do as Kubernetes 1.37 does, also where that is against its documentation."""
+    compat: Compat = Compat.SULLY
     taints: bool = True
     prefer_no_schedule: bool = False
     binding_conditions: bool = True
@@ -57,7 +57,7 @@ class Options:
     @property
     def ends(self) -> bool:
         """Say whether tolerations for some time end for the choice of devices too."""
-        return self.taints and not self.strict
+        return self.taints and self.compat.honors_toleration_seconds
 
     @property
     def heed(self) -> Heed:
@@ -154,7 +154,7 @@ class Wish:
         """
         if self.is_empty:
             return True
-        if self._options.strict:
+        if not self._options.compat.stops_at_best_node:
             return False
         return allocated.preference == self._best and not self.dislikes(allocated)
 
@@ -171,7 +171,7 @@ class Wish:
             demand,
             self._devices.catalogue.offer(state.place),
             self._devices.ledger,
-            strict=self._options.strict,
+            compat=self._options.compat,
             explain=False,
         )
 

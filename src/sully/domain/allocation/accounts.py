@@ -78,7 +78,7 @@ def account_for(demand: Demand, survey: Survey, use: InUse) -> Refused:
 def _account(
     demand: Demand, survey: Survey, use: InUse, unfit: Unfit
 ) -> tuple[RequestAccount, ...]:
-    before = State(demand, use, strict=False)
+    before = State(demand, use)
     reached, others = _pools(survey.reached), _pools(survey.others)
     found = []
     for each in _plans(demand):

@@ -1,7 +1,7 @@
 """A pod as a user of devices: what everyone reads of it who deals with claims.
 
-The scheduler (`scheduling/objects.py`), plans (`planning/objects.py`) and hollow nodes
-(`hollow/pods.py`) each read more, and build on these.
+The scheduler (`scheduling/objects.py`), plans (`planning/objects.py`) and simulated nodes
+(`simulated/pods.py`) each read more, and build on these.
 """
 
 from __future__ import annotations

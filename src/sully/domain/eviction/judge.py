@@ -24,6 +24,7 @@ from sully.domain.devices.taints import (
     SourcedTaint,
     tolerates_eviction,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.timestamps import later
 
 EVICTING = frozenset((NO_EXECUTE,))
@@ -66,8 +67,7 @@ class Reason(msgspec.Struct, frozen=True):
 class Terms:
     """How eviction works in a control plane."""
 
-    strict: bool = False
-    """As Kubernetes 1.37 does, also where its documentation says otherwise."""
+    compat: Compat = Compat.SULLY
     effects: frozenset[str] = EVICTING
 
 
@@ -159,9 +159,7 @@ def leaves_at(
     # The server always stamps a taint; one without a time is new.
     added = taint.time_added or now
     matching = [
-        _seconds(each)
-        for each in tolerations
-        if tolerates_eviction(each, taint, strict=terms.strict)
+        _seconds(each) for each in tolerations if tolerates_eviction(each, taint, terms.compat)
     ]
     if None in matching:
         return None

@@ -43,7 +43,7 @@ class Container(Wire, frozen=True, kw_only=True):
     restart_policy: str | None = None
 
     @property
-    def stays(self) -> bool:
+    def is_sidecar(self) -> bool:
         """Say whether, as an init container, it runs on beside the others."""
         return self.restart_policy == "Always"
 

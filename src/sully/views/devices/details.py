@@ -16,7 +16,7 @@ from datetime import datetime
 from sully.api.resource.annotations import expiry, pause_reason
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.capacity import left_of, taken_of
@@ -107,7 +107,7 @@ class Sights:
         self,
         inventory: Inventory,
         usage: Usage,
-        patches: Copy[ResourceSlicePatch],
+        patches: Cache[ResourceSlicePatch],
         *,
         terms: Terms = ALL_EFFECTS,
         users_known: bool = True,

@@ -83,7 +83,8 @@ class Exposures:
 
         Kubernetes does not look at the phase; a finished pod then counts until it is released.
         """
-        return bool(pod.spec.node_name) and (self.terms.strict or not pod.finished)
+        ignored = pod.finished and self.terms.compat.ignores_finished_pods
+        return bool(pod.spec.node_name) and not ignored
 
     def judge(self, pod: Pod, now: datetime) -> Verdict:
         """Decide whether and when a pod is to be evicted."""

@@ -21,7 +21,7 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.transport import Key
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId, pool_of
@@ -44,10 +44,10 @@ class Inventory:
     def __init__(
         self,
         *,
-        slices: Copy[ResourceSlice],
-        classes: Copy[DeviceClass],
-        rules: Copy[DeviceTaintRule] | None = None,
-        patches: Copy[ResourceSlicePatch] | None = None,
+        slices: Cache[ResourceSlice],
+        classes: Cache[DeviceClass],
+        rules: Cache[DeviceTaintRule] | None = None,
+        patches: Cache[ResourceSlicePatch] | None = None,
         features: Features | None = None,
         defer: bool = False,
     ) -> None:
@@ -78,7 +78,7 @@ class Inventory:
     # Reading
 
     @property
-    def sources(self) -> tuple[Copy[Any], ...]:
+    def sources(self) -> tuple[Cache[Any], ...]:
         """Return the copies that all this is made from, for those who ask how current they are."""
         found = (self._slice_cache, self._classes, self._rule_cache, self._patch_cache)
         return tuple(each for each in found if each is not None)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
-from sully.client.informers.collection import Copy, ReadCopy
+from sully.client.informers.cache import Cache, CacheReader
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.pods import ClaimReference, Pod, claim_references, refers_as
@@ -47,12 +47,12 @@ class Usage:
     def __init__(
         self,
         *,
-        pods: Copy[P],
-        claims: Copy[ResourceClaim],
+        pods: Cache[P],
+        claims: Cache[ResourceClaim],
         extended_resources: bool = True,
         pod_groups: bool = True,
     ) -> None:
-        self._pods: ReadCopy[Pod] = pods
+        self._pods: CacheReader[Pod] = pods
         self._claims = claims
         self._extended = extended_resources
         self._groups = pod_groups

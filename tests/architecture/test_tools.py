@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from architecture.project import ROOT
 from conformance import Outcome, causes, generalised, name_of_floor, read_floors
-from house.project import ROOT
 from replays import SUITES, spread
 
 GENERAL = {

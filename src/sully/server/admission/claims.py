@@ -1,17 +1,17 @@
-"""Divides the status of claims among those who write it: the scheduler's part and the drivers'.
+"""Permissions on parts of the status of claims: the scheduler's and the drivers'.
 
-Who may write `resourceclaims/status` may not therefore hand out devices: changing the allocation or
-the reservations takes a right on the subresource `resourceclaims/binding` as well, and what drivers
-report about devices takes one on `resourceclaims/driver` under the driver's name. A driver that
-runs on a node is held to claims of that node. Neither subresource can be called; they exist for
-rules only, as in Kubernetes since 1.36 (gate DRAResourceClaimGranularStatusAuthorization).
+Who may write `resourceclaims/status` may not therefore allocate devices: changing the allocation or
+the reservations requires a permission on the subresource `resourceclaims/binding` as well, and what
+drivers report about devices requires one on `resourceclaims/driver` under the driver's name. A
+driver that runs on a node is restricted to claims of that node. Neither subresource is served; they
+exist for RBAC only, as in Kubernetes since 1.36 (gate DRAResourceClaimGranularStatusAuthorization).
 """
 
 from collections.abc import Iterator
 from typing import Any
 
 from sully.machinery.gates import Gates
-from sully.server.admission.guards import Attempt
+from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.authorization.enforce import refusal
 from sully.server.requests import Target, User
@@ -20,30 +20,30 @@ Obj = dict[str, Any]
 
 GATE = "DRAResourceClaimGranularStatusAuthorization"
 NODE = "authentication.kubernetes.io/node-name"
-_VERBS = ("update", "patch")  # either will do: a guard does not see which one was called
+_VERBS = ("update", "patch")  # either is enough: admission does not see which verb was used
 
 
-class ClaimGuard:
-    """Checks which parts of a claim's status somebody changes."""
+class ClaimAdmission:
+    """Checks which parts of a claim's status a write changes."""
 
     def __init__(self, authorizer: Authorizer, gates: Gates) -> None:
         self._authorizer = authorizer
         self._gates = gates
 
-    def check(self, attempt: Attempt) -> None:
-        """Refuse who changes a part that is somebody else's."""
-        target, obj, old = attempt.request.target, attempt.obj, attempt.old
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a change of a part without its permission."""
+        target, obj, old = attributes.request.target, attributes.obj, attributes.old
         claims = (target.resource.group, target.resource.plural, target.subresource)
         if claims != ("resource.k8s.io", "resourceclaims", "status") or obj is None or old is None:
             return
         if not self._gates[GATE]:
             return
-        user = attempt.request.user
+        user = attributes.request.user
         after, before = obj.get("status") or {}, old.get("status") or {}
         if any(after.get(part) != before.get(part) for part in ("allocation", "reservedFor")):
             self._require(user, [_asked(verb, target, "binding", target.name) for verb in _VERBS])
         if after.get("allocation") is None:
-            # With the allocation goes what drivers reported about it, whoever removes it.
+            # Deallocation also removes what drivers reported.
             return
         near = _runs_where(user, after)
         for driver in changed_drivers(after.get("devices") or [], before.get("devices") or []):
@@ -66,7 +66,9 @@ def _asked(verb: str, target: Target, part: str, name: str) -> Attributes:
 def changed_drivers(after: list[Obj], before: list[Obj]) -> list[str]:
     """Return the drivers whose reports differ, in order of their names."""
     drivers = {report.get("driver", "") for report in (*after, *before)}
-    return sorted(each for each in drivers if list(_of(each, after)) != list(_of(each, before)))
+    return sorted(
+        driver for driver in drivers if list(_of(driver, after)) != list(_of(driver, before))
+    )
 
 
 def _of(driver: str, reports: list[Obj]) -> Iterator[Obj]:

@@ -1,4 +1,4 @@
-"""Every room says what it is, and rooms know only what lies below them."""
+"""Every package says what it is, and packages import only packages below them."""
 
 import ast
 import re
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import ROOT, SOURCE, modules, short
+from architecture.project import ROOT, SOURCE, modules, short
 
 PACKAGES = [path for path in modules() if path.name == "__init__.py" and path.parent != SOURCE]
 
@@ -32,12 +32,12 @@ def test_the_program_itself_points_to_its_architecture() -> None:
     assert "docs/architecture.md" in text
 
 
-def test_the_architecture_names_every_room() -> None:
+def test_the_architecture_names_every_package() -> None:
     page = (ROOT / "docs/architecture.md").read_text()
-    rooms = {path.relative_to(SOURCE).parts[0] for path in modules()} - {"__init__.py"}
+    names = {path.relative_to(SOURCE).parts[0] for path in modules()} - {"__init__.py"}
 
-    wanted = {room: room if room.endswith(".py") else f"**{room}** (" for room in rooms}
-    assert [room for room, text in wanted.items() if text not in page] == []
+    wanted = {name: name if name.endswith(".py") else f"**{name}** (" for name in names}
+    assert [name for name, text in wanted.items() if text not in page] == []
 
 
 @pytest.mark.parametrize("path", modules(), ids=short)
@@ -51,7 +51,7 @@ def test_a_folder_with_code_is_a_package() -> None:
     assert [short(each) for each in sorted(folders) if not (each / "__init__.py").exists()] == []
 
 
-def test_rooms_import_only_rooms_below_them() -> None:
+def test_packages_import_only_packages_below_them() -> None:
     linter = Path(sys.executable).parent / "lint-imports"
 
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)

@@ -1,9 +1,9 @@
-"""Asks for the rights that writes to clusters and bindings take besides the right to write.
+"""Permissions that writes to clusters and bindings require besides the write itself.
 
-To accept a cluster, to move one between sets, and to bind a set to a namespace each needs a right
-of its own, on subresources that exist for rules only. Whoever could write a ManagedCluster could
-otherwise let itself in. The reference asks in webhooks; the texts are theirs. What needs no rights
-to decide is in api/cluster.
+To accept a cluster, to move one between sets, and to bind a set to a namespace each requires a
+permission of its own, on subresources that exist for RBAC only. Otherwise who can write a
+ManagedCluster could accept it. OCM checks in webhooks; the texts are theirs. Checks without
+permissions are in api/cluster.
 """
 
 from collections.abc import Callable
@@ -14,8 +14,9 @@ from sully.api.cluster.namespaces import foreign_namespace, is_namespace_of
 from sully.api.cluster.sets import BINDING_VALIDATORS
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import GROUP, SET_LABEL
+from sully.machinery.compat import Compat
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.requests import User
 
@@ -26,23 +27,23 @@ REGISTER = "register.open-cluster-management.io"
 _SETS = "managedclustersets"
 
 
-class ClusterGuard:
-    """Checks who accepts, moves and binds."""
+class ClusterAdmission:
+    """Checks who accepts, moves and binds clusters."""
 
-    def __init__(self, authorizer: Authorizer, lookup: Lookup, *, strict: bool) -> None:
+    def __init__(self, authorizer: Authorizer, lookup: Lookup, compat: Compat) -> None:
         self._authorizer = authorizer
         self._lookup = lookup
-        self._strict = strict
+        self._compat = compat
 
-    def check(self, attempt: Attempt) -> None:
-        """Refuse who has not the right for what a write changes."""
-        target = attempt.request.target
-        if target.resource.group != GROUP or target.subresource or attempt.obj is None:
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a change without its permission."""
+        target = attributes.request.target
+        if target.resource.group != GROUP or target.subresource or attributes.obj is None:
             return
         if target.resource.plural == "managedclusters":
-            self._check_cluster(attempt.request.user, attempt.obj, attempt.old)
-        elif target.resource.plural == "managedclustersetbindings" and attempt.old is None:
-            self._check_binding(attempt.request.user, attempt.obj)
+            self._check_cluster(attributes.request.user, attributes.obj, attributes.old)
+        elif target.resource.plural == "managedclustersetbindings" and attributes.old is None:
+            self._check_binding(attributes.request.user, attributes.obj)
 
     def _check_cluster(self, user: User, obj: Obj, old: Obj | None) -> None:
         name = obj["metadata"].get("name", "")
@@ -59,12 +60,15 @@ class ClusterGuard:
         if namespace is not None and "deletionTimestamp" in namespace["metadata"]:
             why = f"cluster namespace {quote(name)} is terminating"
             raise denied(VALIDATORS, resource, name, why)
-        if namespace is not None and not self._strict and not is_namespace_of(name, namespace):
+        if namespace is not None and self._is_foreign(name, namespace):
             raise denied(VALIDATORS, resource, name, foreign_namespace(name))
         asked = Attributes("update", REGISTER, "", "managedclusters", "accept", name=name)
         if not self._authorizer.decide(user, asked).allowed:
             why = f"user {quote(user.name)} cannot update the HubAcceptsClient field"
             raise denied(VALIDATORS, resource, name, why)
+
+    def _is_foreign(self, cluster: str, namespace: Obj) -> bool:
+        return self._compat.protects_foreign_namespaces and not is_namespace_of(cluster, namespace)
 
     def _check_membership(self, user: User, name: str) -> None:
         asked = Attributes("create", GROUP, "", _SETS, "join", name=name)
@@ -89,5 +93,5 @@ def _is_accepted(obj: Obj | None) -> bool:
 
 def _set_of(obj: Obj | None) -> str:
     labels = ((obj or {"metadata": {}})["metadata"].get("labels")) or {}
-    found: str = labels.get(SET_LABEL, "")
-    return found
+    name: str = labels.get(SET_LABEL, "")
+    return name

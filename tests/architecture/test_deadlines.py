@@ -8,9 +8,9 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
-from house.project import files, short
+from architecture.project import files, short
 
-PROFILE = "tests/house_plugin.py"
+PROFILE = "tests/suite_plugin.py"
 """The one place that may say how long an example takes."""
 
 

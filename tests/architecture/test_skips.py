@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import ROOT
+from architecture.project import ROOT
 
 SKIPS = "import pytest\n\ndef test_it():\n    pytest.skip('no such tool')\n"
 PASSES = "def test_it():\n    pass\n"
@@ -38,7 +38,7 @@ def test_skips_are_named(case: Case, tmp_path: Path) -> None:
         # It is about our plugin; others take seconds to load.
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
-    command = [sys.executable, "-m", "pytest", "-p", "house_plugin", "-p", "no:cacheprovider"]
+    command = [sys.executable, "-m", "pytest", "-p", "suite_plugin", "-p", "no:cacheprovider"]
 
     done = subprocess.run(
         [*command, "--rootdir", tmp_path, tmp_path],

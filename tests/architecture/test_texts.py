@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import ROOT, files, short
+from architecture.project import ROOT, files, short
 
 # Written so that this file does not contain what it looks for.
 FORBIDDEN = {

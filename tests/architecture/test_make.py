@@ -1,4 +1,4 @@
-"""The way in: `make` finds a Python that is new enough, or says what is missing."""
+"""`make` finds a Python that is new enough, or says what is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import ROOT
+from architecture.project import ROOT
 
 NEW = '#!/bin/sh\ncase "$1" in -c) exit 0;; esac\nmkdir -p .venv/bin\necho "$0 $*" >.venv/bin/pip\n'
 OLD = "#!/bin/sh\nexit 1\n"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import SOURCE, short
+from architecture.project import SOURCE, short
 
 TABLES = sorted(SOURCE.rglob("*.fields"))
 MOST = 100

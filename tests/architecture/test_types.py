@@ -15,8 +15,8 @@ import msgspec
 import pytest
 
 import sully
+from architecture.project import SOURCE, short
 from generate_types import files, stale_modules
-from house.project import SOURCE, short
 from sully.api import build_scheme
 from sully.client.transport import Kind
 from sully.controllers.resourcequota.counting import Counted

@@ -1,7 +1,7 @@
-"""Kinds that are asked and answered, never stored: reviews of access, tokens and identity.
+"""Resources that are created and never stored: reviews of access, tokens and identity.
 
-A client creates one, and what it gets back has the answer in its status. Who answers registers
-with `Virtuals.add`; the kinds are marked `virtual` in their ResourceType.
+A client creates one and gets it back with a status. `VirtualResources.add` registers what fills the
+status; the kinds are marked `virtual` in their ResourceType.
 """
 
 from collections.abc import Callable
@@ -10,26 +10,26 @@ from sully.machinery.errors import method_not_allowed
 from sully.machinery.patch import managed
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, decode_body
-from sully.server.registry.writes import Result, Writer, warned
+from sully.server.registry.writes import ObjectWriter, Result, warned
 from sully.server.requests import Request
 
 Answer = Callable[[Request, Obj], Obj]
-"""Gets the request and the question (checked against its table); returns it with its status."""
+"""Gets the request and the decoded object; returns it with its status."""
 
 
-class Virtuals:
-    """Everyone who answers, by resource."""
+class VirtualResources:
+    """What answers, by resource."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
         self._answers: dict[tuple[str, str], Answer] = {}
 
     def add(self, group: str, plural: str, answer: Answer) -> None:
-        """Let someone answer the questions of one resource."""
+        """Register what answers for a resource."""
         self._answers[group, plural] = answer
 
     def create(self, request: Request, body: Body) -> Result:
-        """Answer one question."""
+        """Answer one review."""
         resource = request.target.resource
         answer = self._answers.get((resource.group, resource.plural))
         if answer is None:

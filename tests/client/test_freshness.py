@@ -1,4 +1,4 @@
-"""How sure a copy is: what confirms it, what only sounds like it, and how that ages."""
+"""How fresh a cache is: what confirms it, what does not, and how that ages."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import timedelta
 
 import pytest
 
-from sully.client.informers.freshness import Contact
+from sully.client.informers.freshness import InformerFreshness
 from sully.client.transport import UnreachableError
 from sully.runtime.clock import Moment
 from sully.testing.clock import FakeClock
@@ -19,13 +19,13 @@ BROKEN = UnreachableError("reset")
 
 @dataclass
 class Line:
-    """A contact, with what can happen to it in words."""
+    """The freshness of an informer, with what can happen to it."""
 
     def __post_init__(self) -> None:
         self.clock = FakeClock()
-        self.contact = Contact(self.clock)
+        self.freshness = InformerFreshness(self.clock)
         self.told = 0
-        self.contact.on_confirmed(self._tell)
+        self.freshness.on_confirmed(self._tell)
 
     def _tell(self) -> None:
         self.told += 1
@@ -39,13 +39,13 @@ class Line:
 
     def _happens(self, word: str) -> None:
         steps: dict[str, Callable[[], None]] = {
-            "list": lambda: self.contact.confirmed(Moment.of(self.clock)),
-            "bookmark": lambda: self.contact.confirmed(Moment.of(self.clock)),
-            "event": self.contact.heard,
-            "ends": self.contact.ended,
-            "silent": lambda: self.contact.ended(rightly=False),
-            "breaks": lambda: self.contact.broke(BROKEN),
-            "opens": self.contact.opened,
+            "list": lambda: self.freshness.confirmed(Moment.of(self.clock)),
+            "bookmark": lambda: self.freshness.confirmed(Moment.of(self.clock)),
+            "event": self.freshness.event_received,
+            "ends": self.freshness.watch_ended,
+            "silent": lambda: self.freshness.watch_ended(stalled=True),
+            "breaks": lambda: self.freshness.failed(BROKEN),
+            "opens": self.freshness.watch_opened,
         }
         steps[word]()
 
@@ -76,9 +76,9 @@ def test_how_sure_it_is(story: str, fresh: bool, age: float, connected: bool) ->
     line = Line()
     line.play(story)
 
-    assert line.contact.fresh(BOUND) == fresh
-    assert line.contact.age == age
-    assert (line.contact.problem is None) == connected
+    assert line.freshness.is_fresh(BOUND) == fresh
+    assert line.freshness.age == age
+    assert (line.freshness.problem is None) == connected
     assert line.told == story.count("list") + story.count("bookmark")
 
 
@@ -90,8 +90,8 @@ def test_a_machine_that_slept_was_away() -> None:
             return 0.0
 
     clock = Slept()
-    contact = Contact(clock)
-    contact.confirmed(Moment.of(clock))
+    freshness = InformerFreshness(clock)
+    freshness.confirmed(Moment.of(clock))
     clock.advance(timedelta(hours=1).total_seconds())
 
-    assert not contact.fresh(BOUND)
+    assert not freshness.is_fresh(BOUND)

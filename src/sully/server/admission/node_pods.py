@@ -2,7 +2,7 @@
 
 A node may read what its pods refer to (relations.py), so it must not create a pod that refers to
 anything, nor change what a pod refers to. The texts are those of the admission plugin
-NodeRestriction. Neighbour: node_guard.py asks.
+NodeRestriction. node_restriction.py calls it.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from sully.api.core.pods.mirrors import MIRROR, is_mirror
 from sully.api.core.pods.references import references
 from sully.machinery.errors import not_found
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer
 
 Obj = dict[str, Any]
@@ -37,23 +37,23 @@ class NodePods:
         self._authorizer = authorizer
         self._lookup = lookup
 
-    def pod_problem(self, node: str, attempt: Attempt) -> str:
+    def pod_problem(self, node: str, attributes: AdmissionAttributes) -> str:
         """Say what a node may not do to a pod; empty if it may."""
         who = f"node {quote(node)}"
-        match attempt.request.target.subresource, attempt.operation:
+        match attributes.request.target.subresource, attributes.operation:
             case "", "create":
-                return self._mirror_problem(node, attempt.obj or {})
+                return self._mirror_problem(node, attributes.obj or {})
             case "", "delete":
-                own = _is_on(node, attempt.old)
+                own = _is_on(node, attributes.old)
                 return "" if own else f"{who} can only delete pods with spec.nodeName set to itself"
             case "", _:
                 only = f"{who} can only create and delete mirror pods"
                 return f'unexpected operation "UPDATE", {only}'
             case "status", _:
-                problem = _status_problem(node, attempt.obj or {}, attempt.old or {})
+                problem = _status_problem(node, attributes.obj or {}, attributes.old or {})
                 return f"{who} {problem}" if problem else ""
             case "eviction", _:
-                own = _is_on(node, self._target(attempt))
+                own = _is_on(node, self._target(attributes))
                 return "" if own else f"{who} can only evict pods with spec.nodeName set to itself"
             case other, _:
                 only = "only 'status' and 'eviction' are allowed"
@@ -74,7 +74,7 @@ class NodePods:
         return f"{who} can not create pods that reference {referenced}" if referenced else ""
 
     def _owner_problem(self, node: str, owners: list[Obj]) -> str:
-        """Check that the only owner is the node itself, so that nobody else acts on the pod."""
+        """Check that the only owner is the node itself, so that no controller acts on the pod."""
         only = f"node {quote(node)} can only create pods with"
         if len(owners) > 1:
             return f"{only} a single owner reference set to itself"
@@ -86,21 +86,21 @@ class NodePods:
             return f"{only} a controller owner reference set to itself"
         if owner.get("blockOwnerDeletion"):
             return f"node {quote(node)} must not set blockOwnerDeletion on an owner reference"
-        found = self._lookup("nodes", "", node)
-        if found is None:
+        live = self._lookup("nodes", "", node)
+        if live is None:
             raise not_found("nodes", "", node)
-        given, uid = owner.get("uid", ""), found["metadata"]["uid"]
+        given, uid = owner.get("uid", ""), live["metadata"]["uid"]
         return "" if given == uid else f"node {node} UID mismatch: expected {given} got {uid}"
 
-    def token_problem(self, node: str, attempt: Attempt) -> str:
+    def token_problem(self, node: str, attributes: AdmissionAttributes) -> str:
         """Say why a node does not get a token; empty if it does."""
-        spec = (attempt.obj or {}).get("spec") or {}
+        spec = (attributes.obj or {}).get("spec") or {}
         bound = spec.get("boundObjectRef") or {}
         if (bound.get("apiVersion"), bound.get("kind")) != ("v1", "Pod") or not bound.get("name"):
             return "node requested token not bound to a pod"
         if not bound.get("uid"):
             return "node requested token with a pod binding without a uid"
-        pod = self._lookup("pods", attempt.request.target.namespace, bound["name"])
+        pod = self._lookup("pods", attributes.request.target.namespace, bound["name"])
         if pod is None:
             raise not_found("pods", "", bound["name"])
         if pod["metadata"]["uid"] != bound["uid"]:
@@ -110,16 +110,18 @@ class NodePods:
             )
         if not _is_on(node, pod):
             return "node requested token bound to a pod scheduled on a different node"
-        return self._audience_problem(attempt, spec.get("audiences") or [], pod)
+        return self._audience_problem(attributes, spec.get("audiences") or [], pod)
 
-    def _audience_problem(self, attempt: Attempt, audiences: list[str], pod: Obj) -> str:
+    def _audience_problem(
+        self, attributes: AdmissionAttributes, audiences: list[str], pod: Obj
+    ) -> str:
         """Check that a pod mounts a token for the audience, or that a role lets the node ask."""
         if len(audiences) > 1:
             return "node may only request 0 or 1 audiences"
         audience = audiences[0] if audiences else ""
         if audience in _audiences(pod):
             return ""
-        user, target = attempt.request.user, attempt.request.target
+        user, target = attributes.request.user, attributes.request.target
         asked = Attributes(
             _AUDIENCE_VERB,
             "",
@@ -132,12 +134,12 @@ class NodePods:
             return ""
         return f"{user.name} is not authorized to request tokens for audience {quote(audience)}"
 
-    def _target(self, attempt: Attempt) -> Obj:
-        target = attempt.request.target
-        found = self._lookup("pods", target.namespace, target.name)
-        if found is None:
+    def _target(self, attributes: AdmissionAttributes) -> Obj:
+        target = attributes.request.target
+        pod = self._lookup("pods", target.namespace, target.name)
+        if pod is None:
             raise not_found("pods", "", target.name)
-        return found
+        return pod
 
 
 def _is_on(node: str, pod: Obj | None) -> bool:
@@ -150,12 +152,14 @@ def _identity(owner: Obj) -> tuple[str, str, str]:
 
 def _referenced(pod: Obj) -> str:
     """Name the kind of something that a pod refers to; empty if it refers to nothing."""
-    found = list(references(pod))
+    used = list(references(pod))
     for resource in _FIRST:
-        if any(each.resource == resource and each.name for each in found):
+        if any(reference.resource == resource and reference.name for reference in used):
             return resource
-    for each in found:
-        return f"{each.resource} (via {each.via})" if each.via else each.resource
+    for reference in used:
+        return (
+            f"{reference.resource} (via {reference.via})" if reference.via else reference.resource
+        )
     return ""
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from architecture.project import ROOT
 from e2e import trail
 from e2e.beside import INSIDE, INSIDE_ONLY, WHERE, forms
-from house.project import ROOT
 
 FORBIDDEN = {"annotations": {"authorization.k8s.io/decision": "forbid"}}
 ALLOWED = {"annotations": {"authorization.k8s.io/decision": "allow"}}
