@@ -25,7 +25,6 @@ from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
 from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings, placement_options
@@ -33,6 +32,7 @@ from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import Members
+from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.machinery.runtimeconfig import RuntimeConfig

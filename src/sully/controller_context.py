@@ -17,7 +17,6 @@ from sully.client.discovery.resources import APIResource
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
-from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.history.retention import DEFAULT as HISTORY_KEPT
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
@@ -25,6 +24,7 @@ from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import PODS, Pods
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
+from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
@@ -72,6 +72,10 @@ class ControllerConfig:
     """Which controllers run, by their names in controller_setup.py; None: all."""
     schedulers: frozenset[str] = SCHEDULERS
     """The values of `schedulerName` to schedule; fewer where another scheduler runs."""
+
+    def runs(self, name: str) -> bool:
+        """Say whether a controller is one of those that run."""
+        return self.chosen is None or name in self.chosen
 
     def serves(self, kind: Kind[Any]) -> bool:
         """Say whether the server has a resource; the informer of another would never sync."""

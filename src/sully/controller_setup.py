@@ -24,7 +24,6 @@ from sully.controllers.disruption.controller import DisruptionController, Worklo
 from sully.controllers.disruption.marks import StaleMarksController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
-from sully.controllers.eviction.settings import eviction_options
 from sully.controllers.eviction.wiring import Access, make_eviction
 from sully.controllers.expiry.controller import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
@@ -32,12 +31,7 @@ from sully.controllers.garbagecollection.graph import Graph
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.history.controller import TaintHistoryController
 from sully.controllers.history.wiring import add_history
-from sully.controllers.kinds import (
-    EVICTION_RECORDS,
-    NAMESPACES,
-    SERVICE_ACCOUNTS,
-    TAINT_RECORDS,
-)
+from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from sully.controllers.manager import Manager
 from sully.controllers.namespaces.content import Content, namespaced_kinds
 from sully.controllers.namespaces.controller import BACKOFF, NamespacesController
@@ -59,17 +53,25 @@ from sully.controllers.simulatedclusters.wiring import add_simulated_clusters
 from sully.controllers.simulatednodes.kinds import AGENT as SIMULATED_NODES
 from sully.controllers.simulatednodes.wiring import add_simulated_nodes
 from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, REPLICA_SETS
+from sully.evictor.settings import eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
+from sully.views.kinds import (
+    CLAIMS,
+    CLASSES,
+    EVICTION_RECORDS,
+    PATCHES,
+    RULES,
+    TAINT_RECORDS,
+)
 
 
 def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> Manager:
     """Return a manager with the chosen controllers, in the order of the table."""
     context = ControllerContext(config, clock, metrics)
     for name, add in CONTROLLERS.items():
-        if config.chosen is None or name in config.chosen:
+        if config.runs(name):
             add(context)
     _add_simulated_nodes(context)
     _add_simulated_clusters(context)
@@ -197,7 +199,7 @@ def _add_disruption(context: ControllerContext) -> None:
 
 def _add_claims(context: ControllerContext) -> None:
     lookups = Lookups(
-        pods=context.manager.informer(PODS),
+        pods=context.pods.informer,
         claims=context.manager.informer(CLAIMS),
         templates=context.manager.informer(TEMPLATES),
     )
@@ -220,8 +222,14 @@ def _add_eviction(context: ControllerContext) -> None:
         return
     access = Access(*context.client(EvictionController.name))
     config = context.config
-    records = config.serves(EVICTION_RECORDS)
-    options = eviction_options(config.eviction, config.gates, compat=config.compat, records=records)
+    options = eviction_options(
+        config.eviction,
+        config.gates,
+        compat=config.compat,
+        records=config.serves(EVICTION_RECORDS),
+        # Who runs without the history controller may not be allowed to read its records.
+        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
+    )
     statuses, controller = make_eviction(
         context.manager, context.inventory, access, options, context.clock, context.metrics
     )

@@ -24,7 +24,6 @@ from sully.client.pageaccess import PageAccess
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
 from sully.controller_context import HISTORY_KEPT, LEASE, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
-from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
@@ -38,6 +37,7 @@ from sully.domain.capabilities.duties import (
     schedulers,
 )
 from sully.domain.capabilities.offers import Offer, offer
+from sully.evictor.settings import EvictionSettings
 from sully.machinery.compat import Compat
 from sully.machinery.errors import ApiError
 from sully.machinery.gates import Gates

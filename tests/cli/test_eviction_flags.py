@@ -4,7 +4,7 @@ import pytest
 
 from cli.commandlines import parsed, refusal
 from sully.cli.run.controller_options import eviction_settings
-from sully.controllers.eviction.settings import EvictionSettings
+from sully.evictor.settings import EvictionSettings
 
 CASES = {
     "nothing": ([], EvictionSettings()),

@@ -165,9 +165,9 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
 
     assert (during, after) == (False, False)
     assert standing == 503
-    watches = 'sully_informer_watches_total{resource="pods",selector="",'
-    watches += 'type="domain.claims.pods.Pod"}'
-    assert float(numbers.partition(watches)[2].split()[0]) >= 2
+    pods = 'resource="pods",selector="",type="domain.scheduling.objects.Pod"'
+    watched = f"sully_informer_watches_total{{{pods}}}"
+    assert float(numbers.partition(watched)[2].split()[0]) >= 2
     loud = [line["event"] for line in lines if line["log_level"] != "debug"]
     # Whoever notices first tells, for all.
     assert loud[0] in ("failed to list or watch", "reconcile failed")

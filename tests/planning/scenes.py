@@ -17,10 +17,10 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import BUDGETS, REPLICA_SETS
 from sully.domain.simulated.fleet import Fleet, Pace, name_of
+from sully.evictor.settings import EvictionSettings
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_micro_time
 from sully.planning.changes import Change, Put, Remove

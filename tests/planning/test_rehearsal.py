@@ -33,8 +33,7 @@ from sully.planning.rehearsal import Rehearsal
 from sully.planning.settings import Settings
 from sully.planning.telling import tell
 from sully.testing.clock import NOON
-from sully.views.kinds import PATCHES, RULES, SLICES
-from sully.views.snapshot.kinds import TAINT_RECORDS
+from sully.views.kinds import PATCHES, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.snapshot import Gap
 
 WEB = "ReplicaSet/web"

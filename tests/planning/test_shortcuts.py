@@ -30,7 +30,7 @@ from sully.client.transport import Key
 from sully.domain.allocation import allocator
 from sully.domain.planning.objects import PlannedPod
 from sully.machinery.timestamps import format_time
-from sully.planning.departing import Departing
+from sully.planning.evicting import Evictions
 from sully.planning.lines import Lines
 from sully.planning.seating import Seating
 from sully.planning.settings import Settings
@@ -126,9 +126,9 @@ def tell_who_leaves(world: World, pod: PlannedPod, end: datetime) -> PlannedPod:
     return world.put(world.pods, pod, deletion_timestamp=end)
 
 
-def look_again(departing: Departing, key: Key) -> None:
-    departing._decided.pop(key, None)
-    departing._line_up(key)
+def look_again(evictions: Evictions, key: Key) -> None:
+    evictions._changed.add(key)
+    evictions._enqueue(key)
 
 
 def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,8 +143,8 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Seating, "_walks_in", lambda *_: False)
     monkeypatch.setattr(Seating, "_is_useless", lambda *_: False)
     # All are told who leaves, everybody is looked at again, and no device is seen at a glance.
-    monkeypatch.setattr(World, "mark_leaving", tell_who_leaves)
-    monkeypatch.setattr(Departing, "wake", look_again)
+    monkeypatch.setattr(World, "mark_terminating", tell_who_leaves)
+    monkeypatch.setattr(Evictions, "wake", look_again)
     monkeypatch.setattr(allocator, "at_a_glance", lambda *_: None)
 
     assert quick == plans()

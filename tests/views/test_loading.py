@@ -15,9 +15,9 @@ from sully.machinery.compat import Compat
 from sully.machinery.errors import InternalError
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot import loading
-from sully.views.snapshot.kinds import DEVICES, SCHEDULABLE_PODS, TAINT_RECORDS
+from sully.views.snapshot.kinds import DEVICES, SCHEDULABLE_PODS
 from sully.views.snapshot.loading import load
 from sully.views.snapshot.snapshot import Gap
 

@@ -55,6 +55,13 @@ class UnreadableError(ValueError):
     """A response does not fit the type it was requested as."""
 
 
+TRANSIENT = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
+"""Errors after which the same call may succeed: worth a retry. Others would be repeated.
+
+After a timeout nobody knows whether a write was made; the retry finds out.
+"""
+
+
 class Key(NamedTuple):
     """Names one object of a kind; the namespace of a cluster-scoped object is empty."""
 

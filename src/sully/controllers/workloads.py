@@ -13,11 +13,13 @@ from sully.client.events import Reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.domain.workloads.workloads import Budget, Deployment, Pod, ReplicaSet, selector_of
+from sully.domain.scheduling.objects import Pod
+from sully.domain.workloads.workloads import Budget, Deployment, ReplicaSet, selector_of
 from sully.machinery.errors import ApiError
 from sully.machinery.meta import ObjectMeta
 
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+"""Pods as all controllers of a process read them, so that they share one cache."""
 REPLICA_SETS: Kind[ReplicaSet] = Kind("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
 DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", Deployment)
 BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)

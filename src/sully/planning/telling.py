@@ -25,8 +25,8 @@ from sully.domain.planning.report import (
 )
 from sully.domain.planning.supply import Supply
 from sully.domain.scheduling.account import shortened
-from sully.domain.scheduling.objects import SCHEDULERS
-from sully.planning.rehearsal import Rehearsal, Story
+from sully.evictor.admission import BudgetExhausted, Paused
+from sully.planning.rehearsal import Eviction, Rehearsal
 from sully.views.kinds import CLAIMS, CLASSES, PODS
 from sully.views.snapshot.kinds import NODES
 from sully.views.snapshot.snapshot import Gap, Snapshot
@@ -37,7 +37,7 @@ NOBODY = "no controller manages it, so it is not recreated"
 def tell(rehearsal: Rehearsal, notes: Sequence[str] = ()) -> Plan:
     """Return what happened in a rehearsal."""
     devices = (*rehearsal.differences, *_unpublished(rehearsal))
-    departures = tuple(_departure(rehearsal, each) for each in rehearsal.stories)
+    departures = tuple(_departure(rehearsal, eviction) for eviction in rehearsal.evicted)
     return Plan(
         at=rehearsal.world.timeline.start,
         changes=tuple(rehearsal.changes),
@@ -84,20 +84,19 @@ _UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
 # -- pods -----------------------------------------------------------------------------------------
 
 
-def _departure(rehearsal: Rehearsal, story: Story) -> Departure:
-    left, start = story.left, rehearsal.world.timeline.start
-    pod = left.pod
+def _departure(rehearsal: Rehearsal, eviction: Eviction) -> Departure:
+    pod, start = eviction.pod, rehearsal.world.timeline.start
     return Departure(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         owner=pod.owner_text,
         node=pod.spec.node_name,
-        at=left.at,
-        after=(left.at - start).total_seconds(),
-        devices=tuple(sorted({str(each.device) for each in left.because})),
-        because=tuple(map(_reason, left.because)),
-        anyway=story.anyway,
-        landing=_landing(rehearsal, story),
+        at=eviction.at,
+        after=(eviction.at - start).total_seconds(),
+        devices=tuple(sorted({str(reason.device) for reason in eviction.reasons})),
+        because=tuple(map(_reason, eviction.reasons)),
+        anyway=eviction.anyway,
+        landing=_landing(rehearsal, eviction),
     )
 
 
@@ -108,30 +107,30 @@ def _reason(reason: Reason) -> TaintTold:
     )
 
 
-def _landing(rehearsal: Rehearsal, story: Story) -> Landing:
-    pod = story.left.pod
+def _landing(rehearsal: Rehearsal, eviction: Eviction) -> Landing:
+    pod = eviction.pod
     if not is_replaced(pod):
         return Landing(fate=Fate.LOST, why=NOBODY)
-    seat = rehearsal.seating.seats.get(story.heir)
+    seat = rehearsal.seating.seats.get(eviction.replacement)
     if seat is None:
-        return _nowhere(rehearsal, story, pod)
+        return _nowhere(rehearsal, eviction, pod)
     devices = tuple(map(str, seat.devices))
-    if story.back is None:
+    if eviction.evicted_again is None:
         return Landing(fate=Fate.LANDS, at=seat.at, node=seat.node, devices=devices)
-    seconds = int((story.back - seat.at).total_seconds())
+    seconds = int((eviction.evicted_again - seat.at).total_seconds())
     when = f"after {seconds}s" if seconds else "immediately"
     why = f"it tolerates the taints there only for some time, and would be evicted again {when}"
     return Landing(fate=Fate.RETURNS, at=seat.at, node=seat.node, devices=devices, why=why)
 
 
-def _nowhere(rehearsal: Rehearsal, story: Story, pod: PlannedPod) -> Landing:
-    if story.missing:
-        why = f"ResourceClaimTemplate {pod.metadata.namespace}/{story.missing} does not exist"
+def _nowhere(rehearsal: Rehearsal, eviction: Eviction, pod: PlannedPod) -> Landing:
+    if eviction.missing:
+        why = f"ResourceClaimTemplate {pod.metadata.namespace}/{eviction.missing} does not exist"
         return Landing(fate=Fate.PENDING, why=why)
-    if pod.spec.scheduler_name not in SCHEDULERS:
+    if not pod.asks_for():
         why = f"the decisions of scheduler {pod.spec.scheduler_name} are not known"
         return Landing(fate=Fate.PENDING, why=why)
-    refusal = rehearsal.refusal(story.heir)
+    refusal = rehearsal.refusal(eviction.replacement)
     if refusal is None:
         return Landing(fate=Fate.PENDING, why="it has a scheduling gate")
     # Thousands of pods may wait for the same thousand claims.
@@ -140,14 +139,23 @@ def _nowhere(rehearsal: Rehearsal, story: Story, pod: PlannedPod) -> Landing:
 
 
 def _stays(rehearsal: Rehearsal) -> Iterator[Stay]:
-    for each in rehearsal.standing():
-        metadata = each.pod.metadata
+    for pod, cause in rehearsal.evictions.held_back():
+        metadata = pod.metadata
         yield Stay(
             namespace=metadata.namespace,
             name=metadata.name,
-            owner=each.pod.owner_text,
-            why=each.why,
+            owner=pod.owner_text,
+            why=_held_back_by(cause),
         )
+
+
+def _held_back_by(cause: Paused | BudgetExhausted) -> str:
+    if isinstance(cause, Paused):
+        names = sorted({str(reason.taint.origin) for reason in cause.reasons})
+        return f"paused: {', '.join(names)}"
+    if len(cause.budgets) > 1:
+        return "more than one PodDisruptionBudget is about it"
+    return f"PodDisruptionBudget {cause.budgets[0].name} allows no disruption"
 
 
 def _arrivals(rehearsal: Rehearsal) -> Iterator[Arrival]:
@@ -174,16 +182,19 @@ def _arrivals(rehearsal: Rehearsal) -> Iterator[Arrival]:
 def _unpublished(rehearsal: Rehearsal) -> Iterator[DeviceTold]:
     """Yield the devices without a slice that pods have to leave: a rule may name those too."""
     told: set[DeviceId] = set()
-    for story in rehearsal.stories:
-        for each in story.left.because if not story.anyway else ():
-            if each.device in told or rehearsal.world.inventory.published(each.device) is not None:
+    for eviction in rehearsal.evicted:
+        for reason in eviction.reasons if not eviction.anyway else ():
+            if (
+                reason.device in told
+                or rehearsal.world.inventory.published(reason.device) is not None
+            ):
                 continue
-            told.add(each.device)
+            told.add(reason.device)
             yield DeviceTold(
-                device=str(each.device),
+                device=str(reason.device),
                 node="",
-                gains=(marked(each.taint),),
-                claims=story.claims[each.device],
+                gains=(marked(reason.taint),),
+                claims=eviction.claims[reason.device],
             )
 
 

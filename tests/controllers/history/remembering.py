@@ -16,7 +16,6 @@ from sully.controllers.history.retention import (
     lifted_since,
 )
 from sully.controllers.history.tally import Tally
-from sully.controllers.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
 from sully.controllers.manager import Manager
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
@@ -24,6 +23,7 @@ from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.records import record
 from sully.machinery.timestamps import format_time
 from sully.views import kinds
+from sully.views.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
 
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 RECORDS: Kind[Obj] = TAINT_RECORDS.read_as(dict)

@@ -206,14 +206,14 @@ def make_plan(session: Session, snapshot: "Snapshot", changes: "Sequence[Change]
         )
         return plan_fleet(snapshot, changes, flags)
 
-    from sully.planning.rehearsal import Rehearsal, Story
+    from sully.planning.rehearsal import Eviction, Rehearsal
     from sully.planning.telling import gaps, tell
 
     start = begins(changes, snapshot.taken)
-    stories: Sequence[Story] = ()
-    with spinner(lambda: f"Planning: {number(len(stories), 'pod')} evicted so far"):
+    evicted: Sequence[Eviction] = ()
+    with spinner(lambda: f"Planning: {number(len(evicted), 'pod')} evicted so far"):
         rehearsal = Rehearsal(snapshot, settings_of(session), start=start)
-        stories = rehearsal.stories
+        evicted = rehearsal.evicted
         rehearsal.run(changes)
         return tell(rehearsal, gaps(snapshot))
 

@@ -33,6 +33,6 @@ async def sully_ends_rules_at(session: Session) -> bool:
 
 async def _look_at_records(session: Session) -> None:
     from sully.client.options import ListOptions
-    from sully.views.snapshot.kinds import TAINT_RECORDS
+    from sully.views.kinds import TAINT_RECORDS
 
     await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))

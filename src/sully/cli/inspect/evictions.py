@@ -166,7 +166,8 @@ def _warn_of_others(session: Session, exposures: "Exposures") -> None:
 
 
 def kinds_for(session: Session) -> "tuple[Kind[Any], ...]":
-    from sully.views.snapshot.kinds import DEVICES, EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.snapshot.kinds import DEVICES
 
     kinds = (*DEVICES, TAINT_RECORDS)
     # There may be very many; only a count per namespace needs each of them.
@@ -186,8 +187,7 @@ class Loaded(Protocol):
 def progress_in(session: Session, exposures: "Exposures", loaded: Loaded) -> "Iterator[Progress]":
     """Yield the progress of rules, in the given namespace."""
     from sully.views.evictions import left_in, only_in, progress_of
-    from sully.views.kinds import CLAIMS, PODS, RULES
-    from sully.views.snapshot.kinds import EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PODS, RULES, TAINT_RECORDS
 
     now, gap = exposures.now(), loaded.gap(TAINT_RECORDS)
     # Without access to records, the status of the rules still has the number.

@@ -83,7 +83,8 @@ async def _show(session: Session) -> int:
 
 
 async def _happenings(session: Session) -> "list[Happening]":
-    from sully.views.snapshot.kinds import EVICTION_RECORDS, HISTORY, TAINT_RECORDS
+    from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.snapshot.kinds import HISTORY
     from sully.views.timeline import happenings
 
     asked = _subject(session)

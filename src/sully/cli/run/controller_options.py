@@ -16,8 +16,8 @@ from sully.machinery.compat import Compat
 
 if TYPE_CHECKING:
     from sully.client.leases import LeaseTiming
-    from sully.controllers.eviction.settings import EvictionSettings
     from sully.controllers.placement.settings import PlacementSettings
+    from sully.evictor.settings import EvictionSettings
 
 _MOST = 10**9 - 1
 """Thirty years in seconds."""
@@ -117,7 +117,7 @@ lease_options = join(
 
 def eviction_settings(options: Options) -> "EvictionSettings":
     # A late import: `--help` does not need it.
-    from sully.controllers.eviction.settings import EvictionSettings
+    from sully.evictor.settings import EvictionSettings
 
     return EvictionSettings(
         default_per_second=options.default_evictions_per_second or None,

@@ -30,6 +30,7 @@ from sully.controllers.workloads import (
     is_terminating,
     orphans,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads import progress
 from sully.domain.workloads.revisions import REVISION, annotations_for, next_revision, present
 from sully.domain.workloads.rollout import (
@@ -44,7 +45,6 @@ from sully.domain.workloads.rollout import (
 from sully.domain.workloads.workloads import (
     Deployment,
     DeploymentStatus,
-    Pod,
     ReplicaSet,
     selector_of,
 )

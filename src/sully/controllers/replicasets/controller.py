@@ -27,8 +27,9 @@ from sully.controllers.workloads import (
     Selecting,
     by_controller,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.replicas import FAILURE, given_up, next_available, replica_status
-from sully.domain.workloads.workloads import Pod, ReplicaSet, WorkloadCondition, selector_of
+from sully.domain.workloads.workloads import ReplicaSet, WorkloadCondition, selector_of
 from sully.machinery.errors import ApiError
 from sully.runtime.clock import Clock
 

@@ -21,7 +21,7 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.resourcequota.counting import Counting
 from sully.domain.quota.decisions import is_recounted, same_amounts
 from sully.domain.quota.pods import is_pod_resource
-from sully.domain.workloads.workloads import Pod
+from sully.domain.scheduling.objects import Pod
 from sully.runtime.clock import Clock
 
 Obj = dict[str, Any]

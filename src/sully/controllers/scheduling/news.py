@@ -74,7 +74,7 @@ class News:
         if new is None:
             self._outbox.forget(key)
             return
-        if new.gated and new.spec.scheduler_name in self._schedulers:
+        if new.gated and new.asks_for(self._schedulers):
             self.gated.add(key)
         if new.spec.node_name and not self._outbox.is_busy(key):
             # Why it had no node is no longer worth writing, and no longer true where it stands.
@@ -95,7 +95,7 @@ class News:
 
     def _waits(self, pod: Pod) -> bool:
         """Say whether a pod is for us: beside another scheduler only some are."""
-        return pod.waits and pod.spec.scheduler_name in self._schedulers
+        return pod.waits and pod.asks_for(self._schedulers)
 
     def node_changed(self, old: Node | None, new: Node | None) -> None:
         """Take a change of a node."""

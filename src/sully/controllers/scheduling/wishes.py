@@ -21,6 +21,7 @@ from sully.domain.allocation.verdicts import (
     Refused,
     Unresolved,
 )
+from sully.domain.claims.pods import claim_references
 from sully.domain.claims.reservations import made_for
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, discouraging
@@ -82,30 +83,25 @@ class Options:
 
 def claim_keys(pod: Pod) -> list[Key]:
     """Return the claims that a pod refers to, as far as they are known by name."""
-    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    names = (each.resource_claim_name or made.get(each.name) for each in pod.spec.resource_claims)
-    return [Key(pod.metadata.namespace, name) for name in dict.fromkeys(names) if name]
+    names = dict.fromkeys(each.name for each in claim_references(pod, extended=False))
+    return [Key(pod.metadata.namespace, name) for name in names if name]
 
 
 def resolve(pod: Pod, find: FindClaim) -> list[ResourceClaim] | str:
     """Return a pod's claims in its order, or why they are not all there."""
-    made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-    found: dict[Key, ResourceClaim] = {}
-    for each in pod.spec.resource_claims:
-        name = each.resource_claim_name
-        if name is None:
-            if each.name not in made:
-                return f'pod "{pod.label}": ResourceClaim not created yet'
-            name = made[each.name]
-            if name is None:
-                continue
-        key = Key(pod.metadata.namespace, name)
+    claims: dict[Key, ResourceClaim] = {}
+    for reference in claim_references(pod, extended=False):
+        if reference.missing:
+            return f'pod "{pod.label}": ResourceClaim not created yet'
+        if not reference.name:
+            continue
+        key = Key(pod.metadata.namespace, reference.name)
         claim = find(key)
-        problem = _problem(pod, key, claim, generated=each.resource_claim_name is None)
+        problem = _problem(pod, key, claim, generated=reference.generated)
         if claim is None or problem:
             return problem
-        found[key] = claim
-    return list(found.values())
+        claims[key] = claim
+    return list(claims.values())
 
 
 def _problem(pod: Pod, key: Key, claim: ResourceClaim | None, *, generated: bool) -> str:

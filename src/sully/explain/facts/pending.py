@@ -17,12 +17,12 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.lifecycle import MOST_CONSUMERS
-from sully.domain.claims.pods import PodClaim
+from sully.domain.claims.pods import PodClaim, claim_references
 from sully.domain.claims.reservations import made_for, reserved_for
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.scheduling.account import CONDITION, Account, Asked, decode
 from sully.domain.scheduling.filters import not_evaluated
-from sully.domain.scheduling.objects import SCHEDULERS, Pod
+from sully.domain.scheduling.objects import Pod
 from sully.explain.accounts import (
     AccountReader,
     RequestSpecs,
@@ -117,7 +117,7 @@ class _PendingPod:
     def _of_pod(self) -> Finding | None:
         """Find what excludes every scheduler, or ours."""
         spec = self.pod.spec
-        if spec.scheduler_name not in SCHEDULERS:
+        if not self.pod.asks_for():
             return self._finding("OtherScheduler", PendingFacts(scheduler=spec.scheduler_name))
         if spec.scheduling_gates:
             gates = tuple(str(gate.get("name", "")) for gate in spec.scheduling_gates)
@@ -138,13 +138,12 @@ class _PendingPod:
     def _unresolved(self, message: str) -> Finding:
         """Find the claim that the scheduler cannot use."""
         pod, namespace = self.pod, self.pod.metadata.namespace
-        names = {x.name: x.resource_claim_name for x in pod.status.resource_claim_statuses}
-        for reference in pod.spec.resource_claims:
-            generated = reference.resource_claim_name is None
-            if generated and reference.name not in names:
-                return self._not_created(reference, message)
-            name = reference.resource_claim_name or names.get(reference.name)
-            if name is None:
+        entries = {entry.name: entry for entry in pod.spec.resource_claims}
+        for reference in claim_references(pod, extended=False):
+            if reference.missing:
+                return self._not_created(entries[reference.entry], message)
+            name = reference.name
+            if not name:
                 continue
             claim = self.reader.snapshot.get(CLAIMS, Key(namespace, name))
             cause = ""
@@ -152,7 +151,7 @@ class _PendingPod:
                 cause = "ClaimMissing"
             elif claim.metadata.deletion_timestamp is not None:
                 cause = "ClaimDeleting"
-            elif generated and not made_for(claim, uid=pod.metadata.uid):
+            elif reference.generated and not made_for(claim, uid=pod.metadata.uid):
                 cause = "ClaimOfOtherPod"
             if cause:
                 facts = PendingFacts(message=message, claim=name, namespace=namespace)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from sully.domain.claims.pods import claim_references
 from sully.domain.scheduling.account import Account, Taint
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
@@ -57,13 +58,12 @@ class SolutionWriter:
             for claim, _ in solution.change.requests or ()
             if not claim.endswith(NAMELESS)
         }
-        generated = {x.name: x.resource_claim_name for x in pod.status.resource_claim_statuses}
+        entries = {x.name: x.resource_claim_template_name for x in pod.spec.resource_claims}
         templates, own = list[str](), list[str]()
-        for reference in pod.spec.resource_claims:
-            name = reference.resource_claim_name or generated.get(reference.name)
-            if f"{pod.metadata.namespace}/{name}" in claims:
-                template = reference.resource_claim_template_name
-                (templates if template else own).append(template or str(name))
+        for reference in claim_references(pod, extended=False):
+            if f"{pod.metadata.namespace}/{reference.name}" in claims:
+                template = entries[reference.entry]
+                (templates if template else own).append(template or reference.name)
         if templates or own:
             yield note("ImmutableClaims", templates=templates, claims=own)
 

@@ -24,8 +24,7 @@ from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot.kinds import TAINT_RECORDS
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
 
 if TYPE_CHECKING:
     from sully.views.fleet import FleetView

@@ -1,4 +1,4 @@
-"""How eviction is set up: what flags say, and what of that the feature gates let through."""
+"""How eviction is configured: the flags, and what of them the feature gates enable."""
 
 from __future__ import annotations
 
@@ -9,35 +9,41 @@ from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
 MAX_STALENESS = 90.0
-"""Seconds. A server that is well sends a bookmark every minute."""
+"""Seconds. A healthy server sends a bookmark every minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionSettings:
-    """What flags say; None stands for no limit."""
+    """The flags; None is no limit."""
 
     default_per_second: int | None = None
-    """For taints that do not say how fast their pods may leave."""
+    """Evictions per second for taints without a rate of their own."""
     max_per_minute: int | None = None
     """For all evictions together."""
     max_staleness: float | None = MAX_STALENESS
-    """How many seconds old what an eviction is based on may be."""
+    """How many seconds old the caches that an eviction is based on may be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvictionOptions:
-    """How one controller works."""
+    """How one evictor works."""
 
     terms: Terms = USUAL
     rates: bool = True
-    """Whether taints say how fast their pods may leave."""
+    """Whether taints may have a rate."""
     pauses: bool = True
     records: bool = True
-    """Whether evictions are written down; the server may not know the kind."""
+    """Whether evictions are recorded; the server may not serve the kind."""
+    totals: bool = True
+    """Whether TaintRecords have the totals of rules: the history controller writes them, and is the
+    one that deletes old records of evictions."""
     pod_groups: bool = False
     default_per_second: int | None = None
     max_per_minute: int | None = None
     max_staleness: float | None = MAX_STALENESS
+    authoritative_cache: bool = False
+    """The caches are the cluster itself, as in a plan: no pod is read again before its eviction,
+    and a budget that refused one is not asked again by the clock."""
 
     @property
     def compat(self) -> Compat:
@@ -51,8 +57,9 @@ def eviction_options(
     *,
     compat: Compat = Compat.SULLY,
     records: bool = True,
+    totals: bool = True,
 ) -> EvictionOptions:
-    """Return what the gates leave of the settings; Kubernetes has none of them."""
+    """Return what the gates enable of the settings; Kubernetes has none of them."""
     rates = gates["SullyEvictionRate"] and compat.limits_evictions
     guards = gates["SullyEvictionGuards"] and compat.limits_evictions
     budgets = gates["SullyNoExecuteWithPodDisruptionBudget"] and compat.limits_evictions
@@ -62,6 +69,7 @@ def eviction_options(
         rates=rates,
         pauses=guards,
         records=records and compat.records_evictions,
+        totals=totals,
         pod_groups=gates["DRAWorkloadResourceClaims"],
         default_per_second=settings.default_per_second if rates else None,
         max_per_minute=settings.max_per_minute if guards else None,

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from sully.controllers.eviction.settings import (
+from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.evictor.settings import (
     EvictionOptions,
     EvictionSettings,
     eviction_options,
 )
-from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
