@@ -10,7 +10,7 @@ from explaining.test_fleet import condition, decision, told, wish
 from explaining.worlds import DRIVER, NAMESPACE, Obj, claim, evicted, pod, snapshot
 from sully.client.transport import Key
 from sully.domain.explaining.story import Explanation
-from sully.domain.scheduling.account import CONDITION
+from sully.domain.scheduling.diagnosis import CONDITION
 from sully.explaining.answers import QUESTIONS
 from sully.explaining.devices import AmbiguousError
 from sully.explaining.world import World

@@ -1,6 +1,6 @@
 """What the scheduler would do with a pod now, found out on a copy of the cluster.
 
-The judge is the scheduler's own (`controllers/scheduling/judging.py`), filled from a snapshot.
+The judge is the scheduler's own (`scheduler/judge.py`), filled from a snapshot.
 What it would do with something changed is in tries.py.
 """
 
@@ -11,28 +11,29 @@ from typing import NamedTuple
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.client.transport import Key
-from sully.controllers.scheduling.cluster import Cluster
-from sully.controllers.scheduling.devices import Devices
-from sully.controllers.scheduling.judging import Judge, Placed
-from sully.controllers.scheduling.wishes import Options, unallocated
-from sully.domain.allocation.accounts import Survey, account_for
-from sully.domain.allocation.lapses import AsOf
+from sully.domain.allocation.diagnosis import Survey, diagnose
 from sully.domain.allocation.requests import Demand, prepare
+from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Failed, Reason, Unresolved
 from sully.domain.explaining.trials import Largest, Where
 from sully.domain.explaining.waitingfacts import Attempt
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.account import Account
 from sully.domain.scheduling.decisions import ERROR
+from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.extended import Backings, Extension, extend
-from sully.domain.scheduling.filters import NodeState, rejects
+from sully.domain.scheduling.filters import NodeInfo, rejects
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import requests_of
 from sully.explaining.kinds import SEEN_PODS
 from sully.machinery.cel import CostBudgetExceededError
+from sully.scheduler.claim_resolution import unallocated
+from sully.scheduler.device_cache import DeviceCache
+from sully.scheduler.judge import Judge, ScheduleResult
+from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.options import Options
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot.kinds import NODES
-from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot, StoppedClock
+from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
 
 OPTIONS = Options(eviction=ALL_EFFECTS)
 _PASSING = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
@@ -42,7 +43,7 @@ _PASSING = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
 class Stage(NamedTuple):
     """Nodes, and a judge who knows them."""
 
-    cluster: Cluster
+    cluster: NodeCache
     judge: Judge
 
 
@@ -51,7 +52,7 @@ class Attempts:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.devices = Devices(snapshot.inventory)
+        self.devices = DeviceCache(snapshot.inventory)
         self.backings = Backings()
         self._on_node: dict[str, list[PlannedPod]] = {}
         for pod in snapshot.of(SEEN_PODS).values():
@@ -61,21 +62,20 @@ class Attempts:
             self.backings.change(None, class_)
         for claim in snapshot.of(CLAIMS).values():
             self.devices.claim_changed(None, claim)
-        self._all = self._staged(Cluster(), *(snapshot.of(NODES).keys()))
+        self._all = self._staged(NodeCache(), *(snapshot.of(NODES).keys()))
         self._alone: dict[str, Stage] = {}
 
-    def _staged(self, cluster: Cluster, *nodes: Key) -> Stage:
+    def _staged(self, cluster: NodeCache, *nodes: Key) -> Stage:
         for key in nodes:
             found = self.snapshot.get(NODES, key)
             if found is not None:
-                cluster.put(found)
+                cluster.update_node(found)
             for pod in self._on_node.get(key.name, ()):
-                cluster.occupy(pod.metadata.uid, key.name, requests_of(pod))
+                cluster.add_pod(pod.metadata.uid, key.name, requests_of(pod))
         judge = Judge(
             devices=self.devices,
-            cluster=cluster,
+            nodes=cluster,
             backings=self.backings,
-            clock=StoppedClock(self.snapshot.taken),
             options=OPTIONS,
         )
         return Stage(cluster, judge)
@@ -86,14 +86,14 @@ class Attempts:
             return self._all
         found = self._alone.get(node)
         if found is None:
-            found = self._alone[node] = self._staged(Cluster(), Key("", node))
+            found = self._alone[node] = self._staged(NodeCache(), Key("", node))
         return found
 
     def pods_on(self, node: str) -> Sequence[PlannedPod]:
         """Return the pods that take room on a node."""
         return self._on_node.get(node, ())
 
-    def states(self) -> Iterator[NodeState]:
+    def states(self) -> Iterator[NodeInfo]:
         """Yield the nodes, the emptiest first."""
         return self._all.cluster.by_load()
 
@@ -109,27 +109,27 @@ class Attempts:
                 return Attempt(error=error, nodes=nodes)
             case _:
                 pass
-        found = self._all.judge.judge(pod, claims)
-        if isinstance(found, Placed):
-            return Attempt(node=found.place.node, nodes=nodes)
-        failed = found.why.reason == ERROR
+        found = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        if isinstance(found, ScheduleResult):
+            return Attempt(node=found.node, nodes=nodes)
+        failed = found.error.reason == ERROR
         return Attempt(
-            error=found.why.message if failed else "",
-            message=found.why.message,
-            account=found.account,
+            error=found.error.message if failed else "",
+            message=found.error.message,
+            account=found.diagnosis,
             rejections=self._rejections(pod),
             nodes=nodes,
         )
 
-    def account(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Account | None:
+    def account(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
         """Return what speaks against devices for a pod; nothing if it would get a node."""
-        found = self._all.judge.judge(pod, claims)
-        return None if isinstance(found, Placed) else found.account
+        found = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        return None if isinstance(found, ScheduleResult) else found.diagnosis
 
     def _prepared(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
         wanted, classes = unallocated(claims), self.snapshot.inventory.class_
         as_of = AsOf(self.snapshot.taken, self.snapshot.inventory.times)
-        return prepare(wanted, classes, OPTIONS.heed, as_of)
+        return prepare(wanted, classes, OPTIONS.honored_taints, as_of)
 
     def extension(self, pod: Pod) -> Extension | None:
         """Return the claim that a pod gets where devices provide its extended resources."""
@@ -149,9 +149,9 @@ class Attempts:
         for state in self.states():
             if rejects(state, pod, requests, backed) is not None:
                 continue
-            survey = Survey([self.devices.catalogue.offer(state.place)])
+            survey = Survey([self.devices.catalogue.offer(state.target)])
             try:
-                requests_on = account_for(demand, survey, self.devices.ledger).requests
+                requests_on = diagnose(demand, survey, self.devices.ledger).requests
             except CostBudgetExceededError:
                 break
             for each in requests_on:

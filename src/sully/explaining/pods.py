@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.scheduling.wishes import claim_keys
 from sully.domain.eviction.judge import KEEP
 from sully.domain.explaining.evicted import explain_evicted
 from sully.domain.explaining.podfacts import BudgetFact, PodFacts
@@ -19,6 +18,7 @@ from sully.domain.workloads.workloads import selector_of
 from sully.explaining.kinds import BUDGETS, SEEN_PODS
 from sully.explaining.waiting import waiting
 from sully.explaining.world import World
+from sully.scheduler.claim_resolution import claim_keys
 from sully.views.snapshot.kinds import NODES
 
 

@@ -18,17 +18,17 @@ from sully.api.resource.claim_types import DeviceRequest, DeviceToleration, Reso
 from sully.api.resource.types import DeviceTaint
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.scheduling.judging import Placed, Refused
 from sully.domain.allocation.requests import claim_key
 from sully.domain.explaining.openings import opening_of, too_much
 from sully.domain.explaining.trials import Largest, Opening, TooMuch, Trial, Where
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.account import Account, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.filters import CORDONED, rejects
 from sully.domain.scheduling.objects import Pod, Toleration
 from sully.domain.scheduling.resources import requests_of
 from sully.explaining.attempts import Attempts, Stage
 from sully.explaining.kinds import SEEN_PODS
+from sully.scheduler.judge import ScheduleResult, Unschedulable
 from sully.views.kinds import CLAIMS, PATCHES
 from sully.views.snapshot.kinds import NODES
 
@@ -55,13 +55,13 @@ class Tries:
         if opening is not None and opening.unchosen:
             # Who makes the pod choose this node does not mean others that it would as well.
             only = opening.node
-        found = self._judge(trial, only, briefly=True)
-        return found.place.node if isinstance(found, Placed) else ""
+        found = self._judge(trial, only, diagnose=False)
+        return found.node if isinstance(found, ScheduleResult) else ""
 
-    def account_after(self, trial: Trial, only: str = "") -> Account | None:
+    def account_after(self, trial: Trial, only: str = "") -> Diagnosis | None:
         """Return what would speak against devices with something changed."""
         found = self._judge(trial, only)
-        return None if isinstance(found, Placed) else found.account
+        return None if isinstance(found, ScheduleResult) else found.diagnosis
 
     def nodes(self) -> list[str]:
         """Return nodes that take the pod, devices aside; of many, the emptiest."""
@@ -144,13 +144,15 @@ class Tries:
 
     # -- changes ----------------------------------------------------------------------------------
 
-    def _judge(self, trial: Trial, only: str, *, briefly: bool = False) -> Placed | Refused:
+    def _judge(
+        self, trial: Trial, only: str, *, diagnose: bool = True
+    ) -> ScheduleResult | Unschedulable:
         stage = self._attempts.stage(only)
         pod = _let_on(self._pod, trial.opening) if trial.opening is not None else self._pod
         leaving, freed = self._gone(trial)
         asking = [_tolerating(each, trial) for each in self._claims]
         with self._without(stage, leaving, freed), self._opened(stage, trial.opening):
-            return stage.judge.judge(pod, asking, briefly=briefly)
+            return stage.judge.judge(pod, asking, self._snapshot.taken, diagnose=diagnose)
 
     def _gone(self, trial: Trial) -> tuple[list[PlannedPod], list[ResourceClaim]]:
         """Return who is gone after a trial, and which claims have no devices then.
@@ -176,7 +178,7 @@ class Tries:
     def _without(
         self, stage: Stage, pods: Sequence[PlannedPod], claims: Sequence[ResourceClaim]
     ) -> Iterator[None]:
-        vacated = [each for each in pods if stage.cluster.vacate(each.metadata.uid)]
+        vacated = [each for each in pods if stage.cluster.remove_pod(each.metadata.uid)]
         devices = self._attempts.devices
         for claim in claims:
             devices.claim_changed(claim, None)
@@ -186,7 +188,7 @@ class Tries:
             for claim in claims:
                 devices.claim_changed(None, claim)
             for pod in vacated:
-                stage.cluster.occupy(pod.metadata.uid, pod.spec.node_name, requests_of(pod))
+                stage.cluster.add_pod(pod.metadata.uid, pod.spec.node_name, requests_of(pod))
 
     @contextmanager
     def _opened(self, stage: Stage, opening: Opening | None) -> Iterator[None]:
@@ -196,11 +198,11 @@ class Tries:
             return
         taints = tuple(each for each in node.spec.taints if each.key != CORDONED.key)
         spec = replace(node.spec, unschedulable=False, taints=taints)
-        stage.cluster.put(replace(node, spec=spec))
+        stage.cluster.update_node(replace(node, spec=spec))
         try:
             yield
         finally:
-            stage.cluster.put(node)
+            stage.cluster.update_node(node)
 
 
 def _key(name: str) -> Key:

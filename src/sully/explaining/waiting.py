@@ -11,8 +11,6 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.api.sully.types import EvictionRecord
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.scheduling.readiness import deadline, unready
-from sully.controllers.scheduling.wishes import resolve, unallocated
 from sully.domain.claims.lifecycle import MOST_CONSUMERS
 from sully.domain.claims.pods import PodClaim
 from sully.domain.claims.reservations import reserved_for
@@ -20,12 +18,14 @@ from sully.domain.explaining.shortages import askings
 from sully.domain.explaining.waitingfacts import ClaimProblem, Held, WaitingFacts
 from sully.domain.explaining.wording import listed, moment
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.account import CONDITION, Account, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, decode
 from sully.domain.scheduling.filters import not_evaluated
 from sully.domain.scheduling.objects import Pod
 from sully.explaining.kinds import SEEN_PODS
 from sully.explaining.tries import Tries
 from sully.explaining.world import World
+from sully.scheduler.binding_conditions import deadline, unready
+from sully.scheduler.claim_resolution import ClaimsNotReady, ClaimState, resolve, unallocated
 from sully.views.kinds import CLAIMS
 from sully.views.snapshot.kinds import TEMPLATES
 
@@ -36,7 +36,7 @@ def waiting(
     """Collect what is known of a pod without a node."""
     known, attempts = resolve(found, world.snapshot.of(CLAIMS).get), world.attempts
     plain = WaitingFacts(pod=found, now=world.now, sources=world.sources, before=before)
-    if isinstance(known, str):
+    if isinstance(known, ClaimsNotReady):
         return replace(plain, problem=_problem(world, found, known))
     problem = _full(found, known) or _unready(found, known, world.now)
     if problem is not None:
@@ -59,15 +59,15 @@ def waiting(
     )
 
 
-def account_now(world: World, found: Pod) -> Account | None:
+def account_now(world: World, found: Pod) -> Diagnosis | None:
     """Return what speaks against devices for a pod that waits, as it is now."""
     claims = resolve(found, world.snapshot.of(CLAIMS).get)
-    if world.attempts is None or isinstance(claims, str) or not found.waits:
+    if world.attempts is None or isinstance(claims, ClaimsNotReady) or not found.waits:
         return told_account(found)
     return world.attempts.account(found, claims)
 
 
-def told_account(found: Pod) -> Account | None:
+def told_account(found: Pod) -> Diagnosis | None:
     """Return the account that the scheduler left with a pod, some time ago."""
     told = found.condition(CONDITION)
     return decode(told.message) if told is not None else None
@@ -94,7 +94,7 @@ def _classes(world: World, found: Pod) -> set[str]:
     """Return the classes of devices that a pod still wants."""
     claims = resolve(found, world.snapshot.of(CLAIMS).get)
     extension = world.attempts.extension(found) if world.attempts is not None else None
-    wanted = [] if isinstance(claims, str) else unallocated(claims)
+    wanted = [] if isinstance(claims, ClaimsNotReady) else unallocated(claims)
     wanted += [extension.claim] if extension is not None else []
     asked = askings(wanted, world.snapshot.inventory.class_).values()
     return {each.device_class for each in asked}
@@ -149,28 +149,23 @@ def _held(world: World, claim: str) -> Held:
     return Held(tuple(str(each.device) for each in holdings), users)
 
 
-def _problem(world: World, found: Pod, text: str) -> ClaimProblem:
-    """Find the claim that the scheduler stumbles over, and what would help."""
-    made = {each.name: each.resource_claim_name for each in found.status.resource_claim_statuses}
-    namespace = found.metadata.namespace
-    for each in found.spec.resource_claims:
-        name = each.resource_claim_name or made.get(each.name)
-        if each.resource_claim_name is None and each.name not in made:
-            return _not_created(world, namespace, each, text)
-        if name is None:
-            continue
-        claim = world.snapshot.get(CLAIMS, Key(namespace, name))
-        because = (f"ResourceClaim/{namespace}/{name}",)
-        if claim is None:
+def _problem(world: World, found: Pod, unusable: ClaimsNotReady) -> ClaimProblem:
+    """Return which claim is not usable, and what would help."""
+    text, (namespace, name) = unusable.message, unusable.claim
+    because = (f"ResourceClaim/{unusable.claim}",)
+    match unusable.state:
+        case ClaimState.NOT_CREATED:
+            entry = next(each for each in found.spec.resource_claims if each.name == name)
+            return _not_created(world, namespace, entry, text)
+        case ClaimState.NOT_FOUND:
             help_ = f"Create claim {name} in namespace {namespace}."
             return ClaimProblem("ClaimMissing", text, because, help_)
-        if claim.metadata.deletion_timestamp is not None:
+        case ClaimState.DELETING:
             help_ = "Wait until it is gone, and let a new one take its place."
             return ClaimProblem("ClaimDeleting", text, because, help_)
-        if f"/{name} was not created for" in text:
+        case ClaimState.NOT_OWNED:
             help_ = f"Delete claim {name}, which has the name that this pod's claim would need."
             return ClaimProblem("ClaimOfOther", text, because, help_)
-    return ClaimProblem("ClaimMissing", text)
 
 
 def _not_created(world: World, namespace: str, each: PodClaim, text: str) -> ClaimProblem:

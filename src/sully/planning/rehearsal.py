@@ -33,7 +33,7 @@ from sully.domain.planning.report import DeviceTold
 from sully.domain.planning.supply import Counted, Counter, Supply
 from sully.planning.changes import Change, apply, copies, let_expire, told
 from sully.planning.departing import Departing, Left, Standing
-from sully.planning.seating import Refusal, Seating
+from sully.planning.scheduler import Pending, PlannedScheduler
 from sully.planning.settings import Settings
 from sully.planning.world import World
 from sully.views.devices.changes import Change as Touch
@@ -72,7 +72,7 @@ class Rehearsal:
         self.changes: list[str] = []
         self.departing = Departing(self.world, self._left)
         self.departing.on_frozen = self._came_back
-        self.seating = Seating(self.world, self._seated)
+        self.scheduler = PlannedScheduler(self.world, self._bound)
         self._heirs: dict[str, Story] = {}
         self._anyway: dict[str, datetime] = {}
         """When pods leave without the change, by uid."""
@@ -82,7 +82,7 @@ class Rehearsal:
         self.after: Merged = {}
         """All devices before and right after the change."""
         self.supply: dict[str, Supply] = {}
-        self.seated_before: frozenset[str] = frozenset()
+        self.bound_before: frozenset[str] = frozenset()
         self.differences: tuple[DeviceTold, ...] = ()
         self.restless: set[str] = set()
         """Pods, by uid, that waited before, got a node, and have to leave it."""
@@ -94,8 +94,8 @@ class Rehearsal:
     def run(self, changes: Sequence[Change]) -> None:
         """Let the cluster come to rest, apply the changes, and see what happens."""
         world = self.world
-        self.seating.settle()
-        self.seated_before = frozenset(self.seating.seats)
+        self.scheduler.settle()
+        self.bound_before = frozenset(self.scheduler.bindings)
         self.departing.frozen.clear()
         let_expire(world)
         self.before = self.merged()
@@ -120,7 +120,7 @@ class Rehearsal:
             if not world.timeline.leap(until):
                 break
             self._settle()
-        self.seating.look_again()
+        self.scheduler.diagnose()
         self._ends()
 
     def _ends(self) -> None:
@@ -134,7 +134,7 @@ class Rehearsal:
         while True:
             self.departing.settle()
             self._replace()
-            self.seating.settle()
+            self.scheduler.settle()
             if not self.departing.settle() and not self._to_replace:
                 return
 
@@ -231,9 +231,9 @@ class Rehearsal:
             story.heir, story.missing = made.pod.metadata.uid, made.missing
             self._heirs[story.heir] = story
             fresh.append(made)
-        self.seating.receive(fresh)
+        self.scheduler.create(fresh)
 
-    def _seated(self, pod: PlannedPod) -> None:
+    def _bound(self, pod: PlannedPod) -> None:
         # Whoever has to leave where it has just come would do so again and again.
         self.departing.frozen.add(pod.metadata.uid)
         self.departing.budgets.came(pod)
@@ -264,7 +264,7 @@ class Rehearsal:
         return Counter({each.metadata.name: each for each in self.world.classes.values()})
 
     def _with_use(self, merged: Merged) -> Iterator[Counted]:
-        inventory, ledger = self.world.inventory, self.seating.devices.ledger
+        inventory, ledger = self.world.inventory, self.scheduler.core.devices.ledger
         for id_, devices in merged.items():
             pool, use = inventory.pool(id_), ledger.get(id_) or PoolUse()
             vacancies = Vacancies(
@@ -279,9 +279,9 @@ class Rehearsal:
                 used = name in use.devices or (name in use.shares and not device.shareable)
                 yield Counted(device, used, _is_closed(device, use, vacancies))
 
-    def refusal(self, uid: str) -> Refusal | None:
-        """Return why a pod got no node."""
-        return self.seating.refusals.get(uid)
+    def pending(self, uid: str) -> Pending | None:
+        """Return why a pod stays Pending."""
+        return self.scheduler.pending.get(uid)
 
     def standing(self) -> list[Standing]:
         """Return the pods that must leave and are still there, by key."""

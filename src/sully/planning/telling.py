@@ -24,7 +24,7 @@ from sully.domain.planning.report import (
     TaintTold,
 )
 from sully.domain.planning.supply import Supply
-from sully.domain.scheduling.account import shortened
+from sully.domain.scheduling.diagnosis import shortened
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.planning.rehearsal import Rehearsal, Story
 from sully.views.kinds import CLAIMS, CLASSES, PODS
@@ -112,16 +112,16 @@ def _landing(rehearsal: Rehearsal, story: Story) -> Landing:
     pod = story.left.pod
     if not is_replaced(pod):
         return Landing(fate=Fate.LOST, why=NOBODY)
-    seat = rehearsal.seating.seats.get(story.heir)
-    if seat is None:
+    binding = rehearsal.scheduler.bindings.get(story.heir)
+    if binding is None:
         return _nowhere(rehearsal, story, pod)
-    devices = tuple(map(str, seat.devices))
+    devices = tuple(map(str, binding.devices))
     if story.back is None:
-        return Landing(fate=Fate.LANDS, at=seat.at, node=seat.node, devices=devices)
-    seconds = int((story.back - seat.at).total_seconds())
+        return Landing(fate=Fate.LANDS, at=binding.at, node=binding.node, devices=devices)
+    seconds = int((story.back - binding.at).total_seconds())
     when = f"after {seconds}s" if seconds else "at once"
     why = f"it tolerates the taints there only for a time, and has to leave again {when}"
-    return Landing(fate=Fate.RETURNS, at=seat.at, node=seat.node, devices=devices, why=why)
+    return Landing(fate=Fate.RETURNS, at=binding.at, node=binding.node, devices=devices, why=why)
 
 
 def _nowhere(rehearsal: Rehearsal, story: Story, pod: PlannedPod) -> Landing:
@@ -131,12 +131,12 @@ def _nowhere(rehearsal: Rehearsal, story: Story, pod: PlannedPod) -> Landing:
     if pod.spec.scheduler_name not in SCHEDULERS:
         why = f"what the scheduler {pod.spec.scheduler_name} does is not known"
         return Landing(fate=Fate.PENDING, why=why)
-    refusal = rehearsal.refusal(story.heir)
-    if refusal is None:
+    pending = rehearsal.pending(story.heir)
+    if pending is None:
         return Landing(fate=Fate.PENDING, why="somebody holds it back with a scheduling gate")
     # Thousands of pods may wait for the same thousand claims.
-    account = shortened(refusal.account) if refusal.account is not None else None
-    return Landing(fate=Fate.PENDING, why=refusal.why, account=account)
+    account = shortened(pending.diagnosis) if pending.diagnosis is not None else None
+    return Landing(fate=Fate.PENDING, why=pending.message, account=account)
 
 
 def _stays(rehearsal: Rehearsal) -> Iterator[Stay]:
@@ -153,17 +153,17 @@ def _stays(rehearsal: Rehearsal) -> Iterator[Stay]:
 def _arrivals(rehearsal: Rehearsal) -> Iterator[Arrival]:
     """Yield the pods that waited before the change and got a node after it."""
     pods = {each.metadata.uid: each for each in rehearsal.world.pods.values()}
-    for uid, seat in rehearsal.seating.seats.items():
+    for uid, binding in rehearsal.scheduler.bindings.items():
         pod = pods.get(uid)
-        if pod is None or uid in rehearsal.seated_before or MARK in uid:
+        if pod is None or uid in rehearsal.bound_before or MARK in uid:
             continue
         yield Arrival(
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             owner=pod.owner_text,
-            node=seat.node,
-            devices=tuple(map(str, seat.devices)),
-            at=seat.at,
+            node=binding.node,
+            devices=tuple(map(str, binding.devices)),
+            at=binding.at,
             returns=uid in rehearsal.restless,
         )
 

@@ -20,12 +20,12 @@ from sully.api.resource.claim_types import (
 from sully.client.informers.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, WatchEvent
-from sully.controllers.scheduling.wishes import claim_keys
 from sully.domain.claims.lifecycle import FINALIZER, owning_pod, release
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.workloads import Budget
 from sully.planning.settings import Settings
 from sully.planning.timeline import Timeline
+from sully.scheduler.claim_resolution import claim_keys
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage

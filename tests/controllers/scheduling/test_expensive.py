@@ -16,7 +16,7 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import World
-from sully.controllers.scheduling.wishes import Options
+from sully.scheduler.options import Options
 
 _NUMBERS = count()
 LIST = f"[{','.join(map(str, range(20)))}]"

@@ -27,7 +27,7 @@ from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.offers import NodeOffer, offer_node, offer_pool
-from sully.domain.allocation.requests import Demand, Heed, prepare
+from sully.domain.allocation.requests import Demand, HonoredTaints, prepare
 from sully.domain.allocation.verdicts import Allocated, Failed, Refused, Unresolved, Verdict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import overlay
@@ -128,7 +128,7 @@ def read(
     *claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any
 ) -> Demand | Unresolved | Failed:
     known = CLASSES | {each.metadata.name: each for each in classes}
-    return prepare(claims, known.get, Heed(**options))
+    return prepare(claims, known.get, HonoredTaints(**options))
 
 
 def demand(*claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any) -> Demand:

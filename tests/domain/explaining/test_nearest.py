@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sully.domain.explaining.nearest import fewest, helps, too_large
 from sully.domain.explaining.trials import Help, Largest, Opening, TooMuch, Trial
-from sully.domain.scheduling.account import Account, Asked, Holder, Taint
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Holder, Taint
 
 TAINTS = tuple(
     Taint(key=f"k{at}", effect="NoSchedule", origin=f"DeviceTaintRule/r{at}", devices=at + 1)
@@ -38,7 +38,7 @@ class World:
                 return name
         return ""
 
-    def account_after(self, trial: Trial, only: str = "") -> Account | None:
+    def account_after(self, trial: Trial, only: str = "") -> Diagnosis | None:
         self.asked.append((trial, only))
         return account({name: self.nodes_[name] for name in ([only] if only else self.nodes_)})
 
@@ -64,7 +64,7 @@ class World:
         return {("ns/c", "a/big"): Largest(8, "n1"), ("ns/c", "a/any"): Largest(9, "n2")}
 
 
-def account(nodes: Nodes) -> Account:
+def account(nodes: Nodes) -> Diagnosis:
     keys = {key for taints, _ in nodes.values() for key in taints}
     held = {claim for _, holders in nodes.values() for claim in holders}
     asked = Asked(
@@ -75,7 +75,7 @@ def account(nodes: Nodes) -> Account:
         taints=tuple(each for each in TAINTS if each.key in keys),
         holders=tuple(Holder(claim=each, devices=1) for each in sorted(held)),
     )
-    return Account(nodes=len(nodes), reached=len(nodes), requests=(asked,))
+    return Diagnosis(nodes=len(nodes), reached=len(nodes), requests=(asked,))
 
 
 def smaller(trial: Trial) -> list[Trial]:
@@ -177,7 +177,7 @@ def test_a_request_is_too_large_only_if_all_its_alternatives_are() -> None:
     large = Asked(claim="ns/c", request="a/any", wanted=10)
 
     def found(*asked: Asked) -> tuple[tuple[Asked, Largest], ...]:
-        return too_large(Account(nodes=1, requests=asked), World({}))
+        return too_large(Diagnosis(nodes=1, requests=asked), World({}))
 
     assert found(big, fits) == ()
     assert found(big, large) == ((big, Largest(8, "n1")), (large, Largest(9, "n2")))

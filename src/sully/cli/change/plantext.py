@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         Landing,
         Plan,
     )
-    from sully.domain.scheduling.account import Taint
+    from sully.domain.scheduling.diagnosis import Taint
 
 _DONE = re.compile(r" (created|changed|unchanged|deleted)$")
 MOST_DEVICES = 10

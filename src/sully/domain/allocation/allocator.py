@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sully.domain.allocation.accounts import account_on, refuse
+from sully.domain.allocation.diagnosis import diagnose_on, refuse
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance, plan
@@ -51,7 +51,7 @@ def allocate(
     refused = refuse(offer)
     if not explain:
         return refused
-    return replace(refused, requests=account_on(demand, offer, use, search.unfit))
+    return replace(refused, requests=diagnose_on(demand, offer, use, search.unfit))
 
 
 def _over_budget(units: int, node: str, *, strict: bool) -> Failed:

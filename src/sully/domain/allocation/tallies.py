@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from sully.domain.allocation.candidates import Slot, as_seen, candidates
-from sully.domain.allocation.lapses import is_lapsed
 from sully.domain.allocation.offers import PoolOffer
 from sully.domain.allocation.plans import Plan
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.state import State
+from sully.domain.allocation.toleration_expiry import is_expired
 from sully.domain.allocation.verdicts import (
     HolderCount,
     Reason,
-    RequestAccount,
+    RequestDiagnosis,
     SelectorCount,
     TaintCount,
     written,
@@ -110,10 +110,10 @@ class Tally:
             each = replace(known, devices=known.devices + each.devices, lapsed=both)
         self.taints[key] = each
 
-    def account(self, claim: str, plan: Plan) -> RequestAccount:
+    def account(self, claim: str, plan: Plan) -> RequestDiagnosis:
         """Return the counts as an account; the order is that of what was met first."""
         alternative = plan.alternative
-        return RequestAccount(
+        return RequestDiagnosis(
             claim,
             alternative.full_name,
             alternative.count,
@@ -146,7 +146,7 @@ def tally(
 
 
 def _is_lapsed(each: SourcedTaint, shape: Shape) -> bool:
-    return bool(shape.ends) and is_lapsed(each.taint, shape.tolerations, shape.ends)
+    return bool(shape.ends) and is_expired(each.taint, shape.tolerations, shape.ends)
 
 
 class _Remembered(NamedTuple):

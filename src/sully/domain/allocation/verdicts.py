@@ -68,7 +68,7 @@ class HolderCount:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestAccount:
+class RequestDiagnosis:
     """How the devices of some nodes looked to one request, or to one of its alternatives."""
 
     claim: str
@@ -126,7 +126,7 @@ class Refused:
     """This node cannot serve the claims; another one may."""
 
     reason: str = CANNOT_ALLOCATE
-    requests: tuple[RequestAccount, ...] = ()
+    requests: tuple[RequestDiagnosis, ...] = ()
     incomplete: tuple[PoolId, ...] = ()
     """Pools that were left out because their driver is still writing them."""
     invalid: Mapping[PoolId, str] = field(default_factory=dict)

@@ -14,7 +14,7 @@ from sully.domain.explaining.shortages import (
 )
 from sully.domain.explaining.trials import TooMuch
 from sully.domain.explaining.wording import are, code, listed
-from sully.domain.scheduling.account import Account, Asked
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.filters import NOT_CHOSEN, UNSCHEDULABLE, UNTOLERATED
 from sully.domain.scheduling.resources import TOO_MANY
@@ -70,7 +70,7 @@ def _have(nodes: int) -> str:
     return "has" if nodes == 1 else "have"
 
 
-def advice(account: Account, asked: Askings) -> Iterator[str]:
+def advice(account: Diagnosis, asked: Askings) -> Iterator[str]:
     """Say what to look at where nothing that can be tried would help."""
     if account.reason == "PoolsUnusable":
         yield from _pools(account)
@@ -81,7 +81,7 @@ def advice(account: Account, asked: Askings) -> Iterator[str]:
         yield "Each request could be served, but no node has the devices for all of them together."
 
 
-def _pools(account: Account) -> Iterator[str]:
+def _pools(account: Diagnosis) -> Iterator[str]:
     if account.invalid_pools:
         pools = listed(account.invalid_pools)
         yield f"The driver of pool {pools} has to publish it without contradictions."

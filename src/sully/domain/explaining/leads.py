@@ -18,12 +18,12 @@ from sully.domain.explaining.shortages import (
 )
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.wording import joined, listed
-from sully.domain.scheduling.account import Account, Asked
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis
 
 _MOST: Final = 2
 
 
-def lead(cause: str, account: Account, asked: Askings, sources: Sources) -> str:
+def lead(cause: str, account: Diagnosis, asked: Askings, sources: Sources) -> str:
     """Say in half a sentence what keeps a pod from devices, by the word for the cause."""
     short = account.short
     known = {
@@ -96,7 +96,7 @@ def _selectors(short: Iterable[Asked], asked: Askings) -> str:
     return f"no device is{_classes(short, asked)}"
 
 
-def _pools(account: Account) -> str:
+def _pools(account: Diagnosis) -> str:
     if account.invalid_pools:
         return f"pool {listed(account.invalid_pools, _MOST)} contradicts itself"
     return f"the driver of pool {listed(account.incomplete_pools, _MOST)} is still writing it"

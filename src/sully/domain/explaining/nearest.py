@@ -14,14 +14,14 @@ from typing import Final, TypeVar
 from sully.domain.explaining.shortages import merged_holders, merged_taints
 from sully.domain.explaining.trials import Help, Largest, Opening, Trial, Tries, Where
 from sully.domain.explaining.wording import mark
-from sully.domain.scheduling.account import Account, Asked, Taint
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Taint
 
 T = TypeVar("T")
 NOTHING: Final = Trial()
 _SOME_HOLDERS: Final = 64
 
 
-def helps(account: Account | None, tries: Tries) -> tuple[Help, ...]:
+def helps(account: Diagnosis | None, tries: Tries) -> tuple[Help, ...]:
     """Return what would make a pod fit: the least of each kind that does, or of all together.
 
     The kinds are tolerating, waiting for devices, and what nodes have against the pod.
@@ -35,7 +35,7 @@ def helps(account: Account | None, tries: Tries) -> tuple[Help, ...]:
     return (*found, *((opened,) if opened is not None else ()))
 
 
-def _inside(account: Account, tries: Tries) -> list[Help]:
+def _inside(account: Diagnosis, tries: Tries) -> list[Help]:
     """Return what would help on nodes that take the pod, or would if users of devices left."""
 
     def tolerating(node: str) -> Trial | None:
@@ -61,7 +61,7 @@ def _inside(account: Account, tries: Tries) -> list[Help]:
     return [each for each in found if each is not None]
 
 
-def beyond(account: Account, tries: Tries) -> tuple[str, Account] | None:
+def beyond(account: Diagnosis, tries: Tries) -> tuple[str, Diagnosis] | None:
     """Return what else is in the way on a node if all taints were tolerated and devices free."""
     for node in tries.nodes()[:1]:
         free = tuple(tries.holders_near(node))
@@ -206,7 +206,7 @@ def fewest(things: Sequence[T], enough: Callable[[Sequence[T]], bool]) -> list[T
 # -- nothing helps --------------------------------------------------------------------------------
 
 
-def too_large(account: Account, tries: Tries) -> tuple[tuple[Asked, Largest], ...]:
+def too_large(account: Diagnosis, tries: Tries) -> tuple[tuple[Asked, Largest], ...]:
     """Return requests for more devices than any node has, if a pod cannot do without them.
 
     A request with alternatives is too large only if all of them are.

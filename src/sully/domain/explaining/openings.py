@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Iterator
 from sully.domain.explaining.trials import Opening, TooMuch
 from sully.domain.scheduling.filters import (
     CORDONED,
-    NodeState,
+    NodeInfo,
     chooses,
     is_cordoned,
     rejects,
@@ -22,10 +22,10 @@ from sully.machinery.quantity import BINARY_SI, DECIMAL_SI, Quantity
 
 
 def opening_of(
-    state: NodeState, pod: Pod, requests: Amounts, backed: Container[str] = ()
+    state: NodeInfo, pod: Pod, requests: Amounts, backed: Container[str] = ()
 ) -> Opening | None:
     """Return what must change; None where nothing must, and where nothing of this kind can."""
-    lacking = list(shortages(requests, state.room, backed))
+    lacking = list(shortages(requests, state.resources, backed))
     if rejects(state, pod, requests, backed) is None or not all(x.could_fit for x in lacking):
         return None
     cordoned = is_cordoned(state.node, pod)
@@ -39,18 +39,18 @@ def opening_of(
         node=state.node.metadata.name,
         cordoned=cordoned,
         taints=taints,
-        unchosen=not chooses(pod, state.place),
+        unchosen=not chooses(pod, state.target),
         full=bool(lacking),
     )
 
 
 def too_much(
-    states: Iterable[NodeState], requests: Amounts, backed: Container[str] = ()
+    states: Iterable[NodeInfo], requests: Amounts, backed: Container[str] = ()
 ) -> Iterator[TooMuch]:
     """Yield what a pod asks for that no node has so much of, were it empty."""
     nodes = list(states)
     for name, amount in sorted(requests.items()):
-        most = max((each.room.allocatable.get(name, 0) for each in nodes), default=0)
+        most = max((each.resources.allocatable.get(name, 0) for each in nodes), default=0)
         if amount > most and name not in backed:
             yield TooMuch(name, _written(name, amount), _written(name, most) if most else "")
 

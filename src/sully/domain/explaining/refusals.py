@@ -17,7 +17,7 @@ from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.trials import Help, Largest, Trial
 from sully.domain.explaining.waitingfacts import Attempt, WaitingFacts, story, waits
 from sully.domain.explaining.wording import are, joined, listed, number
-from sully.domain.scheduling.account import Account, Asked, Blocked
+from sully.domain.scheduling.diagnosis import Asked, Blocked, Diagnosis
 
 _MOST_REASONS: Final = 3
 
@@ -74,11 +74,11 @@ def _node_advice(
     return (more,), (*first, *advice(account, facts.asked))
 
 
-def _helps(facts: WaitingFacts, account: Account | None) -> tuple[Help, ...]:
+def _helps(facts: WaitingFacts, account: Diagnosis | None) -> tuple[Help, ...]:
     return helps(account, facts.tries) if facts.tries is not None else ()
 
 
-def _told(facts: WaitingFacts, found: Sequence[Help], account: Account | None) -> Iterator[str]:
+def _told(facts: WaitingFacts, found: Sequence[Help], account: Diagnosis | None) -> Iterator[str]:
     yield from remedies(found, account, facts.sources, facts.users, facts.now)
     yield from made_anew(found, facts.pod)
 
@@ -92,7 +92,7 @@ def _distinct(rejections: Mapping[str, tuple[str, ...]]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for _, nodes in _by_number(rejections) for name in nodes))
 
 
-def explain_blocked(facts: WaitingFacts, account: Account | None) -> Explanation | None:
+def explain_blocked(facts: WaitingFacts, account: Diagnosis | None) -> Explanation | None:
     """Tell of a claim that has its devices, and that the pod nevertheless cannot use."""
     if account is None or not account.blocked:
         return None
@@ -136,7 +136,7 @@ def _tainted_claim(facts: WaitingFacts, blocked: Blocked) -> Explanation:
     )
 
 
-def explain_account(facts: WaitingFacts, account: Account | None) -> Explanation | None:
+def explain_account(facts: WaitingFacts, account: Diagnosis | None) -> Explanation | None:
     """Tell what speaks against the devices, and what would help."""
     if account is None:
         return None
@@ -165,7 +165,7 @@ def explain_account(facts: WaitingFacts, account: Account | None) -> Explanation
     )
 
 
-def _not_tried(facts: WaitingFacts, account: Account) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _not_tried(facts: WaitingFacts, account: Diagnosis) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say what to look at: what may help, if it could not be tried, else what is behind it all."""
     plain = tuple(advice(account, facts.asked))
     if facts.tries is None:
@@ -181,7 +181,7 @@ def _not_tried(facts: WaitingFacts, account: Account) -> tuple[tuple[str, ...], 
     ) or plain
 
 
-def _reason(account: Account, found: Sequence[Help]) -> str:
+def _reason(account: Diagnosis, found: Sequence[Help]) -> str:
     """Return the cause in a word, which is what helps against it, where trials have shown that."""
     reason = account.reason
     if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
@@ -202,7 +202,7 @@ def _out_of_reach(facts: WaitingFacts, cause: str) -> Iterator[str]:
 
 
 def _too_large(
-    facts: WaitingFacts, account: Account, large: Sequence[tuple[Asked, Largest]]
+    facts: WaitingFacts, account: Diagnosis, large: Sequence[tuple[Asked, Largest]]
 ) -> Explanation:
     """Tell of requests that no node could serve, were all its devices free."""
     texts = [
@@ -251,7 +251,7 @@ def _ahead(facts: WaitingFacts) -> Iterator[str]:
         yield f"{number(count, 'other pod')} {wants} looked at before it: {listed(facts.ahead, 3)}."
 
 
-def _origins(account: Account) -> Iterator[str]:
+def _origins(account: Diagnosis) -> Iterator[str]:
     seen: dict[str, None] = {}
     for asked in account.requests:
         seen |= dict.fromkeys(each.origin for each in asked.taints)
@@ -260,7 +260,7 @@ def _origins(account: Account) -> Iterator[str]:
 
 
 def _tables(
-    facts: WaitingFacts, account: Account | None, rejections: Mapping[str, tuple[str, ...]]
+    facts: WaitingFacts, account: Diagnosis | None, rejections: Mapping[str, tuple[str, ...]]
 ) -> tuple[Table, ...]:
     nodes = Table(
         "Nodes that do not take the pod",

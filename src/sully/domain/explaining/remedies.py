@@ -10,7 +10,7 @@ from sully.domain.explaining.shortages import merged_holders, merged_taints
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.trials import Help, Opening, Trial
 from sully.domain.explaining.wording import joined, listed, mark, moment, noun, number
-from sully.domain.scheduling.account import Account, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
 
@@ -21,7 +21,7 @@ MOST_STEPS: Final = 8
 
 def remedies(
     found: Iterable[Help],
-    account: Account | None,
+    account: Diagnosis | None,
     sources: Sources,
     users: Names,
     now: datetime,
@@ -61,7 +61,7 @@ def _open(opening: Opening) -> Iterator[str]:
         )
 
 
-def _tolerate(trial: Trial, account: Account | None) -> str:
+def _tolerate(trial: Trial, account: Diagnosis | None) -> str:
     taints = trial.tolerate
     wanted = joined([f"{mark(each)} from {noun(each.origin)}" for each in taints])
     if any(each.lapsed for each in taints):
@@ -78,7 +78,7 @@ def _or(taints: Sequence[Taint], sources: Sources, now: datetime) -> str:
     return f", or have {'it' if len(taints) == 1 else 'them'} lifted"
 
 
-def _where(trial: Trial, account: Account | None) -> str:
+def _where(trial: Trial, account: Diagnosis | None) -> str:
     """Name the requests that must tolerate, with their claims where the pod has several."""
     if not trial.where:
         return ""
@@ -92,7 +92,7 @@ def _where(trial: Trial, account: Account | None) -> str:
     return f" in {joined(parts)}"
 
 
-def untried(account: Account, sources: Sources, users: Names, now: datetime) -> Iterator[str]:
+def untried(account: Diagnosis, sources: Sources, users: Names, now: datetime) -> Iterator[str]:
     """Say what may help where it cannot be tried: whoever asks may not see all that decides."""
     short = account.short
     places = tuple((each.claim, each.request) for each in short if each.taints)
@@ -126,7 +126,7 @@ def made_anew(found: Iterable[Help], pod: Pod) -> Iterator[str]:
         yield f"Claims cannot be changed: to tolerate more, {joined(steps)}."
 
 
-def _wait(claims: Sequence[str], account: Account | None, users: Names) -> str:
+def _wait(claims: Sequence[str], account: Diagnosis | None, users: Names) -> str:
     held = merged_holders(account.requests if account is not None else ())
     names = []
     for name in claims:

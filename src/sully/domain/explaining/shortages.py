@@ -17,14 +17,14 @@ from sully.api.resource.claim_types import (
     ResourceClaim,
 )
 from sully.api.resource.types import DeviceSelector
-from sully.domain.allocation.lapses import has_end
 from sully.domain.allocation.requests import claim_key
+from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes
 from sully.domain.explaining.holdings import toleration_text
 from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Table
 from sully.domain.explaining.wording import are, code, listed, mark, number
-from sully.domain.scheduling.account import Account, Asked, Selector, Taint
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Selector, Taint
 from sully.domain.scheduling.extended import Extension
 from sully.domain.tolerations import difference
 
@@ -110,7 +110,7 @@ def _about(request: str, constraints: Iterable[DeviceConstraint]) -> tuple[Devic
     )
 
 
-def sentences(account: Account, asked: Askings, sources: Sources, now: datetime) -> Iterator[str]:
+def sentences(account: Diagnosis, asked: Askings, sources: Sources, now: datetime) -> Iterator[str]:
     """Say what each request that lacks something lacks, and which taints are in the way."""
     short = account.short
     for each in short[:_MOST_SENTENCES]:
@@ -235,7 +235,7 @@ def _near_misses(short: Iterable[Asked], asked: Askings) -> Iterator[str]:
 def _why_not_tolerated(toleration: DeviceToleration, taint: Taint) -> str:
     differs = difference(toleration, taint)
     if differs is None:
-        return "is over" if taint.lapsed and has_end(toleration) else ""
+        return "is over" if taint.lapsed and expires(toleration) else ""
     if toleration.key != taint.key:
         return ""
     return f"is of another {differs} than {mark(taint)}"
@@ -261,7 +261,7 @@ def merged_holders(short: Iterable[Asked]) -> dict[str, int]:
     return dict(sorted(found.items(), key=lambda each: (-each[1], each[0])))
 
 
-def account_tables(account: Account, asked: Askings) -> tuple[Table, ...]:
+def account_tables(account: Diagnosis, asked: Askings) -> tuple[Table, ...]:
     """Return all numbers of an account."""
     requests = tuple(
         (
@@ -291,17 +291,17 @@ def account_tables(account: Account, asked: Askings) -> tuple[Table, ...]:
     )
 
 
-def _taint_rows(account: Account) -> Iterator[tuple[str, ...]]:
+def _taint_rows(account: Diagnosis) -> Iterator[tuple[str, ...]]:
     for each in merged_taints(account.requests):
         yield mark(each), each.origin, str(each.devices)
 
 
-def _holder_rows(account: Account) -> Iterator[tuple[str, ...]]:
+def _holder_rows(account: Diagnosis) -> Iterator[tuple[str, ...]]:
     for claim, devices in merged_holders(account.requests).items():
         yield claim, str(devices)
 
 
-def _selector_rows(account: Account, asked: Askings) -> Iterator[tuple[str, ...]]:
+def _selector_rows(account: Diagnosis, asked: Askings) -> Iterator[tuple[str, ...]]:
     for each in account.requests:
         asking = asking_of(each, asked)
         for selector in each.selectors:

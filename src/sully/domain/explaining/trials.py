@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from sully.domain.scheduling.account import Account, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.objects import NodeTaint
 
 Where = tuple[str, str]
@@ -88,7 +88,7 @@ class Tries(Protocol):
     def node_for(self, trial: Trial, only: str = "") -> str:
         """Return the node that the pod would get, of all or only of one; nothing if none."""
 
-    def account_after(self, trial: Trial, only: str = "") -> Account | None:
+    def account_after(self, trial: Trial, only: str = "") -> Diagnosis | None:
         """Return what speaks against devices then; nothing if the pod gets a node."""
 
     def nodes(self) -> Sequence[str]:

@@ -17,7 +17,7 @@ from sully.domain.explaining.sources import Sources
 from sully.domain.explaining.story import Explanation, Table
 from sully.domain.explaining.trials import Tries
 from sully.domain.explaining.wording import since
-from sully.domain.scheduling.account import Account
+from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import Pod
 
 SCHEDULED: Final = "PodScheduled"
@@ -68,7 +68,7 @@ class Attempt:
     """Something is wrong with a request, a class or a pool."""
     message: str = ""
     """What Kubernetes would say."""
-    account: Account | None = None
+    account: Diagnosis | None = None
     rejections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Nodes that do not take the pod, devices aside, by reason."""
     nodes: int = 0
@@ -86,7 +86,7 @@ class WaitingFacts:
     """The field that constrains its place in a way that our scheduler does not evaluate."""
     attempt: Attempt | None = None
     """None where the nodes are not known."""
-    told: Account | None = None
+    told: Diagnosis | None = None
     """The account that the scheduler left in the pod's condition."""
     asked: Askings = field(default_factory=dict)
     tries: Tries | None = None

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from sully.domain.scheduling.account import Account
+from sully.domain.scheduling.diagnosis import Diagnosis
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -54,7 +54,7 @@ class Landing(Told, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ()
     why: str = ""
     """Why nowhere, in the words of the scheduler."""
-    account: Account | None = None
+    account: Diagnosis | None = None
     """What spoke against which devices."""
 
 
