@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
+from operator import itemgetter
 
 import msgspec
 
@@ -25,6 +26,7 @@ from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.effects import (
     Bind,
+    CreateDeferred,
     Effect,
     ExtendedResourceClaim,
     MarkUnschedulable,
@@ -32,7 +34,7 @@ from sully.scheduler.effects import (
     WaitForEvaluation,
 )
 from sully.scheduler.equivalence import for_claims_of
-from sully.scheduler.queue import SchedulingQueue
+from sully.scheduler.queue import Rank, SchedulingQueue
 
 NOT_READY = "its driver has not made its devices ready"
 
@@ -77,6 +79,7 @@ class PlannedScheduler:
         self.bindings: dict[str, Binding] = {}
         """By uid, of all pods that were bound in this plan."""
         self.pending: dict[str, Pending] = {}
+        self._deferred: dict[Key, Replacement] = {}
         self.core = SchedulingCore(
             world.inventory,
             SchedulingQueue(world.timeline.monotonic),
@@ -92,16 +95,41 @@ class PlannedScheduler:
         world.pods.on_change(handlers.pod_changed)
 
     def create(self, replacements: Iterable[Replacement]) -> None:
-        """Create pods with their claims."""
-        for replacement in replacements:
-            for claim in replacement.claims:
-                self._world.put(self._world.claims, claim)
-            self._world.put(self._world.pods, replacement.pod)
+        """Create pods with their claims, in the order of the queue.
 
-    def settle(self, *, diagnose: bool = False) -> None:
-        """Schedule until no pod is active."""
+        A pod that gets a node is created with it, which saves half of the events; one that is
+        equal to an unschedulable pod is created when that one is scheduled.
+        """
+        ranked: list[tuple[Rank, Replacement]] = []
+        for replacement in replacements:
+            pod = replacement.pod
+            if pod.waits:
+                ranked.append((self.core.queue.expect(key_of(pod), pod), replacement))
+            else:
+                self._create(replacement)
         now = self._world.timeline.now()
-        while (effect := self.core.schedule_one(now, diagnose=diagnose)) is not None:
+        for rank, replacement in sorted(ranked, key=itemgetter(0)):
+            pod, claims = replacement.pod, replacement.claims
+            if not _has_own_claims(replacement):
+                self._create(replacement)
+            elif self.core.defer(pod, claims, rank, now):
+                self._deferred[key_of(pod)] = replacement
+                continue
+            elif (bind := self.core.schedule_new(pod, claims, rank, now)) is not None:
+                self._bind(bind, pod)
+            else:
+                self._create(replacement)
+            self.settle(until=rank)
+
+    def _create(self, replacement: Replacement) -> None:
+        for claim in replacement.claims:
+            self._world.put(self._world.claims, claim)
+        self._world.put(self._world.pods, replacement.pod)
+
+    def settle(self, *, until: Rank | None = None, diagnose: bool = False) -> None:
+        """Schedule until no pod is active; with a rank, only pods up to it."""
+        schedule_one, now = self.core.schedule_one, self._world.timeline.now()
+        while (effect := schedule_one(now, until=until, diagnose=diagnose)) is not None:
             self._execute(effect)
 
     def diagnose(self) -> None:
@@ -113,11 +141,13 @@ class PlannedScheduler:
 
     def _diagnose_as(self, follower: Key, leader: Key) -> None:
         """Give a pod the result of the equal pod that represents it."""
-        pod, first = self._world.pods.get(follower), self._world.pods.get(leader)
+        deferred, first = self._deferred.get(follower), self._world.pods.get(leader)
+        pod = deferred.pod if deferred is not None else self._world.pods.get(follower)
         if pod is None or first is None:
             return
         known = self.pending[first.metadata.uid]
-        diagnosis, claims = known.diagnosis, resolve(pod, self._world.claims.get)
+        diagnosis = known.diagnosis
+        claims = deferred.claims if deferred else resolve(pod, self._world.claims.get)
         if diagnosis is not None and not isinstance(claims, ClaimsNotReady):
             names = [str(key) for key in claim_keys(first)]
             diagnosis = for_claims_of(diagnosis, names, claims)
@@ -126,7 +156,7 @@ class PlannedScheduler:
     def _execute(self, effect: Effect) -> None:
         match effect:
             case Bind():
-                self._bind(effect)
+                self._pre_bind(effect)
             case MarkUnschedulable(pod=pod, result=result):
                 self.pending[pod.metadata.uid] = Pending(result.error.message, result.diagnosis)
                 if result.deallocate is not None:
@@ -135,19 +165,25 @@ class PlannedScheduler:
                     self._world.remove(self._world.claims, key_of(effect.leftover))
             case WaitForClaims(pod=pod, problem=problem):
                 self.pending[pod.metadata.uid] = Pending(problem.message)
+            case CreateDeferred():
+                self._create(self._deferred.pop(effect.key))
             case WaitForEvaluation():
                 raise AssertionError("a plan evaluates selectors without a pause")
 
-    def _bind(self, bind: Bind) -> None:
+    def _pre_bind(self, bind: Bind) -> None:
         pod = self._world.pods.get(bind.key)
         if pod is None:
             return
-        uid = pod.metadata.uid
-        claims = filter(None, map(self._world.claims.get, claim_keys(pod)))
-        if readiness(claim for claim in claims if reserved_for(claim, uid=uid)) != Readiness.READY:
+        uid, claims = pod.metadata.uid, map(self._world.claims.get, claim_keys(pod))
+        reserved = [claim for claim in claims if claim and reserved_for(claim, uid=uid)]
+        if readiness(reserved) is Readiness.READY:
+            self._bind(bind, pod)
+        else:
             # It stays in progress: its driver decides what becomes of it.
             self.pending[uid] = Pending(NOT_READY)
-            return
+
+    def _bind(self, bind: Bind, pod: PlannedPod) -> None:
+        uid = pod.metadata.uid
         devices: list[EffectiveDevice] = []
         for reservation in bind.claims:
             allocation = reservation.allocation or reservation.claim.status.allocation
@@ -173,3 +209,10 @@ class PlannedScheduler:
             extended_resource_claim_status=ExtendedClaimStatus(resource_claim_name=name),
         )
         return msgspec.structs.replace(pod, status=status)
+
+
+def _has_own_claims(replacement: Replacement) -> bool:
+    """Report whether all claims of a new pod are created with it."""
+    return not replacement.missing and len(replacement.claims) == len(
+        replacement.pod.spec.resource_claims
+    )

@@ -14,6 +14,7 @@ from typing import Final, Protocol
 import msgspec
 
 from sully.api.resource.claim_types import AllocationResult, ResourceClaim
+from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.claims.reservations import reserved_for
@@ -30,6 +31,7 @@ from sully.scheduler.effects import (
     Attempt,
     Bind,
     ClaimReservation,
+    CreateDeferred,
     Effect,
     ExtendedResourceClaim,
     MarkUnschedulable,
@@ -41,7 +43,7 @@ from sully.scheduler.event_handlers import EventHandlers
 from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
 from sully.scheduler.node_cache import NodeCache
 from sully.scheduler.options import Options
-from sully.scheduler.queue import SchedulingQueue
+from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.views.devices.inventory import Inventory
 
 _MOST_PODS: Final = 4096
@@ -82,7 +84,7 @@ class SchedulingCore:
         self.queue = queue
         self.nodes = NodeCache()
         self.devices = DeviceCache(inventory, options.exclude_device)
-        self.groups = EquivalenceGroups(self.queue.activate) if one_per_class else None
+        self.groups = EquivalenceGroups(self._activate) if one_per_class else None
         backings = Backings()
         self._judge = Judge(
             devices=self.devices, nodes=self.nodes, backings=backings, options=options
@@ -98,13 +100,22 @@ class SchedulingCore:
         self._in_progress: set[Key] = set()
         """Pods that are being bound, or back off after that failed."""
         self._evaluating: set[Key] = set()
+        self._deferred: set[Key] = set()
+        self._to_create: list[Key] = []
         self._budgets: Memo[str, CostBudget] = Memo(_MOST_PODS)
 
     # -- scheduling -------------------------------------------------------------------------------
 
-    def schedule_one(self, now: datetime, *, diagnose: bool = True) -> Effect | None:
-        """Make an attempt for the first active pod; return what to do, None if no pod is active."""
-        while (key := self.queue.pop()) is not None:
+    def schedule_one(
+        self, now: datetime, *, until: Rank | None = None, diagnose: bool = True
+    ) -> Effect | None:
+        """Make an attempt for the first active pod; return what to do, None if no pod is active.
+
+        With a rank, pods that come after it get no attempt.
+        """
+        if self._to_create:
+            return CreateDeferred(self._to_create.pop())
+        while (key := self.queue.pop(until)) is not None:
             pod = self.queue.get(key)
             if pod is None or key in self._in_progress:
                 continue
@@ -160,6 +171,49 @@ class SchedulingCore:
     def _leave_group(self, key: Key) -> None:
         if self.groups is not None:
             self.groups.leave(key)
+
+    # -- pods that are about to be created --------------------------------------------------------
+
+    def schedule_new(
+        self, pod: Pod, claims: Sequence[ResourceClaim], rank: Rank, now: datetime
+    ) -> Bind | None:
+        """Make an attempt for a pod before it is created; None if it is not its turn or none fits.
+
+        The caller then creates the pod with its node, or without.
+        """
+        if self._to_create or not self.queue.is_first(rank):
+            return None
+        result = self._judge.judge(pod, claims, now, diagnose=False)
+        if isinstance(result, Unschedulable):
+            return None
+        key = key_of(pod)
+        self.queue.unexpect(key)
+        return self._assume(key, pod, claims, result, Attempt())
+
+    def defer(self, pod: Pod, claims: Sequence[ResourceClaim], rank: Rank, now: datetime) -> bool:
+        """Report whether a pod need not be created yet: an equal one before it is unschedulable.
+
+        `CreateDeferred` tells when it must.
+        """
+        if not self.groups:
+            return False
+        equivalence = self._judge.equivalence(pod, claims, now)
+        leader = self.groups.leader(equivalence) if equivalence else None
+        if leader is None or leader[0] > rank or not self.queue.is_unschedulable(leader[1]):
+            return False
+        key = key_of(pod)
+        self.groups.join(equivalence, rank, key)
+        self._deferred.add(key)
+        return True
+
+    def _activate(self, key: Key) -> None:
+        """Let the next pod of an equivalence class have attempts."""
+        if key in self._deferred:
+            # An event of another pod is being handled: the caller creates it after that.
+            self._deferred.discard(key)
+            self._to_create.append(key)
+        else:
+            self.queue.activate(key)
 
     # -- binding ----------------------------------------------------------------------------------
 

@@ -90,4 +90,11 @@ class WaitForEvaluation:
     attempt: Attempt
 
 
-Effect = Bind | MarkUnschedulable | WaitForClaims | WaitForEvaluation
+@dataclass(frozen=True, slots=True, eq=False)
+class CreateDeferred:
+    """Create a pod that was deferred: the pod that represented it is no longer unschedulable."""
+
+    key: Key
+
+
+Effect = Bind | MarkUnschedulable | WaitForClaims | WaitForEvaluation | CreateDeferred

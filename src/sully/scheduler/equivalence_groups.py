@@ -31,6 +31,10 @@ class EquivalenceGroups:
         self._members: dict[Key, tuple[EquivalenceClass, Rank]] = {}
         """Who is in which group; who left is only removed here."""
 
+    def __bool__(self) -> bool:
+        """Report whether there are groups."""
+        return bool(self._groups)
+
     def leader(self, equivalence: EquivalenceClass) -> tuple[Rank, Key] | None:
         """Return the leader of a group, if there is one."""
         group = self._groups.get(equivalence)

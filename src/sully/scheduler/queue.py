@@ -42,6 +42,7 @@ class SchedulingQueue:
         self._unschedulable: dict[ClusterEvent, set[Key]] = {}
         """By the events that may help, so that others cost nothing for each pod."""
         self._order = count()
+        self._expected: dict[Key, Rank] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def __len__(self) -> int:
@@ -54,8 +55,9 @@ class SchedulingQueue:
 
     def add(self, key: Key, pod: Pod) -> None:
         """Add a pod, or one that changed, to the active pods."""
-        known = self._pods.get(key)
-        rank = _rank(pod, known.rank[2] if known is not None else next(self._order))
+        known, expected = self._pods.get(key), self._expected.pop(key, None)
+        previous = known.rank if known is not None else expected
+        rank = _rank(pod, previous[2] if previous is not None else next(self._order))
         if known is None:
             self._pods[key] = _QueuedPod(pod, rank, self._monotonic())
         else:
@@ -63,6 +65,15 @@ class SchedulingQueue:
             if known.rank != rank:
                 known.rank, known.active = rank, False
         self.activate(key)
+
+    def expect(self, key: Key, pod: Pod) -> Rank:
+        """Return what will order a pod that is about to be created."""
+        rank = self._expected[key] = _rank(pod, next(self._order))
+        return rank
+
+    def unexpect(self, key: Key) -> None:
+        """Forget a pod that will not be added."""
+        self._expected.pop(key, None)
 
     def update(self, key: Key, pod: Pod) -> None:
         """Keep the newest state of a pod whose change does not matter to scheduling."""
@@ -98,9 +109,16 @@ class SchedulingQueue:
         if queued is not None:
             self._take_out(key, queued)
 
-    def pop(self) -> Key | None:
-        """Take the first active pod; it stays known, and waits for nothing yet."""
-        while self._heap:
+    def is_first(self, rank: Rank) -> bool:
+        """Report whether no active pod comes before a rank."""
+        return not self._heap or self._heap[0][0] > rank
+
+    def pop(self, until: Rank | None = None) -> Key | None:
+        """Take the first active pod; it stays known, and waits for nothing yet.
+
+        With a rank, only if it does not come after that.
+        """
+        while self._heap and (until is None or self._heap[0][0] <= until):
             rank, key = heappop(self._heap)
             queued = self._pods.get(key)
             # Other entries are outdated: the pod was removed, or its rank changed.
@@ -121,6 +139,11 @@ class SchedulingQueue:
         """Return what orders a pod; None if it is not in the queue."""
         queued = self._pods.get(key)
         return queued.rank if queued is not None else None
+
+    def is_unschedulable(self, key: Key) -> bool:
+        """Report whether a pod waits for events, and none of them happened."""
+        queued = self._pods.get(key)
+        return queued is not None and not queued.active and queued.retry_on != ClusterEvent.NONE
 
     def unschedulable(self) -> Iterator[Key]:
         """Yield the pods that wait for an event."""

@@ -29,6 +29,7 @@ from sully.runtime.log import get_logger
 from sully.scheduler.core import SchedulingCore
 from sully.scheduler.effects import (
     Bind,
+    CreateDeferred,
     Effect,
     MarkUnschedulable,
     WaitForClaims,
@@ -120,6 +121,8 @@ class Scheduler:
             case WaitForClaims():
                 message = effect.problem.message
                 log.debug("pod not ready for scheduling", pod=str(effect.key), reason=message)
+            case CreateDeferred():
+                raise AssertionError("only pods of a plan are deferred")
 
     def _report(self, effect: MarkUnschedulable, seconds: float) -> None:
         pod, error = effect.pod, effect.result.error
