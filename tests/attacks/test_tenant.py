@@ -19,9 +19,11 @@ from hostile.heavy import (
     DEVICES,
     MOST_SELECTORS,
     RESOURCE,
+    entangled,
     heavy,
     heavy_predicates,
     publish,
+    run_claim,
     run_pod,
 )
 from hostile.target import Answer, Caller, Obj, Target, eventually
@@ -731,6 +733,26 @@ def test_selectors_that_are_expensive_together(target: Target, namespace: str) -
     eventually(lambda: node_of(alice, namespace, "later"))
     assert target.processor_time() - before < 2, "the heavy pod is not tried again immediately"
     mallory.delete("/api/v1/namespaces/mallory-cel/pods/heavy")
+
+
+def test_devices_whose_combinations_never_end(target: Target, namespace: str) -> None:
+    mallory, alice = target.tenant("mallory-search"), target.tenant(namespace)
+    class_ = publish(target, "search-node", DEVICES)
+    before = target.processor_time()
+
+    with target.bystander() as delays:
+        run_claim(mallory, "mallory-search", "search", entangled(class_, constraints=2))
+        ordinary = [{"cel": {"expression": f'device.attributes["{class_}.example.com"].index > 3'}}]
+        run_pod(alice, namespace, "ordinary", class_, ordinary)
+        assert eventually(lambda: node_of(alice, namespace, "ordinary")) == "search-node"
+        assert not why_pending(mallory, "mallory-search", "search"), "others do not wait for it"
+        told = eventually(lambda: why_pending(mallory, "mallory-search", "search"))
+
+    assert "node search-node: timed out trying to allocate devices" in told
+    assert not delays.failures
+    assert delays.usual_work <= USUAL_WORK, delays
+    assert delays.most_work < (target.processor_time() - before) / 4, delays
+    mallory.delete("/api/v1/namespaces/mallory-search/pods/search")
 
 
 def test_a_placement_that_is_expensive(target: Target, namespace: str) -> None:

@@ -37,7 +37,7 @@ def up(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process
 def cluster(up: Process, any_kubectl: Path, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     """Return a cluster in which one pod uses one device of each node."""
     found = Cluster(any_kubectl, up.kubeconfig, tmp_path_factory.mktemp("home"))
-    found.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=30s")
+    found.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")
     for name in ("p-0", "p-1"):
         found.apply(claim(name, devices()), pod(name, "p", resourceClaimName=name))
         found.wait("Ready", f"pod/{name}")
@@ -147,6 +147,8 @@ def test_an_eviction_from_pause_to_history(env: dict[str, str], cluster: Cluster
     # The record follows the rule, sooner than anyone can look; here only its text matters.
     tries = (piped("history", "rule", "sick", env=env) for _ in range(30))
     told = next(each for each in tries if "lifted" in each.stdout)
+    # Its device is free for the next test when the claim is gone.
+    cluster.run("delete", "resourceclaim", "gone")
 
     assert cut(seen.stdout).splitlines()[1] == (
         "sick  example.com/sick:NoExecute  paused  1  0  -  -  0  T  1  kubernetes-admin"

@@ -21,6 +21,7 @@ QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
 
 @pytest.fixture(scope="module")
 def demo(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """Run the demo that the tests only look at."""
     data = tmp_path_factory.mktemp("demo")
     with controlled(where, "--demo", *QUICK, data_dir=data, crew=SHORT) as up:
         yield up
@@ -28,8 +29,11 @@ def demo(where: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proce
 
 @pytest.fixture
 def teams(demo: Process, any_kubectl: Path, home: Path) -> Cluster:
-    """Wait until the demo is complete."""
-    found = Cluster(any_kubectl, demo.kubeconfig, home)
+    return complete(Cluster(any_kubectl, demo.kubeconfig, home))
+
+
+def complete(found: Cluster) -> Cluster:
+    """Wait until a demo is complete."""
     found.run("wait", "--for=condition=Ready", "node", "--all", "--timeout=180s")
     found.created("devicetaintrules", "hollow-0003-maintenance")
     return found
@@ -89,19 +93,22 @@ def test_those_who_tolerate_the_maintenance_stay_for_a_while(teams: Cluster) -> 
 
 
 def test_another_start_of_the_demo_changes_nothing(
-    where: str, teams: Cluster, demo: Process
+    where: str, any_kubectl: Path, home: Path, tmp_path: Path
 ) -> None:
     kinds = (
         "nodes,resourceslices,deviceclasses,namespaces,resourceclaimtemplates,poddisruptionbudgets"
     )
     shown = ("get", kinds, "-A", "-o", "custom-columns=N:.metadata.name,G:.metadata.generation")
     uids = ("get", kinds, "-A", "-o", "custom-columns=U:.metadata.uid")
-    before = teams.run(*shown), teams.run(*uids)
-    teams.run("delete", "devicetaintrule", "hollow-0003-closed")
-    assert demo.stop() == 0
+    # Not the demo of the other tests: this one is stopped.
+    with controlled(where, "--demo", *QUICK, data_dir=tmp_path, crew=SHORT) as up:
+        first = complete(Cluster(any_kubectl, up.kubeconfig, home))
+        before = first.run(*shown), first.run(*uids)
+        first.run("delete", "devicetaintrule", "hollow-0003-closed")
+        assert up.stop() == 0
 
-    with controlled(where, "--demo", *QUICK, data_dir=demo.data_dir, crew=SHORT) as up:
-        again = Cluster(teams.kubectl, up.kubeconfig, teams.home)
+    with controlled(where, "--demo", *QUICK, data_dir=tmp_path, crew=SHORT) as up:
+        again = Cluster(any_kubectl, up.kubeconfig, home)
         # What was deleted by hand comes back; the rest is as it was.
         again.created("devicetaintrules", "hollow-0003-closed")
         assert (again.run(*shown), again.run(*uids)) == before

@@ -53,7 +53,7 @@ def test_get_watch_tells_what_happens_in_order(shell: Shell) -> None:
     (shell.folder / "lease.yaml").write_text(LEASE)
     shell.run("kubectl create -f lease.yaml")
 
-    with following(shell, "kubectl get leases -w --request-timeout=30s") as watch:
+    with following(shell, "kubectl get leases -w --request-timeout=180s") as watch:
         first = next_lines(watch, shell, 2)
         for step in (
             CHANGE.replace("HOLDER", "b"),
@@ -74,7 +74,7 @@ def test_output_watch_events_names_each_kind_of_change(shell: Shell) -> None:
     (shell.folder / "a.yaml").write_text(labelled)
     shell.run("kubectl create -f a.yaml")
 
-    command = "kubectl get configmaps -l seen -w --output-watch-events --request-timeout=30s"
+    command = "kubectl get configmaps -l seen -w --output-watch-events --request-timeout=180s"
     with following(shell, command) as watch:
         first = next_lines(watch, shell, 2)
         shell.run("kubectl label configmap a seen=again --overwrite")
@@ -89,11 +89,11 @@ def test_output_watch_events_names_each_kind_of_change(shell: Shell) -> None:
 
 WAITS = {
     "a deletion": (
-        "kubectl wait --for=delete configmap/held --timeout=30s",
+        "kubectl wait --for=delete configmap/held --timeout=180s",
         "configmap/held condition met",
     ),
     "the end of its own deletion": (
-        "kubectl delete configmap held --timeout=30s",
+        "kubectl delete configmap held --timeout=180s",
         'configmap "held" deleted',
     ),
 }
@@ -115,7 +115,7 @@ def test_kubectl_waits_for(what: str, shell: Shell) -> None:
         shell.run(
             """kubectl patch configmap held --type merge -p '{"metadata":{"finalizers":[]}}'"""
         )
-        after, _ = waiting.communicate(timeout=30)
+        after, _ = waiting.communicate(timeout=180)
 
     printed = [line.rstrip() for line in [*before, *after.splitlines()] if said in line]
     assert (printed, waiting.returncode) == ([said], 0)
@@ -134,14 +134,14 @@ def test_kubectl_waits_for_a_condition(shell: Shell, raw: Raw) -> None:
     }
 
     command = "kubectl wait --for=condition=EvictionInProgress=false devicetaintrule/hot"
-    with shell.start(f"{command} --timeout=30s") as child:
+    with shell.start(f"{command} --timeout=180s") as child:
         raw.request(
             "PATCH",
             "/apis/resource.k8s.io/v1/devicetaintrules/hot/status",
             {"status": {"conditions": [condition]}},
             "application/merge-patch+json",
         )
-        said, _ = child.communicate(timeout=30)
+        said, _ = child.communicate(timeout=180)
 
     assert (said, child.returncode) == (
         "devicetaintrule.resource.k8s.io/hot condition met\n",

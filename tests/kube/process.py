@@ -71,7 +71,7 @@ def foreign(*flags: str) -> Iterator[Foreign]:
         finally:
             child.send_signal(signal.SIGINT)
             try:
-                child.wait(timeout=30)
+                child.wait(timeout=120)
             except subprocess.TimeoutExpired:
                 child.kill()
                 child.wait()

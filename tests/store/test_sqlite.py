@@ -167,15 +167,6 @@ async def test_the_newest_state_is_the_last_one_accepted(tmp_path: Path) -> None
             before = writing
 
 
-async def test_a_burst_does_not_grow_the_log_without_bound(tmp_path: Path) -> None:
-    async with await SqliteStore.open(tmp_path) as store:
-        for n in range(12):
-            await store.commit([Put(pod(str(n)), bytes(MAX_VALUE_BYTES))])
-
-        # Eleven may wait in the log at most; a pause before may have emptied it once more.
-        assert (tmp_path / DATABASE_FILE).stat().st_size > MAX_VALUE_BYTES
-
-
 async def test_a_pause_is_used_for_a_checkpoint(tmp_path: Path) -> None:
     file = tmp_path / DATABASE_FILE
     async with await SqliteStore.open(tmp_path) as store, asyncio.timeout(30):

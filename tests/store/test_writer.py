@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 from store.faults import LARGE, full_disk
-from sully.store.base import Commit, Key, Put
+from sully.store.base import MAX_VALUE_BYTES, Commit, Key, Put
 from sully.store.database import Database
 from sully.store.directory import DataDirectory
 from sully.store.errors import StoreError
@@ -48,3 +48,25 @@ async def test_what_was_accepted_before_a_failure_was_known_is_not_written(tmp_p
     assert [r.value for r in database.load().table("pods").records.values()] == [b"anew"]
     database.close()
     directory.release()
+
+
+async def test_a_burst_does_not_grow_the_log_without_bound(tmp_path: Path) -> None:
+    directory = DataDirectory(tmp_path)
+    file = directory.database()
+    database = Database(file)
+    database.load()
+    # On a busy machine a burst has pauses, too, and each of them is used for a checkpoint.
+    writer = Writer(database, report, pause=3600)
+    writer.start()
+    sizes = []
+    for revision in range(2, 14):
+        job = pending(revision, bytes(MAX_VALUE_BYTES), epoch=0)
+        writer.submit(job)
+        await job.future
+        sizes.append(file.stat().st_size)
+    await writer.stop()
+    directory.release()
+
+    # Ten wait in the log. The twelfth was accepted after the checkpoint that the eleventh forced.
+    assert sizes[9] < MAX_VALUE_BYTES
+    assert sizes[11] > 10 * MAX_VALUE_BYTES

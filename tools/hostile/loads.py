@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 from hostile.bombs import BOMBS
-from hostile.heavy import heavy_claims, heavy_placement
+from hostile.heavy import heavy_claims, heavy_placement, heavy_search
 from hostile.requests import CONFIG_MAPS
 from hostile.target import Answer, Caller, Target, parse, receive
 
@@ -133,6 +133,7 @@ LOADS: dict[str, Load] = {
     "catalogue of bodies": hostile_bodies,
     "what is not HTTP": what_is_not_http,
     "heavy device selectors": heavy_claims,
+    "heavy searches for devices": heavy_search,
     "heavy placements": heavy_placement,
 }
 

@@ -187,8 +187,10 @@ class Delays:
 
     answers: list[float] = field(default_factory=list)
     work: list[float] = field(default_factory=list)
-    """Processor time of the server between each question and its answer."""
+    """Processor time of the server that each answer had to wait for (`Load.kept_waiting`)."""
     failures: list[str] = field(default_factory=list)
+    descriptors: int = 0
+    """The most that the server had open after an answer."""
     news: threading.Condition = field(default_factory=threading.Condition)
 
     def await_answers(self, count: int) -> None:
@@ -210,6 +212,39 @@ class Delays:
     def most_work(self) -> float:
         """Return the longest delay in processor time, which other load does not lengthen."""
         return max(self.work, default=0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """Seconds that a thread has run, and that it could have run and had no processor."""
+
+    ran: float
+    waited: float
+
+    @classmethod
+    def of(cls, process: int, thread: int) -> Turns:
+        ran, waited, _ = Path(f"/proc/{process}/task/{thread}/schedstat").read_text().split()
+        return cls(int(ran) / 1e9, int(waited) / 1e9)
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the server has done so far."""
+
+    everything: float
+    """Processor time of all threads."""
+    loop: Turns
+
+    def kept_waiting(self, before: Load, asker_waited: float) -> float:
+        """Return the processor time of the server that an answer had to wait for.
+
+        What other threads do while the loop has no processor delays nobody, and neither does what
+        is done after the answer, while who asked has none: both only happen on a busy machine.
+        """
+        loop = self.loop.ran - before.loop.ran
+        others = self.everything - before.everything - loop
+        beside = max(0.0, others - (self.loop.waited - before.loop.waited))
+        return max(0.0, loop + beside - asker_waited)
 
 
 class Target:
@@ -298,6 +333,11 @@ class Target:
         """Return how many files and connections the server has open."""
         return len(os.listdir(f"/proc/{self.up.child.pid}/fd"))
 
+    def load(self) -> Load:
+        """Return what the server has done so far."""
+        server = self.up.child.pid
+        return Load(self.processor_time(), Turns.of(server, server))
+
     def processor_time(self) -> float:
         """Return the processor time of all threads of the server, in seconds."""
         used = 0
@@ -353,17 +393,21 @@ class Target:
 
     def _ask_until(self, path: str, stop: threading.Event, delays: Delays) -> None:
         request = self.admin.head("GET", path) + b"\r\n"
+        asker = os.getpid(), threading.get_native_id()
         with self.admin.connect() as connection:
             while not stop.is_set():
-                began, worked = time.monotonic(), self.processor_time()
+                began, waited = time.monotonic(), Turns.of(*asker).waited
+                before = self.load()
                 connection.sendall(request)
                 first = connection.recv(1 << 16)
                 if not first:
                     return
-                delays.work.append(self.processor_time() - worked)
+                now = self.load()
+                delays.work.append(now.kept_waiting(before, Turns.of(*asker).waited - waited))
                 with delays.news:
                     delays.answers.append(time.monotonic() - began)
                     delays.news.notify_all()
+                delays.descriptors = max(delays.descriptors, self.descriptors())
                 if parse(first)[0] != 200:
                     delays.failures.append(first[:200].decode("latin-1"))
                 stop.wait(0.005)

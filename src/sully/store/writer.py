@@ -71,9 +71,10 @@ Report = Callable[[list[Pending], StoreError | None], None]
 class Writer:
     """Owns the database and its thread from `start` to `stop`."""
 
-    def __init__(self, database: Database, report: Report) -> None:
+    def __init__(self, database: Database, report: Report, *, pause: float = _PAUSE) -> None:
         self._database = database
         self._report = report
+        self._pause = pause
         self._loop = asyncio.get_running_loop()
         self._handover = Handover(self._loop.call_later)
         self._jobs: SimpleQueue[Job] = SimpleQueue()
@@ -137,7 +138,8 @@ class Writer:
             if self._jobs.empty():
                 return True
         try:
-            job = self._jobs.get(timeout=_PAUSE if self._unchecked >= _WORTH_A_CHECKPOINT else None)
+            is_worth_it = self._unchecked >= _WORTH_A_CHECKPOINT
+            job = self._jobs.get(timeout=self._pause if is_worth_it else None)
         except Empty:
             self._checkpoint()
             job = self._jobs.get()

@@ -24,6 +24,9 @@ from sully.app import Config, ControlPlane, running
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 
+_PATIENCE = 120.0
+"""Seconds after which a process is stuck."""
+
 
 @asynccontextmanager
 async def in_process(
@@ -68,7 +71,7 @@ class Process:
     def stop(self, number: signal.Signals = signal.SIGINT) -> int:
         """Ask it to end; return its exit code."""
         self.child.send_signal(number)
-        return self.child.wait(timeout=30)
+        return self.child.wait(timeout=_PATIENCE)
 
 
 @contextmanager
@@ -93,7 +96,7 @@ def process(*arguments: str, data_dir: Path | None = None) -> Iterator[Process]:
             if child.poll() is None:
                 child.send_signal(signal.SIGINT)
                 try:
-                    child.wait(timeout=30)
+                    child.wait(timeout=_PATIENCE)
                 except subprocess.TimeoutExpired:
                     child.kill()
                     child.wait()

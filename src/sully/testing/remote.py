@@ -15,6 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
+_PATIENCE = 120.0
+"""Seconds after which a process is stuck."""
+
 
 @dataclass(slots=True)
 class Crew:
@@ -31,7 +34,7 @@ class Crew:
                 self._lines.put(line)
         self._lines.put("")
 
-    def wait_for(self, text: str, seconds: float = 60.0) -> str:
+    def wait_for(self, text: str, seconds: float = _PATIENCE) -> str:
         """Read what it says up to a line that contains this text; return that line."""
         while True:
             try:
@@ -48,7 +51,7 @@ class Crew:
         """Ask it to end; return its exit code."""
         if self.child.poll() is None:
             self.child.send_signal(number)
-        return self.child.wait(timeout=30)
+        return self.child.wait(timeout=_PATIENCE)
 
 
 @contextmanager

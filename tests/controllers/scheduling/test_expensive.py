@@ -1,4 +1,4 @@
-"""Pods whose selectors cost too much to evaluate at once."""
+"""Pods whose selectors, or combinations of devices, take too long for one slice."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import count
 from typing import Any
 
 from controllers.scheduling.placing import (
+    CLAIMS,
     DRIVER,
     SLICES,
     Scheduling,
@@ -72,6 +73,31 @@ async def test_others_are_scheduled_meanwhile(world: World) -> None:
     assert await where(world, "ordinary") == "node-1"
     last = len(scheduling.looked_at) - 1 - scheduling.looked_at[::-1].index("heavy")
     assert scheduling.looked_at.index("ordinary") < last
+
+
+async def test_others_are_scheduled_while_devices_are_tried(world: World) -> None:
+    """All combinations with the first device are tried before those without it."""
+    await ready(world, devices=13)
+    index = f'device.attributes["{DRIVER}"].index'
+    last = {"deviceClassName": "gpu", "selectors": [{"cel": {"expression": f"{index} == 0"}}]}
+    requests = [
+        {"name": "many", "exactly": {"deviceClassName": "gpu", "count": 6}},
+        {"name": "last", "exactly": last},
+    ]
+    distinct = {"requests": ["many"], "distinctAttribute": f"{DRIVER}/index"}
+    devices = {"requests": requests, "constraints": [distinct]}
+    scheduling = Scheduling()
+    async with scheduling.running(world):
+        claim = {"metadata": {"name": "heavy", "namespace": "a"}, "spec": {"devices": devices}}
+        await world.admin.create(CLAIMS, claim)
+        await pod(world, "heavy", "heavy")
+        await wanting(world, "ordinary", selectors=[{"cel": {"expression": f"{index} == 12"}}])
+        await world.settle()
+
+    assert await where(world, "ordinary") == "node-1"
+    assert await where(world, "heavy") == "node-1"
+    last_look = len(scheduling.looked_at) - 1 - scheduling.looked_at[::-1].index("heavy")
+    assert scheduling.looked_at.index("ordinary") < last_look
 
 
 async def test_a_pod_that_exceeds_its_budget_is_told(world: World) -> None:

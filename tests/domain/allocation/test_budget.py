@@ -1,4 +1,6 @@
-"""Evaluating selectors within a budget: it only refuses, and slices change nothing."""
+"""Evaluating selectors and trying devices within a budget: it only refuses, and slices change
+nothing.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,12 @@ from msgspec.structs import replace
 
 from devices import DRIVER, cel, device, text
 from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, wish
+from sully.api.resource.claim_types import DeviceConstraint
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.verdicts import Failed, Verdict
+from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.verdicts import Allocated, Failed, Verdict
 from sully.domain.devices.selectors import compile_all, content_of, mismatch
 from sully.machinery.cel import CostBudget, UnfinishedError
 
@@ -37,14 +42,19 @@ def attempt(models: list[str], wanted: list[str], budget: CostBudget) -> Verdict
         for at, model in enumerate(wanted)
     ]
     asked = replace(demand(wish(*requests)), budget=budget)
-    offered = offer([pool_slice(*devices)])
-    while True:
+    return finish(asked, offer([pool_slice(*devices)]), Ledger())[0]
+
+
+def finish(asked: Demand, offered: NodeOffer, use: Ledger) -> tuple[Verdict, int]:
+    """Allocate; return how often that was interrupted, too."""
+    for interruptions in count():
         try:
-            return allocate(asked, offered, Ledger(), explain=False)
+            return allocate(asked, offered, use, explain=False), interruptions
         except UnfinishedError as unfinished:
             if unfinished.work is not None:
                 unfinished.work()
-            budget.resume()
+            asked.budget.resume()
+    raise AssertionError
 
 
 MODELS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4)
@@ -114,3 +124,92 @@ def test_texts(strict: bool, want: str) -> None:
     )
 
     assert got == Failed(want, over_budget=True)
+
+
+# -- trying devices --------------------------------------------------------------------------------
+
+DISTINCT = DeviceConstraint(requests=("many",), distinct_attribute="gpu.example.com/index")
+
+
+def entangled(devices: int, wanted: int, last: int = 0) -> tuple[Demand, NodeOffer]:
+    """Return a claim for a number of devices, all different, and then for one of them."""
+    offered = offer(
+        [pool_slice(*(device(f"gpu-{at}", index=text(str(at))) for at in range(devices)))]
+    )
+    index = 'device.attributes["gpu.example.com"].index'
+    claim = wish(
+        exactly("many", count=wanted),
+        exactly("last", expressions=[f'{index} == "{last}"']),
+        constraints=[DISTINCT],
+    )
+    return demand(claim), offered
+
+
+SIZES = {"devices": st.integers(2, 9), "wanted": st.integers(1, 8), "last": st.integers(0, 8)}
+
+
+@given(**SIZES, per_slice=st.integers(1, 3000))
+def test_slices_of_a_search_change_nothing(
+    devices: int, wanted: int, last: int, per_slice: int
+) -> None:
+    asked, offered = entangled(devices, wanted, last)
+    unlimited = allocate(asked, offered, Ledger(), explain=False)
+
+    sliced, _ = finish(
+        replace(asked, budget=CostBudget(PLENTY, per_slice=per_slice)), offered, Ledger()
+    )
+
+    assert names(sliced) == names(unlimited)
+
+
+def test_a_slice_bounds_how_much_is_tried() -> None:
+    asked, offered = entangled(devices=16, wanted=8)
+    # This evaluates the selectors.
+    want = allocate(asked, offered, Ledger(), explain=False)
+    whole, halves = CostBudget(PLENTY, per_slice=20_000), CostBudget(PLENTY, per_slice=10_000)
+
+    got, interruptions = finish(replace(asked, budget=whole), offered, Ledger())
+    again, more = finish(replace(asked, budget=halves), offered, Ledger())
+
+    assert names(got) == names(again) == names(want)
+    assert interruptions > 10
+    assert more == pytest.approx(2 * interruptions, rel=0.1)
+    assert halves.left == whole.left, "nothing is tried twice"
+
+
+def test_a_search_starts_over_when_devices_were_taken() -> None:
+    asked, offered = entangled(devices=9, wanted=4)
+    use = Ledger()
+    budget = CostBudget(PLENTY, per_slice=1000)
+    with pytest.raises(UnfinishedError):
+        allocate(replace(asked, budget=budget), offered, use, explain=False)
+    taken = allocate(demand(wish(exactly(count=2))), offered, use)
+    assert isinstance(taken, Allocated)
+    use.take(taken.allocations[0])
+    budget.resume()
+
+    got, _ = finish(replace(asked, budget=budget), offered, use)
+
+    assert names(got) == names(allocate(asked, offered, use))
+
+
+def test_what_was_found_on_other_nodes_is_not_searched_again() -> None:
+    asked, offered = entangled(devices=12, wanted=6)
+    other, use, budget = entangled(devices=11, wanted=6)[1], Ledger(), CostBudget(per_slice=PLENTY)
+    asked = replace(asked, budget=budget)
+
+    got = [allocate(asked, each, use, explain=False) for each in (offered, other)]
+    left = budget.left
+    again = [allocate(asked, each, use, explain=False) for each in (offered, other)]
+
+    assert left < budget.units
+    assert budget.left == left
+    assert [names(each) for each in again] == [names(each) for each in got]
+
+
+def test_a_search_that_exceeds_the_budget() -> None:
+    asked, offered = entangled(devices=24, wanted=12)
+
+    got = allocate(replace(asked, budget=CostBudget(100_000)), offered, Ledger())
+
+    assert got == Failed("node node-1: timed out trying to allocate devices", over_budget=True)

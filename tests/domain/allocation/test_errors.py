@@ -146,7 +146,7 @@ def test_a_search_has_an_end() -> None:
     unlike = [pool_slice(*devices), pool_slice(device("x"), pool="z", driver="other")]
     got = attempt(unlike, claim, most_steps=15)
 
-    assert got == Failed("node node-1: timed out trying to allocate devices")
+    assert got == Failed("node node-1: timed out trying to allocate devices", over_budget=True)
 
 
 def test_a_pod_may_ask_for_more_than_python_nests() -> None:

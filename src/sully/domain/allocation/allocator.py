@@ -11,10 +11,10 @@ from dataclasses import replace
 from sully.domain.allocation.diagnosis import diagnose_on, refuse
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
-from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance, plan
+from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen, write
-from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, Search
+from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, search
 from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
 from sully.machinery.cel import CostBudgetExceededError
 
@@ -31,32 +31,38 @@ def allocate(
     """Choose devices for all claims of a pod on a node, or say why not.
 
     `strict` does what Kubernetes 1.37 does where that is no use to anybody. Without `explain` a
-    refusal carries no account: whoever asks many nodes asks for it once, at the end. Raises
+    refusal carries no diagnosis: whoever asks many nodes asks for it once, at the end. Raises
     UnfinishedError if the budget of the demand has slices.
     """
     try:
         seen = at_a_glance(demand, offer, use) if not explain else None
         if seen is not None:
             return _allocated(demand, [seen], offer) if seen else refuse(offer)
-        plans = plan(demand, offer, use)
-        search = Search(demand, plans, use, strict=strict, most_steps=most_steps)
-        if search.run():
-            return _allocated(demand, search.state.chosen, offer)
-    except TooLongError as error:
-        return Failed(f"node {offer.node.name}: {error}")
+        found = search(demand, offer, use, strict=strict, most_steps=most_steps)
     except AllocationError as error:
-        return Failed(str(error))
-    except CostBudgetExceededError:
-        return _over_budget(demand.budget.units, offer.node.name, strict=strict)
+        return _failed(error, offer)
+    except CostBudgetExceededError as error:
+        return _over_budget(error, offer, strict=strict)
+    if found.error is not None:
+        return _failed(found.error, offer)
+    if found.chosen is not None:
+        return _allocated(demand, found.chosen, offer)
     refused = refuse(offer)
     if not explain:
         return refused
-    return replace(refused, requests=diagnose_on(demand, offer, use, search.unfit))
+    return replace(refused, requests=diagnose_on(demand, offer, use, found.unfit))
 
 
-def _over_budget(units: int, node: str, *, strict: bool) -> Failed:
-    why = "" if strict else f": evaluating the selectors exceeds the budget of {units} cost units"
-    return Failed(f"node {node}: {TIMED_OUT}{why}", over_budget=True)
+def _failed(error: AllocationError, offer: NodeOffer) -> Failed:
+    if isinstance(error, TooLongError):
+        return Failed(f"node {offer.node.name}: {error}", over_budget=True)
+    return Failed(str(error))
+
+
+def _over_budget(error: CostBudgetExceededError, offer: NodeOffer, *, strict: bool) -> Failed:
+    budget = f": evaluating the selectors exceeds the budget of {error.units} cost units"
+    why = "" if strict or not error.expression else budget
+    return Failed(f"node {offer.node.name}: {TIMED_OUT}{why}", over_budget=True)
 
 
 def _allocated(demand: Demand, chosen: Sequence[Chosen], offer: NodeOffer) -> Allocated:

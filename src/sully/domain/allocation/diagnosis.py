@@ -7,15 +7,14 @@ taken still counts as available. A device that several nodes see is counted once
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
-from sully.domain.allocation.plans import NO_LANE, AllocationError, Plan, plan
+from sully.domain.allocation.plans import NO_LANE, AllocationError, Plan
 from sully.domain.allocation.requests import Demand
-from sully.domain.allocation.search import Search
+from sully.domain.allocation.search import search
 from sully.domain.allocation.state import State
 from sully.domain.allocation.tallies import Tally, tally
 from sully.domain.allocation.verdicts import (
@@ -124,13 +123,9 @@ def _unfit(demand: Demand, offers: Iterable[NodeOffer], use: InUse) -> Unfit:
     return found
 
 
-def _against(demand: Demand, offer: NodeOffer, use: InUse) -> dict[Plan, set[EffectiveDevice]]:
+def _against(demand: Demand, offer: NodeOffer, use: InUse) -> Mapping[Plan, set[EffectiveDevice]]:
     try:
-        plans = plan(demand, offer, use)
+        # What was found out before an error is still true.
+        return search(demand, offer, use, most_steps=_SEARCH_STEPS).unfit
     except AllocationError:
         return {}
-    search = Search(demand, plans, use, strict=False, most_steps=_SEARCH_STEPS)
-    # What was found out before an error is still true.
-    with suppress(AllocationError):
-        search.run()
-    return search.unfit

@@ -4,18 +4,22 @@ Claims in the order of the pod, requests and alternatives as written, devices in
 offer; within a request in increasing order, so that sets are tried and not their permutations.
 The answer is upstream's, the way there is shorter: of devices that differ in nothing that matters
 only the first is tried again after a failure, and a request that too few devices fit ends the
-search at once.
+search immediately.
+
+A long search is charged to the cost budget of the attempt (`machinery/cel/budget.py`). Where that
+has slices, the search stops between two choices, and continues when the attempt does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.constraints import attribute_values
 from sully.domain.allocation.ledger import InUse
+from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.plans import (
     MOST_RESULTS,
     AllocationError,
@@ -23,14 +27,25 @@ from sully.domain.allocation.plans import (
     Plans,
     TooLongError,
 )
+from sully.domain.allocation.plans import plan as plan_on
 from sully.domain.allocation.requests import Demand
+from sully.domain.allocation.results import Chosen
 from sully.domain.allocation.state import State
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices.device import EffectiveDevice
+from sully.machinery.cel import UnfinishedError
 
 MOST_STEPS: Final = 200_000
 """Devices tried before an attempt is given up, after a second or so; upstream counts ten."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
+_STEP_UNITS: Final = 30
+"""Cost units of trying a device."""
+_CONSTRAINT_UNITS: Final = 12
+"""Cost units of comparing it with a constraint."""
+_DEVICES_PER_UNIT: Final = 2
+"""Devices that are passed over for one cost unit."""
+_FREE_UNITS: Final = 640
+"""A search that is shorter costs nothing: it takes about as long as preparing it."""
 
 
 Level: TypeAlias = "Iterator[Level | None]"
@@ -38,10 +53,72 @@ Level: TypeAlias = "Iterator[Level | None]"
 
 A choice is made before it is handed out, and taken back when the next one is asked for.
 """
+_NO_CHOICE: Final[Level] = iter(())
+"""Yielded where nothing was chosen, so that the search can stop there."""
 
 
 class HopelessError(Exception):
     """No choice for any other request can help."""
+
+
+class Outcome(NamedTuple):
+    """What a search came to."""
+
+    chosen: Sequence[Chosen] | None
+    """The devices of each claim; None without a solution."""
+    unfit: Mapping[Plan, set[EffectiveDevice]]
+    """Devices that a constraint spoke against, for the account."""
+    error: AllocationError | None = None
+
+
+class _Remembered(NamedTuple):
+    basis: object
+    work: Search | Outcome
+
+
+def search(
+    demand: Demand,
+    offer: NodeOffer,
+    use: InUse,
+    *,
+    strict: bool = False,
+    most_steps: int = MOST_STEPS,
+) -> Outcome:
+    """Look for devices on a node; continue where the same attempt was interrupted.
+
+    Raises AllocationError if a request can never be served, UnfinishedError at the end of a slice,
+    CostBudgetExceededError.
+    """
+    memory, key = demand.budget.memory, (offer, strict, most_steps)
+    known = memory.get(key) if memory else None
+    if isinstance(known, _Remembered) and known.basis == _basis(demand, offer, use):
+        work = known.work
+    else:
+        work = Search(
+            demand, plan_on(demand, offer, use), use, strict=strict, most_steps=most_steps
+        )
+    if isinstance(work, Outcome):
+        return work
+    try:
+        outcome = work.run()
+    except UnfinishedError:
+        memory[key] = _Remembered(_basis(demand, offer, use), work)
+        raise
+    if work.is_long and demand.budget.is_sliced:
+        memory[key] = _Remembered(_basis(demand, offer, use), outcome)
+    return outcome
+
+
+def _basis(demand: Demand, offer: NodeOffer, use: InUse) -> object:
+    """Return what a search on a node depends on: what is asked for, and what others have."""
+    asked = [
+        (each.claim, one.shape, one.device_class)
+        for each in demand.claims
+        for request in each.requests
+        for one in request.alternatives
+    ]
+    held = [use.get(pool.id) for pool in offer.pools]
+    return use, asked, [each.version if each is not None else 0 for each in held]
 
 
 class Search:
@@ -50,15 +127,23 @@ class Search:
     def __init__(
         self, demand: Demand, plans: Plans, use: InUse, *, strict: bool, most_steps: int
     ) -> None:
-        self.state = State(demand, use, strict=strict)
-        self.unfit: dict[Plan, set[EffectiveDevice]] = {}
-        """Devices that a constraint spoke against, for the account."""
+        self.is_long = False
+        self._state = State(demand, use, strict=strict)
+        self._unfit: dict[Plan, set[EffectiveDevice]] = {}
         self._demand = demand
         self._plans = plans
         self._use = use
         self._steps = most_steps
+        constraints = max((len(each.constraints) for each in demand.claims), default=0)
+        self._step_units = _STEP_UNITS + _CONSTRAINT_UNITS * constraints
+        self._charged = most_steps
+        """How many steps were left when the budget was charged last."""
+        self._passed = 0
+        """Devices that were looked at since then."""
         self._free: dict[Plan, int] = {}
         self._likeness: dict[EffectiveDevice, object] = {}
+        self._stack: list[Level | None] = [self._next_request(0, 0)]
+        """Our own: a pod may ask for more devices than Python nests calls."""
 
     @cached_property
     def _may_fail(self) -> bool:
@@ -68,24 +153,43 @@ class Search:
     def _derives(self) -> bool:
         return any(each.alternative.shape.derived for each in _flat(self._plans))
 
-    def run(self) -> bool:
-        """Look for a solution, which then stands in `state.chosen`.
-
-        The stack is our own: a pod may ask for more devices than Python nests calls.
-        """
-        stack = [self._next_request(0, 0)]
+    def run(self) -> Outcome:
+        """Look for a solution; what was interrupted by UnfinishedError continues."""
+        choices = max(_FREE_UNITS // self._step_units, 1)
+        error = None
         try:
-            while stack:
-                level = stack[-1]
-                if level is None:
-                    return True
-                try:
-                    stack.append(next(level))
-                except StopIteration:
-                    stack.pop()
+            while self._advance(choices):
+                self._charge()
         except HopelessError:
-            pass
-        return False
+            self._stack.clear()
+        except AllocationError as ended:
+            self._stack.clear()
+            error = ended
+        chosen = self._state.chosen if self._stack else None
+        # The generators refer to the search.
+        self._stack.clear()
+        return Outcome(chosen, self._unfit, error)
+
+    def _advance(self, choices: int) -> bool:
+        """Make so many choices; say whether there are more."""
+        stack = self._stack
+        for _ in range(choices):
+            if not stack:
+                return False
+            level = stack[-1]
+            if level is None:
+                return False
+            try:
+                stack.append(next(level))
+            except StopIteration:
+                stack.pop()
+        return True
+
+    def _charge(self) -> None:
+        units = (self._charged - self._steps) * self._step_units
+        units += self._passed // _DEVICES_PER_UNIT
+        self.is_long, self._charged, self._passed = True, self._steps, 0
+        self._demand.budget.spend(units)
 
     def _next_request(self, claim: int, request: int) -> Level | None:
         while claim < len(self._plans) and request == len(self._plans[claim]):
@@ -95,7 +199,7 @@ class Search:
     def _alternatives(self, claim: int, request: int) -> Level:
         """Try the alternatives of a request for which an allocation has room."""
         requests = self._plans[claim]
-        room = MOST_RESULTS - len(self.state.chosen[claim])
+        room = MOST_RESULTS - len(self._state.chosen[claim])
         room -= sum(min(one.needed for one in each) for each in requests[request + 1 :] if each)
         for plan in requests[request]:
             if not 0 < plan.needed <= room:
@@ -115,12 +219,12 @@ class Search:
         else:
             yield self._next_request(plan.claim, plan.request + 1)
         for slot in reversed(taken):
-            self.state.give(plan, slot, self._use.get(slot.pool.id))
+            self._state.give(plan, slot, self._use.get(slot.pool.id))
         self._give_up_if_hopeless(plan)
 
     def _take_one_of_all(self, plan: Plan, slot: Slot) -> bool:
         held = self._use.get(slot.pool.id)
-        state = self.state
+        state = self._state
         if slot.taints or state.is_busy(plan, slot, held) or state.lacks(plan, slot, held):
             return False
         if self._take(plan, slot) is None:
@@ -134,10 +238,11 @@ class Search:
     def _pick(self, plan: Plan, picked: int, group: int, place: int) -> Level:
         """Choose the next device of a request, from this place on."""
         in_vain: set[object] = set()
-        state, groups = self.state, plan.lane.groups
+        state, groups = self._state, plan.lane.groups
         for at in range(group, len(groups)):
             slots = groups[at].slots
             held = self._use.get(groups[at].pool)
+            self._passed += len(slots)
             for index in range(place if at == group else 0, len(slots)):
                 slot = slots[index]
                 if state.is_busy(plan, slot, held):
@@ -147,6 +252,7 @@ class Search:
                 if in_vain and self._looks(slot) in in_vain:
                     continue
                 if self._take(plan, slot) is not None:
+                    yield _NO_CHOICE
                     continue
                 if picked + 1 < plan.needed:
                     yield self._pick(plan, picked + 1, at, index + 1)
@@ -164,9 +270,9 @@ class Search:
         self._steps -= 1
         if self._steps < 0:
             raise TooLongError(TIMED_OUT)
-        reason = self.state.take(plan, slot, self._use.get(slot.pool.id))
+        reason = self._state.take(plan, slot, self._use.get(slot.pool.id))
         if reason is Reason.CONSTRAINT:
-            self.unfit.setdefault(plan, set()).add(slot.device)
+            self._unfit.setdefault(plan, set()).add(slot.device)
         return reason
 
     def _give_up_if_hopeless(self, plan: Plan) -> None:
@@ -193,7 +299,7 @@ class Search:
         """Return what a device is to this attempt: two that look alike can stand for each other."""
         device = slot.device
         # What is worked out differs from request to request, so then nothing looks like another.
-        if slot.is_shareable or self._derives or self.state.is_held(device):
+        if slot.is_shareable or self._derives or self._state.is_held(device):
             return device
         found = self._likeness.get(device)
         if found is None:
@@ -204,7 +310,7 @@ class Search:
                 tuple(self._roles(device)),
                 tuple(
                     attribute_values(slot.content, constraint.attribute)
-                    for constraints in self.state.constraints
+                    for constraints in self._state.constraints
                     for constraint in constraints
                 ),
             )

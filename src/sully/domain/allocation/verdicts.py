@@ -139,7 +139,7 @@ class Failed:
 
     error: str
     over_budget: bool = False
-    """Evaluating its selectors costs too much for one attempt; the next one gets further."""
+    """Evaluating its selectors or trying devices costs too much for one attempt."""
 
 
 @dataclass(frozen=True, slots=True)

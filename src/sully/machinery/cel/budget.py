@@ -30,7 +30,7 @@ class CostBudgetExceededError(Exception):
         super().__init__(f"evaluation exceeds the budget of {units} cost units")
         self.units = units
         self.expression = expression
-        """The one that was to be evaluated when too little was left."""
+        """The one that was to be evaluated when too little was left; empty for other work."""
 
 
 class UnfinishedError(Exception):
@@ -40,7 +40,7 @@ class UnfinishedError(Exception):
     """
 
     def __init__(self, budget: CostBudget, work: Callable[[], None] | None = None) -> None:
-        super().__init__("not all expressions are evaluated yet")
+        super().__init__("not finished in this slice")
         self.budget = budget
         self.work = work
 
@@ -91,13 +91,20 @@ class Spending:
 class CostBudget:
     """What may still be spent, in all and in this slice."""
 
-    __slots__ = ("_fresh", "_per_slice", "_slice", "left", "units")
+    __slots__ = ("_fresh", "_per_slice", "_slice", "left", "memory", "units")
 
     def __init__(self, units: int = COST_BUDGET, *, per_slice: int | None = None) -> None:
         self.units = units
         self.left = units
+        self.memory: dict[object, object] = {}
+        """Work that costs much, to be continued in another slice by whoever began it."""
         self._per_slice = per_slice
         self.resume()
+
+    @property
+    def is_sliced(self) -> bool:
+        """Say whether work is interrupted by UnfinishedError."""
+        return self._per_slice is not None
 
     def resume(self) -> None:
         """Begin a slice."""
@@ -120,6 +127,18 @@ class CostBudget:
             raise UnfinishedError(self, self._whole(work) if fresh else None) from None
         finally:
             self.charge(spending.spent)
+
+    def spend(self, units: int) -> None:
+        """Charge for work that was done and can go on later.
+
+        Raises CostBudgetExceededError, or UnfinishedError where there are slices.
+        """
+        self._fresh = False
+        self.charge(units)
+        if not self.left:
+            raise CostBudgetExceededError(self.units, "")
+        if self._slice == 0:
+            raise UnfinishedError(self)
 
     def charge(self, units: int) -> None:
         """Take units from the budget."""
