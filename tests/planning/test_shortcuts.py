@@ -33,6 +33,7 @@ from sully.machinery.timestamps import format_time
 from sully.planning.departing import Departing
 from sully.planning.settings import Settings
 from sully.planning.world import World
+from sully.scheduler.core import SchedulingCore
 from sully.scheduler.equivalence_groups import EquivalenceGroups
 from sully.scheduler.event_handlers import EventHandlers
 from sully.testing.clock import NOON
@@ -138,8 +139,9 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
         return [planned(there, *map(put, made), settings=Settings()) for there, made in scenes]
 
     quick = plans()
-    # Every pod gets attempts, whatever other pods got and whatever is released.
+    # Every pod is created first and gets attempts, whatever other pods got and what is released.
     monkeypatch.setattr(EquivalenceGroups, "join", lambda *_: None)
+    monkeypatch.setattr(SchedulingCore, "schedule_new", lambda *_: None)
     monkeypatch.setattr(EventHandlers, "_is_useless_release", lambda *_: False)
     # All are told who leaves, everybody is looked at again, and no device is seen at a glance.
     monkeypatch.setattr(World, "mark_leaving", tell_who_leaves)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from sully.api.sully.types import EvictionRecord
-from sully.domain.allocation.vacancy import Obstacle, Vacancies
+from sully.domain.allocation.availability import Availability, Obstacle
 from sully.domain.devices.device import Published
 from sully.domain.devices.pools import DeviceId
 from sully.domain.explaining.devices import DeviceFacts, explain_device
@@ -99,5 +99,5 @@ def _obstacle(world: World, published: Published | None) -> Obstacle | None:
         return None
     held = world.snapshot.usage.held(Names(published.id.driver, published.id.pool))
     used = {each.device.device for each in held if not each.admin}
-    vacancies = Vacancies(tuple(pool.slices.values()), used)
-    return vacancies.obstacle(published.slice, published.device)
+    availability = Availability(tuple(pool.slices.values()), used)
+    return availability.obstacle(published.slice, published.device)

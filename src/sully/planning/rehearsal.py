@@ -14,9 +14,9 @@ from functools import partial
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.allocation.availability import Availability, used_up
 from sully.domain.allocation.capacity import left_of
 from sully.domain.allocation.ledger import PoolUse
-from sully.domain.allocation.vacancy import Vacancies, used_up
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Evict, Reason, Wait
@@ -267,17 +267,17 @@ class Rehearsal:
         inventory, ledger = self.world.inventory, self.scheduler.core.devices.ledger
         for id_, devices in merged.items():
             pool, use = inventory.pool(id_), ledger.get(id_) or PoolUse()
-            vacancies = Vacancies(
+            availability = Availability(
                 tuple(pool.slices.values()) if pool is not None else (),
                 use.devices.keys() | use.shares.keys(),
             )
-            if vacancies.are_plain and not use.shares:
+            if availability.are_plain and not use.shares:
                 # Most pools: then nothing but their users closes devices.
                 yield from (Counted(each, name in use.devices) for name, each in devices.items())
                 continue
             for name, device in devices.items():
                 used = name in use.devices or (name in use.shares and not device.shareable)
-                yield Counted(device, used, _is_closed(device, use, vacancies))
+                yield Counted(device, used, _is_closed(device, use, availability))
 
     def pending(self, uid: str) -> Pending | None:
         """Return why a pod stays Pending."""
@@ -292,10 +292,10 @@ def _family(story: Story) -> tuple[str, str]:
     return story.left.pod.metadata.namespace, story.left.pod.owner_text
 
 
-def _is_closed(device: EffectiveDevice, use: PoolUse, vacancies: Vacancies) -> bool:
+def _is_closed(device: EffectiveDevice, use: PoolUse, availability: Availability) -> bool:
     """Say whether nobody could get a device, or a share of it, whoever has it."""
     published = device.published
-    if vacancies.obstacle(published.slice, published.device) is not None:
+    if availability.obstacle(published.slice, published.device) is not None:
         return True
     taken = use.amounts.get(published.device.name) if device.shareable else None
     if not taken:

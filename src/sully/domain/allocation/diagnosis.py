@@ -13,10 +13,10 @@ from typing import Final
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
 from sully.domain.allocation.plans import NO_LANE, AllocationError, Plan
+from sully.domain.allocation.reason_counts import ReasonCounts, count_reasons
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.search import search
 from sully.domain.allocation.state import State
-from sully.domain.allocation.tallies import Tally, tally
 from sully.domain.allocation.verdicts import (
     CANNOT_ALLOCATE,
     INVALID_POOLS,
@@ -38,7 +38,7 @@ Unfit = Mapping[tuple[int, int, int], set[EffectiveDevice]]
 
 @dataclass(slots=True)
 class Survey:
-    """The nodes that an account is made for."""
+    """The nodes that a diagnosis is made for."""
 
     reached: list[NodeOffer] = field(default_factory=list)
     """Those that would take the pod, but for devices."""
@@ -51,7 +51,7 @@ class Survey:
 
 
 def refuse(offer: NodeOffer) -> Refused:
-    """Refuse without an account."""
+    """Refuse without a diagnosis."""
     reason = INVALID_POOLS if offer.invalid else CANNOT_ALLOCATE
     return Refused(reason, incomplete=offer.incomplete, invalid=offer.invalid)
 
@@ -61,7 +61,7 @@ def diagnose_on(
 ) -> tuple[RequestDiagnosis, ...]:
     """Say for every request what spoke against which devices of one node."""
     found = {_place(plan): devices for plan, devices in unfit.items()}
-    return _account(demand, Survey([offer]), use, found)
+    return _diagnose(demand, Survey([offer]), use, found)
 
 
 def diagnose(demand: Demand, survey: Survey, use: InUse) -> Refused:
@@ -69,26 +69,26 @@ def diagnose(demand: Demand, survey: Survey, use: InUse) -> Refused:
     reached = survey.reached
     offers = [*reached, *survey.others]
     return Refused(
-        requests=_account(demand, survey, use, _unfit(demand, reached, use)),
+        requests=_diagnose(demand, survey, use, _unfit(demand, reached, use)),
         incomplete=tuple(dict.fromkeys(pool for each in offers for pool in each.incomplete)),
         invalid={pool: text for each in offers for pool, text in each.invalid.items()},
     )
 
 
-def _account(
+def _diagnose(
     demand: Demand, survey: Survey, use: InUse, unfit: Unfit
 ) -> tuple[RequestDiagnosis, ...]:
     before = State(demand, use, strict=False)
     reached, others = _pools(survey.reached), _pools(survey.others)
     found = []
     for each in _plans(demand):
-        total, bad = Tally(), unfit.get(_place(each)) or set()
+        total, bad = ReasonCounts(), unfit.get(_place(each)) or set()
         for offers in reached.values():
-            total.merge(tally(each, offers, before, bad))
+            total.merge(count_reasons(each, offers, before, bad))
         for id_, offers in others.items():
             if id_ not in reached:
-                total.merge(tally(each, offers, before, bad), reachable=False)
-        found.append(total.account(demand.claims[each.claim].key, each))
+                total.merge(count_reasons(each, offers, before, bad), reachable=False)
+        found.append(total.diagnosis(demand.claims[each.claim].key, each))
     return tuple(found)
 
 
@@ -102,7 +102,7 @@ def _pools(offers: Iterable[NodeOffer]) -> dict[PoolId, list[PoolOffer]]:
 
 
 def _plans(demand: Demand) -> Iterator[Plan]:
-    """Yield plans that are bound to no node: an account needs to know only who asks for what."""
+    """Yield plans that are bound to no node: a diagnosis needs to know only who asks for what."""
     for index, claim in enumerate(demand.claims):
         for place, request in enumerate(claim.requests):
             for choice, each in enumerate(request.alternatives):

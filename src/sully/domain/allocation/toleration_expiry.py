@@ -8,7 +8,7 @@ nothing, and one that will be over comes after devices that need none.
 Whether it is over depends on when the taint was added, so seconds are read as the newest time of a
 taint for which they are over now. That is the same for most requests, changes rarely, and knows
 nothing of clocks: what was found out about devices once stays true for it (candidates.py), as do
-refusals (controllers/scheduling/questions.py).
+results (scheduler/equivalence.py).
 """
 
 from __future__ import annotations

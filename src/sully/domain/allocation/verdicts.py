@@ -1,8 +1,8 @@
-"""What became of an attempt to allocate: devices, a refusal with its account, or an error.
+"""What became of an attempt to allocate: devices, a refusal with its diagnosis, or an error.
 
-The scheduler turns these into conditions and events, and `explain` prints the account.
+The scheduler turns these into conditions and events, and `explain` prints the diagnosis.
 The texts in `Refused.reason`, `Unresolved.message` and `Failed.error` are those of Kubernetes;
-they never name taints or counts, and the account does.
+they never name taints or counts, and the diagnosis does.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from sully.api.resource.types import DeviceAttribute
-from sully.domain.allocation.vacancy import Obstacle
+from sully.domain.allocation.availability import Obstacle
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint, blocks

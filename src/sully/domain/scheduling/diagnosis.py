@@ -1,6 +1,6 @@
-"""The account of a pod that got no devices, as its condition `sully.dev/DeviceAccount` carries it.
+"""The diagnosis of a pod that got no devices, in its condition `sully.dev/DeviceAccount`.
 
-Kubernetes says only `cannot allocate all claims`. The account says how many devices were refused
+Kubernetes says only `cannot allocate all claims`. The diagnosis says how many devices were refused
 for which reason, in JSON for programs (docs/guides/scheduling.md has the form); `sully explain`
 puts it into words. Lists name what matters most and end with how much was left out, so a pod does
 not grow with the cluster.
@@ -159,18 +159,18 @@ _WORDS: Final = {
 """From what is closest to a device that fits to what is farthest from it."""
 
 
-def encode(account: Diagnosis) -> str:
-    """Write an account, leaving out as much of its lists as its size demands."""
+def encode(diagnosis: Diagnosis) -> str:
+    """Write a diagnosis, leaving out as much of its lists as its size demands."""
     for most in (_MOST_NAMED, 4, 2, 1, 0):
-        text = msgspec.json.encode(shortened(account, most)).decode()
+        text = msgspec.json.encode(shortened(diagnosis, most)).decode()
         if len(text) <= MOST_BYTES:
             return text
-    bare = Diagnosis(nodes=account.nodes, reached=account.reached, counted=account.counted)
+    bare = Diagnosis(nodes=diagnosis.nodes, reached=diagnosis.reached, counted=diagnosis.counted)
     return msgspec.json.encode(bare).decode()
 
 
 def decode(text: str) -> Diagnosis | None:
-    """Read an account; None if it is none, for conditions are anybody's to write."""
+    """Read a diagnosis; None if it is none, for conditions are anybody's to write."""
     try:
         return msgspec.json.decode(text, type=Diagnosis)
     except msgspec.MsgspecError:
@@ -178,7 +178,7 @@ def decode(text: str) -> Diagnosis | None:
 
 
 def diagnosis_of(refused: Refused, *, nodes: int, reached: int, counted: int) -> Diagnosis:
-    """Return the account of a refusal over so many nodes."""
+    """Return the diagnosis of a refusal over so many nodes."""
     return Diagnosis(
         nodes=nodes,
         reached=reached,
@@ -247,17 +247,17 @@ def _holder(each: HolderCount) -> Holder:
     return Holder(claim=each.claim, devices=each.devices)
 
 
-def shortened(account: Diagnosis, most: int = _MOST_NAMED) -> Diagnosis:
-    """Return an account with lists of so many at most, which say how many more there are."""
-    requests = account.requests[:_MOST_REQUESTS]
-    invalid = list(account.invalid_pools.items())
-    incomplete, more_incomplete = _cut(account.incomplete_pools, most)
+def shortened(diagnosis: Diagnosis, most: int = _MOST_NAMED) -> Diagnosis:
+    """Return a diagnosis with lists of so many at most, which say how many more there are."""
+    requests = diagnosis.requests[:_MOST_REQUESTS]
+    invalid = list(diagnosis.invalid_pools.items())
+    incomplete, more_incomplete = _cut(diagnosis.incomplete_pools, most)
     kept, more_invalid = _cut(invalid, most)
     return msgspec.structs.replace(
-        account,
+        diagnosis,
         requests=tuple(_shorter(each, most) for each in requests),
-        more_requests=len(account.requests) - len(requests),
-        blocked=account.blocked[:_MOST_NAMED],
+        more_requests=len(diagnosis.requests) - len(requests),
+        blocked=diagnosis.blocked[:_MOST_NAMED],
         incomplete_pools=incomplete,
         invalid_pools=dict(kept),
         more_pools=more_incomplete + more_invalid,
@@ -286,9 +286,9 @@ def _cut(items: Sequence[T], most: int) -> tuple[tuple[T, ...], int]:
 Rename = Callable[[str], str]
 
 
-def for_claims(account: Diagnosis, rename: Rename) -> Diagnosis:
-    """Return the account of another pod that asks the same with claims of other names."""
+def for_claims(diagnosis: Diagnosis, rename: Rename) -> Diagnosis:
+    """Return the diagnosis of another pod that asks the same with claims of other names."""
     requests = (
-        msgspec.structs.replace(each, claim=rename(each.claim)) for each in account.requests
+        msgspec.structs.replace(each, claim=rename(each.claim)) for each in diagnosis.requests
     )
-    return msgspec.structs.replace(account, requests=tuple(requests))
+    return msgspec.structs.replace(diagnosis, requests=tuple(requests))

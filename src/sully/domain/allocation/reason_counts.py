@@ -1,7 +1,7 @@
 """Counts what speaks against devices, pool by pool, for one alternative of a request.
 
-A pool's counts are remembered with its offer until its use changes, so that accounting for a pod
-costs little more than looking at the pools once. accounts.py puts the counts of pools together.
+A pool's counts are remembered with its offer until its use changes, so that diagnosing a pod
+costs little more than looking at the pools once. diagnosis.py puts the counts of pools together.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Finding(NamedTuple):
 
 
 @dataclass(slots=True)
-class Tally:
+class ReasonCounts:
     """Counts over any number of devices."""
 
     available: int = 0
@@ -86,7 +86,7 @@ class Tally:
             case _:
                 pass
 
-    def merge(self, other: Tally, *, reachable: bool = True) -> None:
+    def merge(self, other: ReasonCounts, *, reachable: bool = True) -> None:
         """Add the counts of another; what nobody can reach is not available."""
         if reachable:
             self.available += other.available
@@ -110,8 +110,8 @@ class Tally:
             each = replace(known, devices=known.devices + each.devices, lapsed=both)
         self.taints[key] = each
 
-    def account(self, claim: str, plan: Plan) -> RequestDiagnosis:
-        """Return the counts as an account; the order is that of what was met first."""
+    def diagnosis(self, claim: str, plan: Plan) -> RequestDiagnosis:
+        """Return the counts as a diagnosis; the order is that of what was met first."""
         alternative = plan.alternative
         return RequestDiagnosis(
             claim,
@@ -126,21 +126,21 @@ class Tally:
         )
 
 
-def tally(
+def count_reasons(
     plan: Plan, offers: Sequence[PoolOffer], before: State, unfit: AbstractSet[EffectiveDevice]
-) -> Tally:
+) -> ReasonCounts:
     """Count the devices of one pool, in all the ways in which nodes see it."""
     shape = as_seen(plan.alternative.shape, offers)
     if len(offers) > 1 or unfit:
-        return _tally(_best(plan, offers, before, unfit), shape)
+        return _count_reasons(_best(plan, offers, before, unfit), shape)
     pool = offers[0]
     use = before.use.get(pool.id)
     version = use.version if use is not None else 0
     key = ("tally", shape, plan.alternative.admin_access)
     known = pool.memory.get(key)
     if isinstance(known, _Remembered) and known.version == version:
-        return known.tally
-    counted = _tally(findings(plan, pool, before, unfit), shape)
+        return known.counts
+    counted = _count_reasons(findings(plan, pool, before, unfit), shape)
     pool.memory[key] = _Remembered(version, counted)
     return counted
 
@@ -151,11 +151,11 @@ def _is_lapsed(each: SourcedTaint, shape: Shape) -> bool:
 
 class _Remembered(NamedTuple):
     version: int
-    tally: Tally
+    counts: ReasonCounts
 
 
-def _tally(found: Iterator[Finding], shape: Shape) -> Tally:
-    counted = Tally()
+def _count_reasons(found: Iterator[Finding], shape: Shape) -> ReasonCounts:
+    counted = ReasonCounts()
     for each in found:
         counted.add(each, shape)
     return counted

@@ -25,9 +25,9 @@ from sully.api.resource.types import (
     DeviceCounterConsumption,
     ResourceSlice,
 )
+from sully.domain.allocation.availability import Availability, used_up
 from sully.domain.allocation.capacity import left_of, taken_of
 from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.vacancy import Vacancies, used_up
 from sully.domain.allocation.verdicts import Allocated
 from sully.domain.devices.selectors import Content
 
@@ -141,7 +141,7 @@ def test_obstacles(case: Case) -> None:
         if device.name == case.asked
     )
 
-    obstacle = Vacancies(case.slices, case.used).obstacle(slice_, found)
+    obstacle = Availability(case.slices, case.used).obstacle(slice_, found)
 
     told = f"{obstacle.cause} {obstacle.text}" if obstacle is not None else None
     assert told == case.want
@@ -201,10 +201,10 @@ def test_it_agrees_with_the_allocator(toys: list[tuple[int, str, bool]], count: 
     ledger = Ledger()
     for name in used:
         ledger.take(_allocated(name))
-    vacancies = Vacancies(slices, used)
+    availability = Availability(slices, used)
 
     for each in devices:
-        free = each.name not in used and vacancies.obstacle(slices[0], each) is None
+        free = each.name not in used and availability.obstacle(slices[0], each) is None
         this = f"device.attributes['{DRIVER}'].id == '{each.name}'"
         verdict = attempt(slices, wish(exactly(expressions=[this])), use=ledger)
         assert isinstance(verdict, Allocated) is free, each.name

@@ -41,7 +41,7 @@ class _View:
     draws: Mapping[str, tuple[Draw, ...]] = field(default_factory=dict)
 
 
-class Vacancies:
+class Availability:
     """Which devices of one pool could be given away, as far as the pool decides that.
 
     `slices` are all of the pool, of every generation; `used` are the devices that somebody has,
