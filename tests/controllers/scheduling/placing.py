@@ -18,7 +18,7 @@ from sully.controllers.scheduling.wiring import add_scheduler
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
 from sully.scheduler.options import Options
-from sully.scheduler.queue import SchedulingQueue
+from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
 
@@ -45,8 +45,8 @@ class _Watched(SchedulingQueue):
         if newest_first:
             self._order = count(0, -1)
 
-    def pop(self) -> Key | None:
-        key = super().pop()
+    def pop(self, until: Rank | None = None) -> Key | None:
+        key = super().pop(until)
         if key is not None:
             self._taken.append(key.name)
         return key
