@@ -15,7 +15,7 @@ from sully.domain.allocation.verdicts import (
     NOT_ON_NODE,
     Allocated,
     Failed,
-    Refused,
+    Unallocatable,
     Unresolved,
 )
 from sully.domain.devices.device import EffectiveDevice
@@ -72,10 +72,10 @@ class PodDeviceRequest:
             return False
         return allocated.preference == self._best and not self.penalty(allocated)
 
-    def on(self, node: NodeInfo) -> Allocated | Refused | Failed:
+    def on(self, node: NodeInfo) -> Allocated | Unallocatable | Failed:
         """Select devices on a node."""
         if self._allocated and not self._is_reachable(node):
-            return Refused(NOT_ON_NODE)
+            return Unallocatable(NOT_ON_NODE)
         demand = self.demand(self.provided(node)) if self.backed else self._demand
         if isinstance(demand, Failed):
             return demand

@@ -53,20 +53,20 @@ class ClaimCache:
 
     def update(self, old: ResourceClaim | None, new: ResourceClaim | None) -> None:
         """Handle a change of a claim."""
-        if new is not None:
-            self._claims[key_of(new)] = new
-        elif old is not None:
-            self._claims.pop(key_of(old), None)
-        for claim in (old, new):
-            pod = extended_owner(claim) if claim is not None else None
-            if claim is None or pod is None:
-                continue
-            if claim is new:
-                self._extended.setdefault(pod.uid, {})[key_of(claim)] = claim
-            elif (claims := self._extended.get(pod.uid)) is not None:
-                claims.pop(key_of(claim), None)
-                if not claims:
-                    del self._extended[pod.uid]
+        claim = new or old
+        if claim is None:
+            return
+        key = key_of(claim)
+        if old is not None and (pod := extended_owner(old)) is not None:
+            self._extended[pod.uid].pop(key, None)
+            if not self._extended[pod.uid]:
+                del self._extended[pod.uid]
+        if new is None:
+            self._claims.pop(key, None)
+            return
+        self._claims[key] = new
+        if (pod := extended_owner(new)) is not None:
+            self._extended.setdefault(pod.uid, {})[key] = new
 
     def remove_user(self, pod: Pod) -> None:
         """Forget the references of a pod that waited."""

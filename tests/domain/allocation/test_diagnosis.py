@@ -25,16 +25,16 @@ from sully.api.resource.types import (
     DeviceCapacity,
     DeviceCounterConsumption,
 )
-from sully.domain.allocation.verdicts import Reason, Refused, RequestDiagnosis
+from sully.domain.allocation.verdicts import Reason, RequestDiagnosis, Unallocatable
 from sully.domain.devices.taints import Origin
 
 H100 = 'device.attributes["gpu.example.com"].model == "h100"'
 BROKEN = taint("NoExecute", value="ecc")
 
 
-def refused(slices: Any, *claims: Any, **options: Any) -> Refused:
+def refused(slices: Any, *claims: Any, **options: Any) -> Unallocatable:
     got = attempt(slices, *claims, **options)
-    assert isinstance(got, Refused), got
+    assert isinstance(got, Unallocatable), got
     return got
 
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from sully.domain.allocation.nodes import Node as AllocationNode
-from sully.domain.allocation.verdicts import Allocated, Failed, Refused, Unresolved
+from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved
 from sully.domain.scheduling.decisions import (
     ERROR,
     NO_DEVICES,
@@ -38,14 +38,14 @@ def state(name: str, **spec: Any) -> NodeInfo:
 class Fake:
     """Devices by the name of the node."""
 
-    answers: dict[str, Allocated | Refused | Failed] = field(default_factory=dict)
+    answers: dict[str, Allocated | Unallocatable | Failed] = field(default_factory=dict)
     varied: bool = False
     backed: tuple[str, ...] = ()
     disliked: tuple[str, ...] = ()
     deallocates: bool = False
     asked: list[str] = field(default_factory=list)
 
-    def on(self, state: NodeInfo) -> Allocated | Refused | Failed:
+    def on(self, state: NodeInfo) -> Allocated | Unallocatable | Failed:
         self.asked.append(state.name)
         return self.answers.get(state.name, NO_DEVICES)
 
@@ -88,7 +88,7 @@ CASES = {
         Fit("b", NO_DEVICES), (state("a", unschedulable=True), state("b"))
     ),
     "the second, if the first has no devices": Case(
-        Fit("b", NO_DEVICES), devices=Fake({"a": Refused()})
+        Fit("b", NO_DEVICES), devices=Fake({"a": Unallocatable()})
     ),
     "the better choice": Case(Fit("b", EARLY), devices=Fake({"a": LATE, "b": EARLY}, varied=True)),
     "equally good": Case(Fit("a", EARLY), devices=Fake({"a": EARLY, "b": EARLY}, varied=True)),
@@ -109,7 +109,7 @@ CASES = {
             retry_on=DEVICES,
         ),
         (state("a"), state("b", unschedulable=True), state("c")),
-        Fake({"a": Refused(), "c": Refused()}),
+        Fake({"a": Unallocatable(), "c": Unallocatable()}),
     ),
     "room that others hold": Case(
         Rejected(
@@ -128,7 +128,7 @@ CASES = {
             retry_on=DEVICES,
         ),
         (state("a"),),
-        Fake({"a": Refused()}),
+        Fake({"a": Unallocatable()}),
         {"preemptionPolicy": "Never"},
     ),
     "devices were taken back": Case(
@@ -140,7 +140,7 @@ CASES = {
         ),
         (state("a"),),
         Fake(
-            {"a": Refused("resourceclaim not available on the node")},
+            {"a": Unallocatable("resourceclaim not available on the node")},
             deallocates=True,
         ),
     ),

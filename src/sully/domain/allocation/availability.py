@@ -107,7 +107,7 @@ def used_up(content: Content, left: Mapping[str, Quantity]) -> Obstacle | None:
 
 
 def _is_plain(slices: Sequence[ResourceSlice]) -> bool:
-    """Say whether a pool is whole and its devices have nothing to do with each other."""
+    """Report whether a pool is whole and its devices have nothing to do with each other."""
     if not slices or len(slices) != slices[0].spec.pool.resource_slice_count:
         return False
     names: set[str] = set()
@@ -124,7 +124,7 @@ def _is_plain(slices: Sequence[ResourceSlice]) -> bool:
 
 
 def _seen_with(other: ResourceSliceSpec, mine: ResourceSliceSpec) -> bool:
-    """Say whether the nodes that see one slice see another one, too."""
+    """Report whether the nodes that see one slice see another one, too."""
     if only_counts(other) or other.all_nodes or other.per_device_node_selection:
         return True
     return other.node_name == mine.node_name and other.node_selector == mine.node_selector

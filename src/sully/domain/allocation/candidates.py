@@ -128,7 +128,7 @@ class Group:
     names: frozenset[str]
 
     def is_full(self, held: PoolUse | None) -> bool:
-        """Say whether others have every one of these devices for themselves."""
+        """Report whether others have every one of these devices for themselves."""
         return held is not None and held.devices.keys() >= self.names
 
 

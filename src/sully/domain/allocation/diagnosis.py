@@ -20,8 +20,8 @@ from sully.domain.allocation.state import State
 from sully.domain.allocation.verdicts import (
     CANNOT_ALLOCATE,
     INVALID_POOLS,
-    Refused,
     RequestDiagnosis,
+    Unallocatable,
 )
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
@@ -50,10 +50,10 @@ class Survey:
         return len(self.reached) + len(self.others)
 
 
-def refuse(offer: NodeOffer) -> Refused:
-    """Refuse without a diagnosis."""
+def unallocatable(offer: NodeOffer) -> Unallocatable:
+    """Return that a node cannot serve the claims, without a diagnosis."""
     reason = INVALID_POOLS if offer.invalid else CANNOT_ALLOCATE
-    return Refused(reason, incomplete=offer.incomplete, invalid=offer.invalid)
+    return Unallocatable(reason, incomplete=offer.incomplete, invalid=offer.invalid)
 
 
 def diagnose_on(
@@ -64,11 +64,11 @@ def diagnose_on(
     return _diagnose(demand, Survey([offer]), use, found)
 
 
-def diagnose(demand: Demand, survey: Survey, use: InUse) -> Refused:
+def diagnose(demand: Demand, survey: Survey, use: InUse) -> Unallocatable:
     """Say for every request, alternative by alternative, what spoke against which devices."""
     reached = survey.reached
     offers = [*reached, *survey.others]
-    return Refused(
+    return Unallocatable(
         requests=_diagnose(demand, survey, use, _unfit(demand, reached, use)),
         incomplete=tuple(dict.fromkeys(pool for each in offers for pool in each.incomplete)),
         invalid={pool: text for each in offers for pool, text in each.invalid.items()},

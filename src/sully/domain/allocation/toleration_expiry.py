@@ -59,7 +59,7 @@ class AsOf(msgspec.Struct, frozen=True):
 
 
 def expires(toleration: DeviceToleration) -> bool:
-    """Say whether a toleration is one for a time; seconds mean nothing without such an effect."""
+    """Report whether a toleration expires; seconds mean nothing without an evicting effect."""
     limited = toleration.toleration_seconds is not None
     return limited and toleration.effect in EVICTING_WITH_BUDGETS
 
@@ -67,12 +67,12 @@ def expires(toleration: DeviceToleration) -> bool:
 def is_temporary(
     taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Expiries
 ) -> bool:
-    """Say whether a taint is tolerated, but not for ever."""
+    """Report whether a taint is tolerated, but not indefinitely."""
     return bool(_limits(taint, tolerations, ends))
 
 
 def is_expired(taint: DeviceTaint, tolerations: Sequence[DeviceToleration], ends: Expiries) -> bool:
-    """Say whether a taint was tolerated and is no more; as in eviction, the shortest time counts.
+    """Report whether the toleration of a taint expired; as in eviction, the shortest time counts.
 
     A taint without a time is new: the server always stamps one.
     """

@@ -1,7 +1,7 @@
 """What became of an attempt to allocate: devices, a refusal with its diagnosis, or an error.
 
 The scheduler turns these into conditions and events, and `explain` prints the diagnosis.
-The texts in `Refused.reason`, `Unresolved.message` and `Failed.error` are those of Kubernetes;
+The texts in `Unallocatable.reason`, `Unresolved.message` and `Failed.error` are Kubernetes';
 they never name taints or counts, and the diagnosis does.
 """
 
@@ -122,7 +122,7 @@ class Allocated:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Unallocatable:
     """This node cannot serve the claims; another one may."""
 
     reason: str = CANNOT_ALLOCATE
@@ -149,4 +149,4 @@ class Unresolved:
     message: str
 
 
-Verdict = Allocated | Refused | Failed
+Verdict = Allocated | Unallocatable | Failed

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from sully.domain.allocation.verdicts import Allocated, Failed, Refused
+from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable
 from sully.domain.scheduling.causes import (
     FAILURES,
     Cause,
@@ -93,7 +93,7 @@ class Devices(Protocol):
     def settles(self, allocated: Allocated) -> bool:
         """Report whether no other node can serve the pod better."""
 
-    def on(self, node: NodeInfo) -> Allocated | Refused | Failed:
+    def on(self, node: NodeInfo) -> Allocated | Unallocatable | Failed:
         """Select devices on a node."""
 
     def penalty(self, allocated: Allocated) -> int:
@@ -129,7 +129,7 @@ def decide(
                     return fit
                 rank = (devices.penalty(allocated), -allocated.preference)
                 best = (rank, fit) if best is None or rank < best[0] else best
-            case Refused(reason):
+            case Unallocatable(reason):
                 no_devices = True
                 rejections.append(Rejection((reason,)))
                 unfit.add(node.name)

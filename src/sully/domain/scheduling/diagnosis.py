@@ -16,10 +16,10 @@ import msgspec
 from sully.domain.allocation.verdicts import (
     HolderCount,
     Reason,
-    Refused,
     RequestDiagnosis,
     SelectorCount,
     TaintCount,
+    Unallocatable,
 )
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint
@@ -177,7 +177,7 @@ def decode(text: str) -> Diagnosis | None:
         return None
 
 
-def diagnosis_of(refused: Refused, *, nodes: int, reached: int, counted: int) -> Diagnosis:
+def diagnosis_of(refused: Unallocatable, *, nodes: int, reached: int, counted: int) -> Diagnosis:
     """Return the diagnosis of a refusal over so many nodes."""
     return Diagnosis(
         nodes=nodes,

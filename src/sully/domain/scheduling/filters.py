@@ -82,7 +82,7 @@ def rejects(
 
 
 def is_cordoned(node: Node, pod: Pod) -> bool:
-    """Say whether a node takes no new pods, and so not this one."""
+    """Report whether a node takes no new pods, and so not this one."""
     return node.spec.unschedulable and not _tolerated(CORDONED, pod.spec.tolerations)
 
 
@@ -94,7 +94,7 @@ def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
 
 
 def chooses(pod: Pod, node: nodes.Node) -> bool:
-    """Say whether a pod's own selector and affinity allow a node."""
+    """Report whether a pod's own selector and affinity allow a node."""
     wanted = pod.spec.node_selector
     if wanted and any(node.labels.get(key) != value for key, value in wanted.items()):
         return False

@@ -34,7 +34,7 @@ def nanos(text: str) -> int:
 
 
 def may_be_backed(resource: str) -> bool:
-    """Say whether a resource is one that a device class may stand for."""
+    """Report whether a resource is one that a device class may stand for."""
     if resource.startswith(IMPLICIT):
         return True
     return "/" in resource and _NATIVE not in resource and not resource.startswith("requests.")
@@ -69,7 +69,7 @@ def requests_of(pod: Pod) -> dict[str, int]:
 
 
 def _is_plain(pod: Pod) -> bool:
-    """Say whether nothing but its containers says what a pod asks for."""
+    """Report whether nothing but its containers says what a pod asks for."""
     spec, given = pod.spec, pod.status.extended_resource_claim_status
     return not (spec.init_containers or spec.resources or spec.overhead or given is not None)
 
