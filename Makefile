@@ -78,6 +78,7 @@ conformance: $(DEV_STAMP) ## replay recorded answers of a real server: DIR=folde
 	$(BIN)/python tools/conformance.py $(DIR) --floor tests/conformance-floor.txt $(ARGS)
 
 generate: $(DEV_STAMP) ## rewrite everything that is generated
+	$(BIN)/python tools/generate_types.py
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_deploy.py
 	$(BIN)/python tools/generate_picture.py

@@ -19,29 +19,27 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import partial
 
-from sully.api.cluster.placement_types import (
-    CelSelector,
-    ClusterPredicate,
-    Placement,
-    PlacementSpec,
-    PrioritizerConfig,
-    PrioritizerPolicy,
-    RequiredClusterSelector,
-    ScoreCoordinate,
-    Toleration,
-)
 from sully.api.cluster.types import (
     SET_LABEL,
     UNREACHABLE,
-    ClusterClaimValue,
+    ClusterCelSelector,
+    ClusterPredicate,
+    ClusterSelector,
     LabelSelector,
     LabelSelectorRequirement,
     ManagedCluster,
+    ManagedClusterClaim,
     ManagedClusterSet,
     ManagedClusterSetBinding,
     ManagedClusterSpec,
     ManagedClusterStatus,
+    Placement,
+    PlacementSpec,
+    PrioritizerConfig,
+    PrioritizerPolicy,
+    ScoreCoordinate,
     Taint,
+    Toleration,
 )
 from sully.domain.placement.changes import SilenceClusters
 from sully.domain.placement.counting import Entry, PlacementKey
@@ -71,13 +69,11 @@ LABELS = LabelSelector(
         LabelSelectorRequirement(key="env", operator="In", values=("env-0", "env-1")),
     )
 )
-BY_LABEL = (
-    ClusterPredicate(required_cluster_selector=RequiredClusterSelector(label_selector=LABELS)),
-)
+BY_LABEL = (ClusterPredicate(required_cluster_selector=ClusterSelector(label_selector=LABELS)),)
 BY_CEL = (
     ClusterPredicate(
-        required_cluster_selector=RequiredClusterSelector(
-            cel_selector=CelSelector(
+        required_cluster_selector=ClusterSelector(
+            cel_selector=ClusterCelSelector(
                 cel_expressions=("managedCluster.metadata.labels['env'].startsWith('env')",)
             )
         )
@@ -147,8 +143,8 @@ def cluster(
             capacity=amounts,
             allocatable=amounts,
             cluster_claims=(
-                ClusterClaimValue(name="platform", value=f"p-{index % 3}"),
-                ClusterClaimValue(name="version", value=f"1.{index % 20}.0"),
+                ManagedClusterClaim(name="platform", value=f"p-{index % 3}"),
+                ManagedClusterClaim(name="version", value=f"1.{index % 20}.0"),
             ),
         ),
     )

@@ -6,44 +6,42 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.cluster.placement_types import (
-    AddOnScore,
-    CelSelector,
-    ClaimSelector,
-    ClusterDecision,
-    ClusterPredicate,
-    DecisionGroup,
-    DecisionStrategy,
-    GroupClusterSelector,
-    GroupStrategy,
-    Placement,
-    PlacementDecision,
-    PlacementDecisionStatus,
-    PlacementSpec,
-    PrioritizerConfig,
-    PrioritizerPolicy,
-    RequiredClusterSelector,
-    ScoreCoordinate,
-    Toleration,
-)
 from sully.api.cluster.types import (
     PLACEMENT_LABEL,
     SET_LABEL,
     AddOnPlacementScore,
+    AddOnPlacementScoreItem,
     AddOnPlacementScoreStatus,
-    ClusterClaimValue,
+    AddOnScore,
+    ClusterCelSelector,
+    ClusterClaimSelector,
+    ClusterDecision,
+    ClusterPredicate,
     ClusterSelector,
+    DecisionGroup,
+    DecisionStrategy,
+    GroupClusterSelector,
+    GroupStrategy,
     LabelSelector,
     LabelSelectorRequirement,
     ManagedCluster,
+    ManagedClusterClaim,
+    ManagedClusterSelector,
     ManagedClusterSet,
     ManagedClusterSetBinding,
     ManagedClusterSetBindingSpec,
     ManagedClusterSetSpec,
     ManagedClusterSpec,
     ManagedClusterStatus,
-    Score,
+    Placement,
+    PlacementDecision,
+    PlacementDecisionStatus,
+    PlacementSpec,
+    PrioritizerConfig,
+    PrioritizerPolicy,
+    ScoreCoordinate,
     Taint,
+    Toleration,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
@@ -106,7 +104,7 @@ def cluster(
             capacity={**(amounts or {})},
             allocatable={**(amounts or {})},
             cluster_claims=tuple(
-                ClusterClaimValue(name=claim, value=value)
+                ManagedClusterClaim(name=claim, value=value)
                 for claim, value in (claims or {}).items()
             ),
             conditions=tuple(
@@ -124,7 +122,7 @@ def cluster_set(
 ) -> ManagedClusterSet:
     """Return a set by its label, or by a selector."""
     kind = kind or ("LabelSelector" if selector is not None else "ExclusiveClusterSetLabel")
-    found = ClusterSelector(selector_type=kind, label_selector=selector)
+    found = ManagedClusterSelector(selector_type=kind, label_selector=selector)
     return ManagedClusterSet(
         metadata=ObjectMeta(name=name, uid=f"uid-{name}"),
         spec=ManagedClusterSetSpec(cluster_selector=found),
@@ -153,10 +151,10 @@ def predicate(
 ) -> ClusterPredicate:
     """Return a predicate of CEL expressions, labels and claims."""
     return ClusterPredicate(
-        required_cluster_selector=RequiredClusterSelector(
+        required_cluster_selector=ClusterSelector(
             label_selector=labels or LabelSelector(),
-            claim_selector=ClaimSelector(match_expressions=tuple(claims)),
-            cel_selector=CelSelector(cel_expressions=expressions),
+            claim_selector=ClusterClaimSelector(match_expressions=tuple(claims)),
+            cel_selector=ClusterCelSelector(cel_expressions=expressions),
         )
     )
 
@@ -185,7 +183,7 @@ def group(
         group_name=name,
         group_cluster_selector=GroupClusterSelector(
             label_selector=labels or LabelSelector(),
-            claim_selector=ClaimSelector(match_expressions=tuple(claims)),
+            claim_selector=ClusterClaimSelector(match_expressions=tuple(claims)),
         ),
     )
 
@@ -238,7 +236,9 @@ def score(
     return AddOnPlacementScore(
         metadata=ObjectMeta(namespace=of, name=name, uid=f"uid-{of}-{name}"),
         status=AddOnPlacementScoreStatus(
-            scores=tuple(Score(name=key, value=value) for key, value in values.items()),
+            scores=tuple(
+                AddOnPlacementScoreItem(name=key, value=value) for key, value in values.items()
+            ),
             valid_until=later(valid_until) if valid_until is not None else None,
         ),
     )

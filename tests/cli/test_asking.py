@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from client.foreign import Foreign, connected
 from devices import DRIVER, claim, device, meta, pod, rule, select, slice_
 from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import ConditionsStatus, DeviceTaintRule
+from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus
 from sully.cli.change.asking import in_sight, number_to_type
 from sully.cli.change.bar import AWAY, Bar, State
 from sully.cli.change.progress import (
@@ -93,7 +93,7 @@ def with_status(*conditions: tuple[str, str, str], observed: int = 1) -> DeviceT
     return DeviceTaintRule(
         metadata=meta("r", generation=1),
         spec=base.spec,
-        status=ConditionsStatus(conditions=told),
+        status=DeviceTaintRuleStatus(conditions=told),
     )
 
 

@@ -24,7 +24,7 @@ TABLE = """\
 SUBJECT        THE SERVER HAS                                   SULLY
 version        v1.37.0                                          runs what its own controllers do not do
 devices        resource.k8s.io/v1                               schedules: only for pods with schedulerName: sully
-device taints  yes                                              heeds them
+device taints  yes                                              honors them
 taint rules    v1 by driver, pool, device                       ends those that expire: nobody else does it
 eviction       its own                                          no: Kubernetes evicts by default since 1.36
 own kinds      ResourceSlicePatch, EvictionRecord, TaintRecord  remembers evictions and reports on patches

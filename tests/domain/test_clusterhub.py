@@ -3,8 +3,8 @@
 import pytest
 
 from sully.api.cluster.types import (
-    ClusterSelector,
     LabelSelector,
+    ManagedClusterSelector,
     ManagedClusterSet,
     ManagedClusterSetSpec,
 )
@@ -12,10 +12,10 @@ from sully.domain.clusters.hub import AUTO_UPDATE, is_astray, set_finding, troub
 from sully.domain.clusters.rights import agent_user, cluster_role, common_role
 from sully.machinery.meta import ObjectMeta
 
-EXCLUSIVE = ClusterSelector()
-EVERYTHING = ClusterSelector(selector_type="LabelSelector", label_selector=LabelSelector())
-NOTHING = ClusterSelector(selector_type="LabelSelector")
-SOME = ClusterSelector(
+EXCLUSIVE = ManagedClusterSelector()
+EVERYTHING = ManagedClusterSelector(selector_type="LabelSelector", label_selector=LabelSelector())
+NOTHING = ManagedClusterSelector(selector_type="LabelSelector")
+SOME = ManagedClusterSelector(
     selector_type="LabelSelector", label_selector=LabelSelector(match_labels={"a": "b"})
 )
 SETS = {
@@ -31,7 +31,7 @@ SETS = {
 
 @pytest.mark.parametrize(("name", "selector", "annotations", "want"), SETS.values(), ids=SETS)
 def test_astray(
-    name: str, selector: ClusterSelector, annotations: dict[str, str], *, want: bool
+    name: str, selector: ManagedClusterSelector, annotations: dict[str, str], *, want: bool
 ) -> None:
     found = ManagedClusterSet(
         metadata=ObjectMeta(name=name, annotations=annotations),

@@ -8,14 +8,14 @@ import pytest
 
 from fleets import cluster, expression, labelled, later, taint
 from sully.api.cluster.types import LabelSelector, ManagedCluster
-from sully.api.sully.policy_types import (
+from sully.api.sully.types import (
     ClusterTaintPolicy,
+    ClusterTaintPolicyCondition,
+    ClusterTaintPolicyRule,
     ClusterTaintPolicySpec,
-    PolicyCondition,
-    PolicyRule,
-    PolicyTaint,
+    ClusterTaintPolicyTaint,
 )
-from sully.domain.clusters.policies import Mark, PolicyVerdict, policy_taints
+from sully.domain.clusters.policies import PolicyVerdict, TaintId, policy_taints
 from sully.machinery.meta import ObjectMeta
 from sully.testing.clock import NOON
 
@@ -24,23 +24,25 @@ EVERYWHERE = LabelSelector()
 
 def rule(
     status: str = "False", *, after: int = 30, clear: int = 60, key: str = "hot"
-) -> PolicyRule:
-    return PolicyRule(
-        condition=PolicyCondition(type="Cool", status=status),
+) -> ClusterTaintPolicyRule:
+    return ClusterTaintPolicyRule(
+        condition=ClusterTaintPolicyCondition(type="Cool", status=status),
         set_after_seconds=after,
         clear_after_seconds=clear,
-        taint=PolicyTaint(key=key, effect="NoSelect"),
+        taint=ClusterTaintPolicyTaint(key=key, effect="NoSelect"),
     )
 
 
-def policy(*rules: PolicyRule, selector: LabelSelector | None = EVERYWHERE) -> ClusterTaintPolicy:
+def policy(
+    *rules: ClusterTaintPolicyRule, selector: LabelSelector | None = EVERYWHERE
+) -> ClusterTaintPolicy:
     return ClusterTaintPolicy(
         metadata=ObjectMeta(name="p"),
         spec=ClusterTaintPolicySpec(cluster_selector=selector, rules=rules),
     )
 
 
-HOT: Mark = ("hot", "", "NoSelect")
+HOT: TaintId = ("hot", "", "NoSelect")
 NEW, OLD = taint("hot", "", added=None), taint("hot", "", added=-90)
 BORN = {"creation_timestamp": NOON}
 

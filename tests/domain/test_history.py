@@ -18,7 +18,7 @@ from sully.api.resource.types import (
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
 )
-from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus
+from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus, rules_of
 from sully.api.sully.validation import validate_eviction, validate_taint
 from sully.client.objects import to_body
 from sully.controllers.kinds import EVICTION_RECORDS, TAINT_RECORDS
@@ -73,7 +73,7 @@ def test_a_record_says_who_what_and_why() -> None:
     ]
     assert got.spec.causes[0].description == "it smokes"
     assert (got.spec.due_time, got.spec.evicted_time) == (due, NOON)
-    assert got.rules() == {"hot-uid"}
+    assert rules_of(got) == {"hot-uid"}
 
 
 def test_what_cannot_be_a_label_is_none() -> None:

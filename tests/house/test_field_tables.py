@@ -11,7 +11,7 @@ TABLES = sorted(SOURCE.rglob("*.fields"))
 MOST = 100
 CONTINUATION = "      "
 # Flags cannot be broken over lines, so a line may be as long as they are.
-FLAGS = re.compile(r"^ *[\w$-]+(?: [^\s:]+)*:")
+FLAGS = re.compile(r"^ *[\w$-]+(?:=[\d.]+)?(?: [^\s:]+)*:")
 
 
 def entries(text: str) -> list[tuple[int, str]]:

@@ -140,7 +140,7 @@ def test_words(error: ApiError, message: str, details: dict[str, Any]) -> None:
 
 
 def test_a_blunder_of_the_reference_is_our_bad_request() -> None:
-    ours, exact = errors.blunder("why", strict=False), errors.blunder("why", strict=True)
+    ours, exact = errors.client_error("why", strict=False), errors.client_error("why", strict=True)
 
     assert (ours.to_status()["code"], ours.to_status()["reason"]) == (400, "BadRequest")
     assert (exact.to_status()["code"], "reason" in exact.to_status()) == (500, False)

@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from machinery.protobuf.encoder import RECORDED, chunk, entry, envelope, short, varint, whole
 from sully.api import build_scheme
-from sully.api.numbers import numbers_text
 from sully.api.tables import load
 from sully.machinery.decode import decode
 from sully.machinery.protobuf import MAGIC, read_envelope, read_message
-from sully.machinery.protobuf_numbers import Numbers
 from sully.machinery.protobuf_wire import ProtobufError
 from sully.machinery.schema import ObjectType, Tables
 
@@ -29,7 +27,6 @@ def all_tables() -> Tables:
 
 
 TABLES = all_tables()
-NUMBERS = Numbers(numbers_text)
 
 
 def type_of(api_version: str, kind: str) -> ObjectType:
@@ -43,7 +40,7 @@ def test_both_forms_of_a_recorded_request_mean_the_same(record: Any) -> None:
     schema = type_of(found.api_version, found.kind)
     unknown: list[str] = []
 
-    value = read_message(found.raw, schema, NUMBERS)
+    value = read_message(found.raw, schema)
 
     want = decode(record["means"], schema, unknown)
     got = decode({"kind": found.kind, "apiVersion": found.api_version, **value}, schema, [])
@@ -55,49 +52,41 @@ def test_both_forms_of_a_recorded_request_mean_the_same(record: Any) -> None:
 
 SMALL = """\
 Thing: Has a field of every type.
-  text string: T.
-  small int32 ptr: T.
-  large int64: T.
-  flag bool: T.
-  data bytes: T.
-  at Time: T.
-  exactly MicroTime: T.
-  amount Quantity: T.
-  port IntOrString: T.
-  raw object: T.
-  words []string: T.
-  figures []int64: T.
-  flags []bool: T.
-  parts []Part: T.
-  part Part: T.
-  labels {}string: T.
-  blobs {}bytes: T.
-  amounts {}Quantity: T.
-  things {}Part: T.
-  times {}Time: T.
-  extra {}[]string: T.
-  inlined string: T.
-  deeper Part: T.
+  text=1 string: T.
+  small=2 int32 ptr: T.
+  large=3 int64: T.
+  flag=4 bool: T.
+  data=5 bytes: T.
+  at=6 Time: T.
+  exactly=7 MicroTime: T.
+  amount=8 Quantity: T.
+  port=9 IntOrString: T.
+  raw=10 object: T.
+  words=11 []string: T.
+  figures=12 []int64: T.
+  flags=13 []bool: T.
+  parts=14 []Part: T.
+  part=15 Part: T.
+  labels=16 {}string: T.
+  blobs=17 {}bytes: T.
+  amounts=18 {}Quantity: T.
+  things=19 {}Part: T.
+  times=20 {}Time: T.
+  extra=21 {}[]string: T.
+  inlined=22.1 string: T.
+  deeper=22.2 Part: T.
   later string: T.
 
 Part: A message inside.
-  name string: T.
-  size int32: T.
-"""
-SMALL_NUMBERS = """\
-# comments are passed over
-Thing text=1 small=2 large=3 flag=4 data=5 at=6 exactly=7 amount=8 port=9 raw=10 words=11
-  figures=12 flags=13 parts=14 part=15 labels=16 blobs=17 amounts=18 things=19 times=20
-  extra=21 +Inner=22 gone=23
-Inner inlined=1 deeper=2
-Part name=1 size=2
+  name=1 string: T.
+  size=2 int32: T.
 """
 
 
-def small() -> tuple[ObjectType, Numbers]:
+def small() -> ObjectType:
     tables = Tables()
     tables.load("small.v1", "small", SMALL)
-    return tables.get("small.v1", "Thing"), Numbers(lambda _: SMALL_NUMBERS)
+    return tables.get("small.v1", "Thing")
 
 
 VALUES: dict[str, tuple[bytes, Any]] = {
@@ -185,10 +174,10 @@ VALUES: dict[str, tuple[bytes, Any]] = {
 
 @pytest.mark.parametrize("name", VALUES)
 def test_value(name: str) -> None:
-    schema, numbers = small()
+    schema = small()
     raw, want = VALUES[name]
 
-    assert read_message(raw, schema, numbers) == want
+    assert read_message(raw, schema) == want
 
 
 BROKEN: dict[str, tuple[bytes, str]] = {
@@ -211,24 +200,24 @@ BROKEN: dict[str, tuple[bytes, str]] = {
 
 @pytest.mark.parametrize("name", BROKEN)
 def test_broken_message(name: str) -> None:
-    schema, numbers = small()
+    schema = small()
     raw, complaint = BROKEN[name]
 
     with pytest.raises(ProtobufError) as caught:
-        read_message(raw, schema, numbers)
+        read_message(raw, schema)
 
     assert str(caught.value) == complaint
 
 
 def test_a_message_in_itself_has_a_bottom() -> None:
     tables = Tables()
-    tables.load("deep.v1", "deep", "Node: N.\n  next Node: N.\n")
+    tables.load("deep.v1", "deep", "Node: N.\n  next=1 Node: N.\n")
     raw = b""
     for _ in range(200):
         raw = chunk(1, raw)
 
     with pytest.raises(ProtobufError, match="exceeded max depth"):
-        read_message(raw, tables.get("deep.v1", "Node"), Numbers(lambda _: "Node next=1\n"))
+        read_message(raw, tables.get("deep.v1", "Node"))
 
 
 # -- the envelope -------------------------------------------------------------------------------
@@ -264,9 +253,9 @@ def test_broken_envelope(raw: bytes, complaint: str) -> None:
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(raw: bytes) -> None:
-    schema, numbers = small()
+    schema = small()
     try:
-        value = read_message(raw, schema, numbers)
+        value = read_message(raw, schema)
         found = read_envelope(MAGIC + raw)
     except ProtobufError:
         return
@@ -284,7 +273,7 @@ def test_a_damaged_pod_is_read_or_refused(data: st.DataObject) -> None:
         raw[data.draw(st.integers(4, len(raw) - 1))] = data.draw(st.integers(0, 255))
     try:
         found = read_envelope(bytes(raw))
-        value = read_message(found.raw, type_of("v1", "Pod"), NUMBERS)
+        value = read_message(found.raw, type_of("v1", "Pod"))
     except ProtobufError:
         return
     assert set(value) <= {"metadata", "spec", "status"}
@@ -301,12 +290,12 @@ TEXTS = st.text(max_size=5)
 def test_what_was_written_is_read(
     labels: dict[str, str], figures: list[int], parts: list[tuple[str, int]]
 ) -> None:
-    schema, numbers = small()
+    schema = small()
     raw = b"".join(entry(16, key, chunk(2, value)) for key, value in labels.items())
     raw += b"".join(whole(12, figure) for figure in figures)
     raw += b"".join(chunk(14, chunk(1, name) + whole(2, size)) for name, size in parts)
 
-    value = read_message(raw, schema, numbers)
+    value = read_message(raw, schema)
 
     assert value.get("labels", {}) == labels
     assert value.get("figures", []) == figures

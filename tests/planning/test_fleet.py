@@ -22,14 +22,14 @@ from fleets import (
     taint,
 )
 from fleets import policy as prioritizing
-from sully.api.cluster.marks import OWNED
+from sully.api.cluster.policy_taints import OWNED
 from sully.api.cluster.types import UNREACHABLE, LabelSelector, ManagedCluster
-from sully.api.sully.policy_types import (
+from sully.api.sully.types import (
     ClusterTaintPolicy,
+    ClusterTaintPolicyCondition,
+    ClusterTaintPolicyRule,
     ClusterTaintPolicySpec,
-    PolicyCondition,
-    PolicyRule,
-    PolicyTaint,
+    ClusterTaintPolicyTaint,
 )
 from sully.client.transport import Key
 from sully.controllers.placement.settings import PlacementSettings
@@ -56,10 +56,10 @@ def silent(name: str, *taints: Any) -> ManagedCluster:
 
 def policy(after: int, *, about: str = SICK, status: str = "True") -> ClusterTaintPolicy:
     """Return a policy that taints sick clusters of a region."""
-    rule = PolicyRule(
-        condition=PolicyCondition(type=about, status=status),
+    rule = ClusterTaintPolicyRule(
+        condition=ClusterTaintPolicyCondition(type=about, status=status),
         set_after_seconds=after,
-        taint=PolicyTaint(key="sick", effect="NoSelect"),
+        taint=ClusterTaintPolicyTaint(key="sick", effect="NoSelect"),
     )
     selector = LabelSelector(match_labels={"region": "eu"})
     spec = ClusterTaintPolicySpec(cluster_selector=selector, rules=(rule,))

@@ -145,7 +145,7 @@ def test_every_field_is_described_and_required_ones_are_named(scheme: Scheme) ->
     spec = third(scheme)["components"]["schemas"][f"{PACKAGE}.RobotSpec"]
 
     assert set(spec["properties"]) == set(PROPERTIES)
-    assert spec["required"] == ["name", "loud"]
+    assert spec["required"] == ["loud", "name"]
 
 
 def test_a_kind_carries_its_group_version_and_kind(scheme: Scheme) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
     ClusterDecision,
     PlacementDecision,
     PlacementDecisionStatus,

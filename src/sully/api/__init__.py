@@ -20,7 +20,7 @@ ALL_SERVED = RuntimeConfig()
 def build_scheme(*, reference: bool = False, runtime: RuntimeConfig = ALL_SERVED) -> Scheme:
     """Let every group folder register its tables and resources.
 
-    With `reference` what a group adds to the reference's API (its SUPERSET, SUPERSET_KINDS and
+    With `reference` what a group adds to the API of Kubernetes (its SUPERSET, SUPERSET_KINDS and
     SUPERSET_VERSIONS) is left out; `runtime` switches single versions off.
     """
     scheme = Scheme()

@@ -1,6 +1,6 @@
 """Fills a control plane with the demo, as a user with kubectl would.
 
-What is there already is left as it is, so that another start changes nothing that people did. It
+Existing objects are not changed, so that another start changes nothing that people did. It
 comes in stages, each once the pods of those before run: a machine that fails before anybody uses it
 shows nothing, and who is where would depend on who came first.
 """
@@ -55,7 +55,11 @@ class Filler:
         kind = self._kinds.get((obj["apiVersion"], obj["kind"]))
         if kind is None:
             # Switched off by a gate; the rest is worth seeing nevertheless.
-            log.info("not served, left out", kind=obj["kind"], name=obj["metadata"]["name"])
+            log.info(
+                "kind is not served, skipping object",
+                kind=obj["kind"],
+                name=obj["metadata"]["name"],
+            )
             return
         try:
             await self._transport.create(kind, obj, options=_OWN)
@@ -75,7 +79,7 @@ class Filler:
 
     async def _everybody_works(self, created: Iterable[Obj]) -> None:
         """Wait until each deployment has the pods that it wants."""
-        wanted = {key_of(each) for each in created if each["kind"] == "Deployment"}
+        wanted = {key_of(obj) for obj in created if obj["kind"] == "Deployment"}
         waiting = wanted - HOPELESS
         while waiting:
             async with aclosing(self._transport.watch(DEPLOYMENTS, options=_OURS)) as events:
@@ -95,12 +99,17 @@ def objects(*names: str) -> Iterator[Obj]:
 
 def _by_kind(served: Iterable[Served]) -> Mapping[tuple[str, str], Kind[Obj]]:
     found = {}
-    for each in served:
-        for version in each.versions:
+    for resource in served:
+        for version in resource.versions:
             kind: Kind[Obj] = Kind(
-                each.group, version, each.plural, each.kind, dict, namespaced=each.namespaced
+                resource.group,
+                version,
+                resource.plural,
+                resource.kind,
+                dict,
+                namespaced=resource.namespaced,
             )
-            found[kind.api_version, each.kind] = kind
+            found[kind.api_version, resource.kind] = kind
     return found
 
 

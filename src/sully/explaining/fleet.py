@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import (
-    CelSelector,
+from sully.api.cluster.types import (
+    ClusterCelSelector,
     ClusterPredicate,
+    ClusterSelector,
     Placement,
-    RequiredClusterSelector,
     Toleration,
 )
 from sully.client.objects import key_of
@@ -87,8 +87,8 @@ def _altered(found: Placement, altered: Altered) -> Placement:
 
 def _only(cluster: str) -> ClusterPredicate:
     """Return a predicate for one cluster."""
-    cel = CelSelector(cel_expressions=(f"managedCluster.metadata.name == {cluster!r}",))
-    selector = RequiredClusterSelector(cel_selector=cel)
+    cel = ClusterCelSelector(cel_expressions=(f"managedCluster.metadata.name == {cluster!r}",))
+    selector = ClusterSelector(cel_selector=cel)
     return ClusterPredicate(required_cluster_selector=selector)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sully.api.resource.types import DeviceTaintRule, DeviceTaintSelector, ResourceSlicePatch
+from sully.api.sully.types import rules_of
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.device import EffectiveDevice
@@ -34,11 +35,11 @@ def rule(world: World, name: str) -> Explanation | None:
         if not records:
             return None
         last = records[-1]
-        left = world.evictions(lambda each: last.spec.rule.uid in each.rules())
+        left = world.evictions(lambda each: last.spec.rule.uid in rules_of(each))
         return explain_lifted(last, left, world.now)
     uid = found.metadata.uid
     record = next((each for each in records if each.spec.rule.uid == uid), None)
-    left = world.evictions(lambda each: uid in each.rules())
+    left = world.evictions(lambda each: uid in rules_of(each))
     recorded = max(len(left), record.status.evicted if record is not None else 0)
     leavers, leaving = _made_to_leave(world, found)
     counted = tally(found.status.conditions, recorded, kept=world.snapshot.remembers)

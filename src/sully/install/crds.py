@@ -2,7 +2,7 @@
 
 They are the same kinds with the same fields, all in the group `sully.dev`: nobody but Kubernetes
 may add to `resource.k8s.io`, where our own server has ResourceSlicePatch. What a strategy does on
-a write, such as stamping `timeAdded`, does not happen there; whoever reads must do without.
+a write, such as stamping `timeAdded`, does not happen there; readers must do without.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ COLUMNS: dict[str, tuple[tuple[str, str, str], ...]] = {
 def definitions() -> Iterator[Obj]:
     """Yield the definition of each of our kinds."""
     scheme = build_scheme()
-    known = {each.kind: each for each in scheme.resources()}
+    known = {resource.kind: resource for resource in scheme.resources()}
     for kind in OWN_KINDS.values():
         yield _definition(scheme, known[kind])
 

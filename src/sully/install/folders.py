@@ -37,7 +37,11 @@ def _base() -> dict[str, list[Obj]]:
 
 def _of_evictor() -> list[Obj]:
     plain = manifests(Settings())["rights"]
-    return [each for each in manifests(Settings(evictor="sully"))["rights"] if each not in plain]
+    return [
+        manifest
+        for manifest in manifests(Settings(evictor="sully"))["rights"]
+        if manifest not in plain
+    ]
 
 
 def _evicting() -> Obj:

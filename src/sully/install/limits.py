@@ -1,7 +1,7 @@
 """What our own server checks on a write, as far as the schema of a definition can say it.
 
 There a strategy validates; a server that is not ours has only the schema. What it cannot say, such
-as whether an expression compiles, is found out by whoever reads the object.
+as whether an expression compiles, is found out by the readers of the object.
 """
 
 from __future__ import annotations
@@ -89,4 +89,4 @@ LIMITS: Mapping[str, Obj] = {
     "ClusterTaintPolicyTaint.key": _LABEL_KEY,
     "ClusterTaintPolicyTaint.value": _LABEL_VALUE,
 }
-"""What a schema says besides, by type or by type and field."""
+"""Additional limits of a schema, by type or by type and field."""

@@ -65,7 +65,7 @@ def _rights(settings: Settings) -> Iterator[Obj]:
     for name, rules in roles.items():
         yield _role("ClusterRole", metadata(name), rules)
         yield _binding("ClusterRole", metadata(name), settings)
-    # For an admin to bind to whoever collects metrics.
+    # For an admin to bind to the collector of metrics.
     yield _role("ClusterRole", metadata("sully:metrics-reader"), [on_paths("/metrics")])
 
 

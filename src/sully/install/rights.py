@@ -173,7 +173,7 @@ GATED: dict[str, dict[str, tuple[Obj, ...]]] = {
         )
     },
 }
-"""What a controller needs besides where a feature is switched on, by the gate."""
+"""Additional rights of a controller, by feature gate."""
 
 
 def rules_of(name: str, gates: Gates | None = None) -> list[Obj]:

@@ -38,7 +38,9 @@ class Settings:
     def running(self) -> tuple[str, ...]:
         """Return the controllers that get rights: no evictor where it is not to evict."""
         kept = self.evictor == "sully"
-        return tuple(each for each in self.controllers if each != "eviction" or kept)
+        return tuple(
+            controller for controller in self.controllers if controller != "eviction" or kept
+        )
 
 
 def metadata(name: str, settings: Settings | None = None) -> Obj:
@@ -48,7 +50,6 @@ def metadata(name: str, settings: Settings | None = None) -> Obj:
 
 
 def deployment(settings: Settings) -> Obj:
-    """Return the Deployment."""
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -138,7 +139,7 @@ def service(settings: Settings) -> Obj:
 
 
 def network_policy(settings: Settings) -> Obj:
-    """Return who reaches the controllers: whoever collects metrics, and nobody else."""
+    """Return who reaches the controllers: the collectors of metrics only."""
     return {
         "apiVersion": "networking.k8s.io/v1",
         "kind": "NetworkPolicy",
@@ -157,7 +158,7 @@ def network_policy(settings: Settings) -> Obj:
 
 
 def budget(settings: Settings) -> Obj:
-    """Return the budget: somebody is left to take over."""
+    """Return the budget: one replica remains available."""
     return {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
@@ -167,7 +168,7 @@ def budget(settings: Settings) -> Obj:
 
 
 def monitor(settings: Settings) -> Obj:
-    """Return what tells a Prometheus operator where the metrics are."""
+    """Return the monitor with which a Prometheus operator finds the metrics."""
     return {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "ServiceMonitor",

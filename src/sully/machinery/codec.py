@@ -128,8 +128,8 @@ def _containers(level: list[Any]) -> list[Any]:
     """Return the objects and lists that are directly inside of some."""
     return [
         item
-        for each in level
-        for item in (each.values() if type(each) is dict else each)
+        for container in level
+        for item in (container.values() if type(container) is dict else container)
         if type(item) is dict or type(item) is list
     ]
 
@@ -139,8 +139,8 @@ def _has_fractions(value: Any) -> bool:
     while level:
         if any(
             type(item) is float
-            for each in level
-            for item in (each.values() if type(each) is dict else each)
+            for container in level
+            for item in (container.values() if type(container) is dict else container)
         ):
             return True
         level = _containers(level)
@@ -307,7 +307,7 @@ def from_json(data: bytes) -> Any:
 
 
 def to_yaml(value: Any) -> bytes:
-    """Write YAML with sorted keys, as the reference does."""
+    """Write YAML with sorted keys, as Kubernetes does."""
     import yaml
 
     dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)

@@ -16,7 +16,7 @@ from typing import Any
 
 from sully.machinery.codec import Trail, copy, written
 from sully.machinery.quantity import QuantityError, canonical
-from sully.machinery.readers import ZERO, OddError, object_reader
+from sully.machinery.readers import ZERO, FallbackError, object_reader
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
 from sully.machinery.timestamps import TimeError, canonical_micro_time, canonical_time
 
@@ -36,7 +36,7 @@ def decode(value: Any, kind: ObjectType, unknown: list[str]) -> Obj:
     """Return the object in its normal form; names of unknown fields go to `unknown`."""
     try:
         return object_reader(kind).read(value)
-    except OddError:
+    except FallbackError:
         return walk(value, kind, unknown)
 
 

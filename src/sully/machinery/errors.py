@@ -152,7 +152,7 @@ class TooManyRequests(ApiError):  # noqa: N818 - wire reason
 
 
 class InternalError(ApiError):
-    """Something broke on our side."""
+    """A failure of the server itself."""
 
     code, reason = 500, "InternalError"
 
@@ -237,9 +237,9 @@ def method_not_allowed() -> MethodNotAllowed:
     )
 
 
-def blunder(message: str, *, strict: bool) -> ApiError:
-    """Answer a bad request that the reference takes for its own failure.
+def client_error(message: str, *, strict: bool) -> ApiError:
+    """Answer a bad request for which Kubernetes answers 500.
 
-    It says 500 without a reason; we say 400 unless we are to be exactly like it.
+    Kubernetes gives no reason; Sully answers 400 unless it must be exactly like it.
     """
     return ApiError(message) if strict else BadRequest(message)

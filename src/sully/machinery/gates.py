@@ -82,7 +82,7 @@ def parse_gates(text: str, *, reference: bool = False) -> Gates:
 
 
 def _settled(overrides: dict[str, bool]) -> dict[str, bool]:
-    """Let what needs another switch go off with it, unless somebody asked for the impossible."""
+    """Switch off what needs a gate that is off, unless it was switched on explicitly."""
     given = Gates(overrides)
     lacking = {name: needed for name, needed in NEEDS.items() if not given[needed]}
     for name, needed in lacking.items():

@@ -2,19 +2,16 @@
 
 Internal types have no names for JSON: every field stands there under its name in Go, in the order
 of the struct, null for what is not given. Field tables (schema.py) say which fields there are and
-which are pointers, the tables of numbers (protobuf_numbers.py) have their order.
+which are pointers, and in which order Go's struct has them.
 """
 
 import difflib
 import json
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 from sully.machinery.codec import has_more_values
 from sully.machinery.schema import Field, ListOf, MapOf, ObjectType, Scalar, Type
-
-Order = Callable[[ObjectType], list[str]]
 
 MOST_VALUES: Final = 1500
 """Of an object that is compared: many times those of usual pods."""
@@ -42,24 +39,22 @@ _OWN_JSON: Final = ("LabelSelector",)
 """Types of the machinery, which have names for JSON inside too."""
 
 
-def internal(value: Any, kind: Type, order: Order) -> Any:
+def internal(value: Any, kind: Type) -> Any:
     """Return a value with every field of its type, under the names of Go."""
     if value is None:
         return None
     if isinstance(kind, ListOf):
-        return [internal(item, kind.item, order) for item in value]
+        return [internal(item, kind.item) for item in value]
     if isinstance(kind, MapOf):
-        return {key: internal(value[key], kind.value, order) for key in sorted(value)}
+        return {key: internal(value[key], kind.value) for key in sorted(value)}
     if not isinstance(kind, ObjectType) or kind.name in _OWN_JSON:
         return value
     return {
-        _go_name(kind, name): _field(value.get(name), kind.fields[name], order)
-        for name in order(kind)
-        if name in kind.fields
+        _go_name(kind, name): _field(value.get(name), kind.fields[name]) for name in kind.go_order
     }
 
 
-def diff(before: Any, after: Any, kind: ObjectType, order: Order) -> str:
+def diff(before: Any, after: Any, kind: ObjectType) -> str:
     """Return how two objects of a type differ, as a unified diff of their lines.
 
     Objects that are too large for that are only said to be: comparing takes longer than anybody
@@ -67,7 +62,7 @@ def diff(before: Any, after: Any, kind: ObjectType, order: Order) -> str:
     """
     if has_more_values(before, MOST_VALUES) or has_more_values(after, MOST_VALUES):
         return f"(too large to compare: more than {MOST_VALUES} fields and list items)\n"
-    old, new = (_lines(internal(value, kind, order)) for value in (before, after))
+    old, new = (_lines(internal(value, kind)) for value in (before, after))
     # Without names of files there is no head.
     return "".join(list(difflib.unified_diff(old, new))[2:])
 
@@ -80,12 +75,12 @@ def _lines(value: Any) -> list[str]:
     return [f"{line}\n" for line in text.split("\n")]
 
 
-def _field(value: Any, field: Field, order: Order) -> Any:
+def _field(value: Any, field: Field) -> Any:
     if value is None and isinstance(field.type, ObjectType) and field.emit:
         value = {}
     if value is None and isinstance(field.type, Scalar) and not field.ptr:
         return _ZEROS.get(field.type.name, "" if field.type.name == "string" else None)
-    return internal(value, field.type, order)
+    return internal(value, field.type)
 
 
 def _go_name(kind: ObjectType, name: str) -> str:

@@ -1,6 +1,6 @@
 """Memory that cannot grow without end, for what is worked out once and needed often.
 
-Pure rooms may remember: it never changes an answer, only what it costs. What others make up, names
+Pure packages may cache: that never changes an answer, only its cost. What others make up, names
 and values of objects, must not fill the memory of the process though, so every memo has a limit,
 and texts that clients choose are remembered only if they are short.
 """
@@ -34,7 +34,7 @@ def remembered(most: int) -> Callable[[Callable[[str], V]], Callable[[str], V]]:
 
 
 class Memo(dict[K, V]):
-    """A dict that starts anew when it is full.
+    """A dict that is cleared when it is full.
 
     Which entry was used last is not kept: finding one stays as quick as in any dict, and who
     needs more than fits gains nothing from remembering either way.

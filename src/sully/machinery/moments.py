@@ -39,7 +39,7 @@ def _of(kind: Any, above: set[Any]) -> Rewrite | None:
         return _fields(kind, above)
     origin, inside = get_origin(kind), get_args(kind)
     if origin in (Union, UnionType):
-        known = [each for each in inside if each is not NoneType]
+        known = [type_ for type_ in inside if type_ is not NoneType]
         # Unions of several types hold none of ours; whatever their values are is left alone.
         return _of(known[0], above) if len(known) == 1 else None
     if origin in (tuple, list):
@@ -54,7 +54,7 @@ def _fields(kind: type[msgspec.Struct], above: set[Any]) -> Rewrite | None:
         # Within itself: what rewrites the whole is known by the time it is called.
         return lambda value: (rewriter(kind) or _unchanged)(value)
     fields = msgspec.structs.fields(kind)
-    found = [(each.encode_name, _of(each.type, above | {kind})) for each in fields]
+    found = [(field.encode_name, _of(field.type, above | {kind})) for field in fields]
     known = tuple((name, change) for name, change in found if change is not None)
 
     def change_fields(value: dict[str, Any]) -> Any:

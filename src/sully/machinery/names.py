@@ -90,7 +90,7 @@ def caseless_subdomain_problems(value: str) -> list[str]:
     return problems
 
 
-# The same few keys come with every object; nobody changes the list.
+# The same few keys come with every object; the list is never changed.
 @remembered(8192)
 def label_key_problems(value: str) -> list[str]:
     """Check `[prefix/]name`, as label keys, taint keys and condition types are written."""

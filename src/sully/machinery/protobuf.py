@@ -1,22 +1,22 @@
 """Kubernetes objects in protobuf, read into the values that JSON bodies give.
 
 Go clients write the core kinds in this form unless told otherwise. A message is walked along the
-same field table as JSON (schema.py); protobuf_numbers.py says which number stands for which field,
-protobuf_wire.py takes bytes apart. What comes out goes to decode.py like any parsed body, so that
-defaults, checks and error texts are the same. Answers are never written in this form: every client
-that sends it also accepts JSON.
+same field table as JSON (schema.py), which also has the numbers of the fields; protobuf_wire.py
+takes bytes apart. The result goes to decode.py like any parsed body, so that defaults, checks and
+error texts are the same. Answers are never written in this form: every client that sends it also
+accepts JSON.
 """
 
 import base64
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 from sully.machinery import codec
-from sully.machinery.protobuf_numbers import Numbers, Slot
 from sully.machinery.protobuf_wire import (
     ProtobufError,
-    Wire,
+    WireType,
     fields_of,
     numbers_of,
     signed,
@@ -58,22 +58,39 @@ def read_envelope(body: bytes) -> Envelope:
     return Envelope(text_of(names.get(1, b"")), text_of(names.get(2, b"")), outer.get(2, b""))
 
 
-def read_message(raw: bytes, kind: ObjectType, numbers: Numbers) -> Obj:
-    """Read the message of a type into a plain value; numbers nobody knows are passed over."""
-    return _Reader(numbers).message(raw, kind, {}, 0)
+Slot = Field | dict[int, "Slot"]
+"""What a number stands for: a field, or a message that Go embeds, with its own numbers."""
+
+
+@lru_cache(maxsize=4096)
+def slots_of(kind: ObjectType) -> dict[int, Slot]:
+    """Return the fields of a type by their numbers; empty if it cannot be sent in protobuf."""
+    return _slots([(field.number, field) for field in kind.fields.values() if field.number])
+
+
+def _slots(fields: list[tuple[tuple[int, ...], Field]]) -> dict[int, Slot]:
+    slots: dict[int, Slot] = {}
+    for first in {number[0] for number, _ in fields}:
+        inside = [(number[1:], field) for number, field in fields if number[0] == first]
+        slots[first] = _slots(inside) if inside[0][0] else inside[0][1]
+    return slots
+
+
+def read_message(raw: bytes, kind: ObjectType) -> Obj:
+    """Read the message of a type into a plain value; unknown numbers are ignored."""
+    return _Reader().message(raw, kind, {}, 0)
 
 
 class _Reader:
     """One walk over a message."""
 
-    def __init__(self, numbers: Numbers) -> None:
-        self._numbers = numbers
+    def __init__(self) -> None:
         self._left = codec.MAX_VALUES
 
     def message(self, raw: bytes, kind: ObjectType, into: Obj, depth: int) -> Obj:
         if depth > MAX_DEPTH:
             raise ProtobufError("exceeded max depth")
-        self._fill(raw, self._numbers.of(kind), into, depth)
+        self._fill(raw, slots_of(kind), into, depth)
         return into
 
     def _fill(self, raw: bytes, slots: dict[int, Slot], into: Obj, depth: int) -> None:
@@ -91,7 +108,7 @@ class _Reader:
         if self._left < 0:
             raise codec.TooManyValuesError
 
-    def _put(self, field: Field, wire: Wire, found: int | bytes, into: Obj, depth: int) -> None:
+    def _put(self, field: Field, wire: WireType, found: int | bytes, into: Obj, depth: int) -> None:
         kind, name = field.type, field.name
         if isinstance(kind, ListOf):
             into.setdefault(name, []).extend(self._items(kind.item, wire, found, name, depth))
@@ -105,9 +122,9 @@ class _Reader:
             into[name] = _scalar(kind, found, name)
 
     def _items(
-        self, kind: Type, wire: Wire, found: int | bytes, name: str, depth: int
+        self, kind: Type, wire: WireType, found: int | bytes, name: str, depth: int
     ) -> list[Any]:
-        if isinstance(kind, Scalar) and kind.name in _VARINTS and wire is Wire.CHUNK:
+        if isinstance(kind, Scalar) and kind.name in _VARINTS and wire is WireType.CHUNK:
             packed = _bytes(found, name)
             self._count(len(packed))
             return [_scalar(kind, number, name) for number in numbers_of(packed)]

@@ -1,7 +1,7 @@
 """Protobuf's outermost layer: numbered values in a row, without any idea what they mean.
 
 Bytes come from anyone, so nothing is believed: a length that points past the end, a number that
-never ends or a kind of value nobody uses becomes a `ProtobufError` with a text for the client.
+never ends or an unused wire type becomes a `ProtobufError` with a text for the client.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ class ProtobufError(ValueError):
     """A body that is no protobuf message of the kind it should be."""
 
 
-class Wire(IntEnum):
+class WireType(IntEnum):
     """How a value is written."""
 
     VARINT = 0
@@ -25,10 +25,10 @@ class Wire(IntEnum):
     FOUR = 5
 
 
-_FIXED = {Wire.EIGHT: 8, Wire.FOUR: 4}
+_FIXED = {WireType.EIGHT: 8, WireType.FOUR: 4}
 
 
-def fields_of(raw: bytes) -> Iterator[tuple[int, Wire, int | bytes]]:
+def fields_of(raw: bytes) -> Iterator[tuple[int, WireType, int | bytes]]:
     """Go through the fields of a message: number, how it is written, value."""
     at, end = 0, len(raw)
     while at < end:
@@ -37,14 +37,14 @@ def fields_of(raw: bytes) -> Iterator[tuple[int, Wire, int | bytes]]:
         if not 1 <= number <= _LAST_NUMBER:
             raise ProtobufError(f"proto: illegal tag {number} (wire type {tag & 7})")
         try:
-            wire = Wire(tag & 7)
+            wire = WireType(tag & 7)
         except ValueError:
             raise ProtobufError(f"proto: illegal wireType {tag & 7}") from None
-        if wire is Wire.VARINT:
+        if wire is WireType.VARINT:
             value, at = _varint(raw, at)
             yield number, wire, value
             continue
-        if wire is Wire.CHUNK:
+        if wire is WireType.CHUNK:
             size, at = _varint(raw, at)
         else:
             size = _FIXED[wire]

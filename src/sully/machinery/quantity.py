@@ -214,7 +214,7 @@ def _ten_to(power: int) -> int:
 def _keeps_text(digits: str, places: int, style: str, power: int) -> bool:
     """Say whether the text is given back as it came.
 
-    Upstream looks quickly whether a number is canonical and then does not print it anew. Its look
+    Upstream looks quickly whether a number is canonical and then does not print it again. Its look
     is generous (`1.500` and `+5` pass), and clients see the result, so the same look is taken here.
     """
     if style == BINARY_SI:

@@ -1,8 +1,8 @@
 """Reads objects that are as their table says, fast; all others are decode.py's business.
 
 Nearly every body is well formed, so nothing is prepared here for the case that one is not: no trail
-of names, no place for an error text. Whatever is odd ends the reading, and decode.py walks the same
-body again to say what is wrong with it. Both walks give the same object; a test holds that.
+of names, no place for an error text. Anything unexpected ends the reading, and decode.py walks the
+same body again to say what is wrong with it. Both walks give the same object; a test holds that.
 """
 
 from collections.abc import Callable
@@ -32,7 +32,7 @@ ZERO: dict[str, Any] = {
 """What stands for a value that is always written and was not given."""
 
 
-class OddError(Exception):
+class FallbackError(Exception):
     """A value that needs a closer look."""
 
 
@@ -61,22 +61,22 @@ class ObjectReader:
         self._zeros, self._nested = tuple(zeros), tuple(nested)
 
     def read(self, value: Any) -> Obj:
-        """Return an object in its normal form, or raise OddError."""
+        """Return an object in its normal form, or raise FallbackError."""
         if type(value) is not dict:
-            raise OddError
+            raise FallbackError
         result: Obj = {}
         fields = self._fields
         for name, given in value.items():
             known = fields.get(name)
             if known is None:
-                raise OddError
+                raise FallbackError
             if given is None:
                 continue
             reader, keeps_empty = known
             if reader is not None:
                 given = reader(given)
             elif type(given) is not str:
-                raise OddError
+                raise FallbackError
             if given or keeps_empty:
                 result[name] = given
         for name, zero in self._zeros:
@@ -92,7 +92,6 @@ _COMPILED: dict[ObjectType, ObjectReader] = {}
 
 
 def object_reader(kind: ObjectType) -> ObjectReader:
-    """Return the reader of a type."""
     known = _COMPILED.get(kind)
     if known is None:
         # Entered before it is filled: types may contain themselves.
@@ -118,7 +117,7 @@ def _list_reader(read: Reader | None) -> Reader:
 
     def items(given: Any) -> list[Any]:
         if type(given) is not list:
-            raise OddError
+            raise FallbackError
         return [read(item) for item in given]
 
     return items
@@ -130,7 +129,7 @@ def _map_reader(read: Reader | None) -> Reader:
 
     def entries(given: Any) -> Obj:
         if type(given) is not dict:
-            raise OddError
+            raise FallbackError
         return {key: read(item) for key, item in given.items()}
 
     return entries
@@ -138,13 +137,13 @@ def _map_reader(read: Reader | None) -> Reader:
 
 def _strings(given: Any) -> list[str]:
     if type(given) is not list or any(type(item) is not str for item in given):
-        raise OddError
+        raise FallbackError
     return list(given)
 
 
 def _string_map(given: Any) -> dict[str, str]:
     if type(given) is not dict or any(type(item) is not str for item in given.values()):
-        raise OddError
+        raise FallbackError
     return dict(given)
 
 
@@ -164,7 +163,7 @@ def _zero(field: Field) -> Any:
 def _integer(low: int, high: int) -> Reader:
     def integer(given: Any) -> int:
         if type(given) is not int or not low <= given <= high:
-            raise OddError
+            raise FallbackError
         return given
 
     return integer
@@ -172,24 +171,24 @@ def _integer(low: int, high: int) -> Reader:
 
 def _bool(given: Any) -> bool:
     if type(given) is not bool:
-        raise OddError
+        raise FallbackError
     return given
 
 
 def _number(given: Any) -> float:
     if type(given) is not int and type(given) is not float:
-        raise OddError
+        raise FallbackError
     return given
 
 
 def _text(convert: Callable[[str], str], refusal: type[Exception]) -> Reader:
     def text(given: Any) -> str:
         if type(given) is not str:
-            raise OddError
+            raise FallbackError
         try:
             return convert(given)
         except refusal:
-            raise OddError from None
+            raise FallbackError from None
 
     return text
 
@@ -197,7 +196,7 @@ def _text(convert: Callable[[str], str], refusal: type[Exception]) -> Reader:
 def _int_or_string(given: Any) -> int | str:
     if type(given) is str or (type(given) is int and -(2**31) <= given < 2**31):
         return given
-    raise OddError
+    raise FallbackError
 
 
 def _raw(given: Any) -> Any:
@@ -206,7 +205,7 @@ def _raw(given: Any) -> Any:
 
 
 def _bytes(_: Any) -> str:
-    raise OddError
+    raise FallbackError
 
 
 _SCALAR: dict[str, Reader | None] = {

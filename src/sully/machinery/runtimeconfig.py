@@ -1,6 +1,6 @@
 """Which versions of the API are served, as `--runtime-config a/v1=true,a/v1beta1=false` sets it.
 
-All are unless somebody says otherwise: Kubernetes itself serves only finished ones by default, and
+All are, unless configured otherwise: Kubernetes itself serves only finished ones by default, and
 who wants to know whether a program gets along with that switches the others off. The version of a
 kind that is stored, and that controllers speak, stays in any case (`api.build_scheme`).
 """
@@ -34,7 +34,7 @@ class RuntimeConfig:
         if not self.wanted:
             return resource
         hub, *others = resource.versions
-        switched = (replace(each, enabled=self._serves(resource.group, each)) for each in others)
+        switched = (replace(other, enabled=self._serves(resource.group, other)) for other in others)
         return replace(resource, versions=(hub, *switched))
 
     def _serves(self, group: str, version: Version) -> bool:
@@ -42,7 +42,7 @@ class RuntimeConfig:
         if found is not None or version.structural:
             # Stages are of what Kubernetes has built in; these kinds are custom resources there.
             return found is not False
-        stage = next((each for each in ("alpha", "beta") if each in version.name), "ga")
+        stage = next((name for name in ("alpha", "beta") if name in version.name), "ga")
         return self.wanted.get(f"api/{stage}", self.wanted.get("api/all", True))
 
     def check(self, resources: Iterable[ResourceType]) -> None:

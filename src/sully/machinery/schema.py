@@ -4,12 +4,17 @@ A table (`*.fields` under api/) lists types and fields with their flags and desc
 table drives decoding and strict field checks (decode.py), strategic merge and server-side apply
 (patch/), and the OpenAPI documents behind `kubectl explain` (server).
 
-    DeviceTaint: One mark on a device.
-      key string required emit: Key of the mark.
-      tolerations []DeviceToleration atomic: …
+    DeviceTaint: A taint on one device.
+      key=1 string required emit: Key of the taint.
+      timeAdded=4 Time: …
 
-Kinds that are custom resources in the reference also have limits in their tables, such as
-`maxLength(316)` and `pattern(name)`; structural.py reads those.
+Fields stand in the order of Go's structs. A number after the name is the field's in protobuf;
+`hostPath=2.1` is field 1 of the message that Go embeds as field 2. A field without a number cannot
+be sent in protobuf. The Structs of the typed kinds are generated from the same tables
+(tools/generate_types.py).
+
+Kinds that are custom resources in OCM also have limits in their tables, such as `maxLength(316)`
+and `pattern(name)`; structural.py reads those.
 """
 
 import re
@@ -68,18 +73,29 @@ class MapOf:
 
 @dataclass(slots=True, eq=False)
 class ObjectType:
-    """A JSON object with known fields. Filled once while tables load, then only read."""
+    """A JSON object with known fields. Filled once while tables load, then only read.
+
+    fields: sorted by name, the order of documents and of errors. order: the names as the table has
+    them, which is the order of Go's struct. union: exactly one field is set.
+    """
 
     package: str
     name: str
     doc: str
-    atomic: bool
+    atomic: bool = False
+    union: bool = False
     fields: dict[str, "Field"] = field(default_factory=dict)
+    order: tuple[str, ...] = ()
 
     @property
     def full_name(self) -> str:
         """Return the name under which OpenAPI knows the type."""
         return f"{self.package}.{self.name}"
+
+    @property
+    def go_order(self) -> list[str]:
+        """Return the fields of Go's struct in its order; none for types that Go does not have."""
+        return [name for name in self.order if self.fields[name].number]
 
 
 Type = Scalar | ListOf | MapOf | ObjectType
@@ -110,7 +126,10 @@ class Field:
     default: str | None = None
     go_type: str = ""
     choices: tuple[str, ...] = ()  # of an enumeration, for documents; validation has its own say
-    nullable: bool = False  # null is a value of its own; only structural.py tells it from absent
+    nullable: bool = (
+        False  # null is a value of its own; only structural.py distinguishes it from absent
+    )
+    number: tuple[int, ...] = ()  # in protobuf, with those of the embedded messages around it
     limits: "Limits | None" = None
 
 
@@ -131,7 +150,7 @@ class TableError(ValueError):
 
 
 _TYPE_LINE = re.compile(r"^([A-Za-z]\w*)((?: [^\s:]+)*): ?(.*)$")
-_FIELD_LINE = re.compile(r"^  ([A-Za-z$][\w$-]*) ([^\s:]+)((?: [^\s:]+)*): ?(.*)$")
+_FIELD_LINE = re.compile(r"^  ([A-Za-z$][\w$-]*)(?:=([\d.]+))? ([^\s:]+)((?: [^\s:]+)*): ?(.*)$")
 
 
 @dataclass(slots=True)
@@ -139,6 +158,7 @@ class _Entry:
     """One line of a table with its continuation lines."""
 
     name: str
+    number: str
     type: str
     flags: tuple[str, ...]
     doc: list[str]
@@ -181,9 +201,16 @@ class Tables:
             head, entries = self._raw[package][name]
         except KeyError:
             raise TableError(f"no type {name} in package {package}") from None
-        made = ObjectType(package, name, _prose(head.doc), "atomic" in head.flags)
+        made = ObjectType(
+            package,
+            name,
+            _prose(head.doc),
+            atomic="atomic" in head.flags,
+            union="union" in head.flags,
+        )
         self._built[package, name] = made
-        for entry in entries:
+        made.order = tuple(entry.name for entry in entries)
+        for entry in sorted(entries, key=lambda entry: entry.name):
             made.fields[entry.name] = self._field(package, entry)
         return made
 
@@ -203,6 +230,8 @@ class Tables:
                 options.update(_flag(flag))
         if limits:
             options["limits"] = Limits(**limits)
+        if entry.number:
+            options["number"] = tuple(map(int, entry.number.split(".")))
         kind = self._type(package, entry.type)
         return Field(entry.name, kind, _prose(entry.doc), **options)
 
@@ -226,10 +255,10 @@ def _read(text: str) -> Iterable[tuple[_Entry, list[_Entry]]]:
         if line.startswith("      ") and last is not None:
             last.doc.append(line.strip())
         elif match := _FIELD_LINE.match(line):
-            last = _Entry(match[1], match[2], tuple(match[3].split()), [match[4]])
+            last = _Entry(match[1], match[2] or "", match[3], tuple(match[4].split()), [match[5]])
             found[-1][1].append(last)
         elif match := _TYPE_LINE.match(line):
-            last = _Entry(match[1], "", tuple(match[2].split()), [match[3]])
+            last = _Entry(match[1], "", "", tuple(match[2].split()), [match[3]])
             found.append((last, []))
         else:
             raise TableError(f"line {number} is neither a type nor a field: {line!r}")

@@ -106,7 +106,7 @@ def _parse(text: str) -> Semver:
 
 
 def _problem(text: str) -> str:
-    """Return the words of the library that Kubernetes uses, for the mistakes it tells apart."""
+    """Return the words of the library that Kubernetes uses, for the mistakes it distinguishes."""
     if not text:
         return "Version string empty"
     parts = text.split(".", 2)

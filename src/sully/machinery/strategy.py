@@ -123,7 +123,7 @@ class Version:
     unconditional_update: bool = True  # may PUT leave out the resourceVersion
     delete_returns_object: bool = False
     enabled: bool = True
-    # A custom resource in the reference: values are pruned and kept as sent (structural.py), and
+    # A custom resource in OCM: values are pruned and kept as sent (structural.py), and
     # there is no strategic merge patch.
     structural: bool = False
 
@@ -176,9 +176,9 @@ class ResourceType:
         own = f"{self.group}/{self.plural}" if self.group else self.plural
         # Each write asks for these a dozen times. Frozen: the one way to set a field here.
         object.__setattr__(self, "storage_key", self.storage or own)
-        shapes = any(each.to_hub is not None for each in self.versions)
+        shapes = any(version.to_hub is not None for version in self.versions)
         object.__setattr__(self, "has_shapes", shapes)
-        served = {each.name: each for each in reversed(self.versions) if each.enabled}
+        served = {version.name: version for version in reversed(self.versions) if version.enabled}
         object.__setattr__(self, "_served", served)
         if self.virtual:
             object.__setattr__(self, "verbs", ("create",))

@@ -1,10 +1,10 @@
 """Custom resources as a Kubernetes API server treats them, along a field table.
 
-Kinds that the reference serves from a CustomResourceDefinition are not decoded into Go types:
+Kinds that OCM serves from a CustomResourceDefinition are not decoded into Go types:
 fields that the schema does not know are pruned, everything else stays as it was sent, zeros and
 empty lists too, and a value of the wrong type is a problem of validation (422), not of decoding.
 `read` stands in for decode.py, `fill` sets defaults, `problems` is the validation; its texts are
-those of the reference. The metadata is typed as everywhere.
+those of Kubernetes. The metadata is typed as everywhere.
 """
 
 import re
@@ -118,7 +118,7 @@ def problems(obj: Obj, kind: ObjectType) -> Iterator[FieldError]:
 
 
 def is_misshapen(found: Iterable[FieldError]) -> bool:
-    """Say whether an object is such that nobody can look into it before it is refused."""
+    """Say whether an object is so malformed that nothing else of it can be checked."""
     return any(one.reason in _SHAPE_REASONS or one.field == "<nil>" for one in found)
 
 
@@ -207,7 +207,7 @@ def _integer(value: Any, name: str, at: Path) -> Iterator[FieldError]:
     elif type(value) is not int:
         yield _mistyped(at, "integer", _type(value))
     if type(value) is float or (type(value) is int and not -bound <= value < bound):
-        # The reference notices a second time, and then no longer knows where.
+        # Kubernetes reports it a second time, without the path.
         text = f"Checked value must be of type integer with format {name} in {at}"
         yield Path().invalid("", text)
 

@@ -132,7 +132,7 @@ class _Document:
         return self._copied(self._anchors[name])
 
     def _copied(self, value: Any) -> Any:
-        """Copy what an alias stands for: nobody downstream expects shared parts."""
+        """Copy what an alias stands for: callers do not expect shared parts."""
         self._aliased += 1
         if self._aliased > MAX_ALIASED:
             raise BodyError("yaml: document contains excessive aliasing")

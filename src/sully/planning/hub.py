@@ -11,9 +11,9 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from sully.api.cluster.marks import OWNED, read_marks, write_marks
+from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy
+from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.clusters.health import AVAILABLE, condition, wanted_taints
 from sully.domain.clusters.policies import policy_taints
 from sully.domain.placement.changes import PutObject
@@ -76,10 +76,10 @@ class Hub:
         self, cluster: ManagedCluster, now: datetime
     ) -> tuple[ManagedCluster, datetime | None]:
         """Return a cluster with the taints it has when all controllers are content."""
-        owned = read_marks(cluster.metadata.annotations.get(OWNED, ""))
+        owned = read_taint_ids(cluster.metadata.annotations.get(OWNED, ""))
         verdict = policy_taints(cluster, self._policies, owned, now)
         if verdict.owned != owned:
-            annotations = cluster.metadata.annotations | {OWNED: write_marks(verdict.owned)}
+            annotations = cluster.metadata.annotations | {OWNED: write_taint_ids(verdict.owned)}
             metadata = replace(cluster.metadata, annotations=annotations)
             cluster = replace(cluster, metadata=metadata)
         cluster = _tainted(cluster, verdict.taints, now)

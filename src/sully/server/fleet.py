@@ -13,13 +13,14 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
     GROUP,
     AddOnPlacementScore,
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
 )
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.fleet import Fleet

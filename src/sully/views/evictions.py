@@ -15,7 +15,7 @@ from typing import Literal
 
 from sully.api.resource.annotations import CREATED_BY, DESCRIPTION
 from sully.api.resource.types import DeviceTaintRule
-from sully.api.sully.types import EvictionRecord, TaintRecord
+from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
 from sully.client.informers.collection import Copy
 from sully.client.objects import key_of
 from sully.client.transport import Key
@@ -165,7 +165,7 @@ def others_due(exposures: Exposures) -> set[Key]:
 def left_in(namespace: str, records: Iterable[EvictionRecord]) -> Counter[str]:
     """Count the pods of a namespace that were made to leave, by the uids of rules."""
     return Counter(
-        uid for each in records if each.metadata.namespace == namespace for uid in each.rules()
+        uid for each in records if each.metadata.namespace == namespace for uid in rules_of(each)
     )
 
 

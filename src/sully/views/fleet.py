@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
     AddOnPlacementScore,
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
 )
 from sully.client.informers.collection import Copy
 from sully.client.objects import key_of

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
     GROUP,
     AddOnPlacementScore,
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
 )
-from sully.api.sully.policy_types import POLICY_KIND, ClusterTaintPolicy
 from sully.api.sully.types import GROUP as OURS
-from sully.api.sully.types import VERSION
+from sully.api.sully.types import POLICY_KIND, VERSION, ClusterTaintPolicy
 from sully.client.transport import Kind
 
 CLUSTERS: Kind[ManagedCluster] = Kind(

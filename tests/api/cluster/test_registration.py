@@ -8,7 +8,7 @@ import pytest
 
 from api.cluster.hub import Hub, cluster, placement, taint
 from embedded import SCHEME
-from sully.api.cluster import placement_types, types
+from sully.api.cluster import types
 from sully.api.cluster.schemas import schema
 from sully.machinery.schema import ObjectType
 
@@ -116,8 +116,8 @@ STRUCTS = {
     "ManagedCluster": types.ManagedCluster,
     "ManagedClusterSet": types.ManagedClusterSet,
     "ManagedClusterSetBinding": types.ManagedClusterSetBinding,
-    "Placement": placement_types.Placement,
-    "PlacementDecision": placement_types.PlacementDecision,
+    "Placement": types.Placement,
+    "PlacementDecision": types.PlacementDecision,
     "AddOnPlacementScore": types.AddOnPlacementScore,
     "ClusterClaim": types.ClusterClaim,
 }
@@ -161,12 +161,12 @@ async def test_what_is_stored_can_be_read_as_a_value() -> None:
     placed = await hub.create(placement({"tolerations": [{"key": "k", "tolerationSeconds": 90}]}))
 
     read = msgspec.convert(stored.obj, types.ManagedCluster)
-    wish = msgspec.convert(placed.obj, placement_types.Placement)
+    wish = msgspec.convert(placed.obj, types.Placement)
 
     assert read.spec.taints == (
         types.Taint(key="k", value="v", effect="NoSelect", time_added=NOON),
     )
     assert wish.spec.tolerations == (
-        placement_types.Toleration(key="k", operator="Equal", toleration_seconds=90),
+        types.Toleration(key="k", operator="Equal", toleration_seconds=90),
     )
     assert wish.spec.number_of_clusters is None

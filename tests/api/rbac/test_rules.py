@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.api.rbac.rules import Rights, path_covers, question
+from sully.api.rbac.rules import Rights, path_covers, resource_access
 
 Obj = dict[str, Any]
 
@@ -64,7 +64,7 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_grant(case: Case) -> None:
-    asked = question(case.verb, case.group, case.resource, case.subresource, case.name)
+    asked = resource_access(case.verb, case.group, case.resource, case.subresource, case.name)
 
     assert Rights([case.rule]).grant(asked) is case.want
 
@@ -112,7 +112,7 @@ RULES = st.fixed_dictionaries(
     optional={"resourceNames": some(NAMES)},
 )
 QUESTIONS = st.builds(
-    question,
+    resource_access,
     st.sampled_from(("get", "list", "delete")),
     st.sampled_from(("", "apps")),
     st.sampled_from(("pods", "secrets")),

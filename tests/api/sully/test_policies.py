@@ -9,7 +9,7 @@ import pytest
 from api.cluster.hub import Hub
 from sully.api import build_scheme
 from sully.api.sully.policies import POLICIES
-from sully.api.sully.policy_types import ClusterTaintPolicy
+from sully.api.sully.types import ClusterTaintPolicy
 
 Obj = dict[str, Any]
 

@@ -9,7 +9,7 @@ import pytest
 
 from controllers.clusters.hubbing import POLICY, HubWorld, joined
 from controllers.world import Obj
-from sully.api.cluster.marks import OWNED
+from sully.api.cluster.policy_taints import OWNED
 from sully.client.transport import Key
 
 SLOW = "example.com/Slow"

@@ -17,7 +17,7 @@ from sully.domain.capabilities.duties import (
     evictor,
 )
 from sully.domain.capabilities.offers import Offer, minor_of
-from sully.domain.capabilities.telling import rows
+from sully.domain.capabilities.table import rows
 
 KUBERNETES = Offer(
     version="v1.37.0",
@@ -127,7 +127,7 @@ def test_the_table() -> None:
     assert table == {
         "version": ("v1.37.0", "runs what its own controllers do not do"),
         "devices": ("resource.k8s.io/v1", "schedules: only for pods with schedulerName: sully"),
-        "device taints": ("yes", "heeds them"),
+        "device taints": ("yes", "honors them"),
         "taint rules": (
             "v1 by driver, pool, device",
             "ends those that expire: nobody else does it",

@@ -81,14 +81,14 @@ CASES = {
     "anything, on our own server": Case(
         rule({"deviceClassName": "c"}, data={}), offer=replace(KUBERNETES, own=True)
     ),
-    "a pause that nobody heeds": Case(
+    "a pause without effect": Case(
         {**rule({}), "metadata": {"annotations": {"sully.dev/paused": "true"}}},
-        ("metadata.annotations[sully.dev/paused]: the server's own evictor would not heed it",),
+        ("metadata.annotations[sully.dev/paused]: the server's own evictor would not honor it",),
     ),
     "a pause that is over": Case(
         {**rule({}), "metadata": {"annotations": {"sully.dev/paused": "false"}}}
     ),
-    "a pause that Sully heeds": Case(
+    "a pause that Sully honors": Case(
         {**rule({}), "metadata": {"annotations": {"sully.dev/paused": "true"}}}, sully_evicts=True
     ),
     "a patch that keeps pods away": Case(patch(effect="NoSchedule"), offer=PATCHED),

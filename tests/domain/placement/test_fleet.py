@@ -30,10 +30,11 @@ from fleets import (
     scored,
     taint,
 )
-from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
     LabelSelector,
     ManagedCluster,
+    Placement,
+    PlacementDecision,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide, inputs, totals

@@ -18,8 +18,7 @@ from fleets import (
     labelled,
     placement,
 )
-from sully.api.cluster.placement_types import DecisionStrategy
-from sully.api.cluster.types import LabelSelector
+from sully.api.cluster.types import DecisionStrategy, LabelSelector
 from sully.domain.placement.groups import group_length
 from sully.domain.placement.schedule import schedule
 from sully.domain.placement.status import MisconfiguredError

@@ -11,13 +11,13 @@ from sully.api.cluster.types import UNREACHABLE
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
-from sully.domain.placement.leaving import LeaveBucket, grant
+from sully.domain.placement.removal_budget import RemovalBucket, grant
 
 NAMES = tuple("abcdef")
 
 
 def test_a_full_bucket_and_then_its_pace() -> None:
-    first = grant(LeaveBucket(2), NAMES, later(0))
+    first = grant(RemovalBucket(2), NAMES, later(0))
     second = grant(first.bucket, first.held, later(29))
     third = grant(second.bucket, second.held, first.next_at or later(0))
     fourth = grant(third.bucket, third.held, later(600))
@@ -31,13 +31,13 @@ def test_a_full_bucket_and_then_its_pace() -> None:
 
 
 def test_nobody_waits_where_nobody_leaves() -> None:
-    got = grant(LeaveBucket(1), (), later(0))
+    got = grant(RemovalBucket(1), (), later(0))
 
     assert (got.granted, got.held, got.next_at) == ((), (), None)
 
 
 def test_a_budget_of_nothing_holds_for_ever() -> None:
-    got = grant(LeaveBucket(0), NAMES, later(0))
+    got = grant(RemovalBucket(0), NAMES, later(0))
 
     assert (got.granted, got.next_at) == ((), None)
 
@@ -50,7 +50,7 @@ def test_never_more_than_two_minutes_worth_in_a_minute(
     rate: int, asks: list[tuple[int, int]]
 ) -> None:
     """A full bucket and what fills in while it empties: no window of a minute has more."""
-    bucket = LeaveBucket(rate)
+    bucket = RemovalBucket(rate)
     given_at: list[int] = []
     for at, number in sorted(asks):
         found = grant(bucket, [f"{at}-{one}" for one in range(number)], later(at))
@@ -104,7 +104,7 @@ def test_those_held_leave_one_by_one() -> None:
 def test_recovery_ends_the_wait_and_the_permission() -> None:
     fleet = outage(1)
     decide(fleet, ("apps", "p"), later(0))
-    assert fleet.departures.granted == {"a"}
+    assert fleet.removals.granted == {"a"}
 
     for name in "ab":
         fleet.put_cluster(cluster(name))
@@ -113,7 +113,7 @@ def test_recovery_ends_the_wait_and_the_permission() -> None:
     assert got is not None
     assert got.clusters == ("a", "b", "c", "d")
     assert got.held == ("c", "d")
-    assert fleet.departures.granted == frozenset()
+    assert fleet.removals.granted == frozenset()
 
 
 def test_maintenance_needs_no_budget() -> None:

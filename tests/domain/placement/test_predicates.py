@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from fleets import cluster, expression, labelled, predicate, score
-from sully.api.cluster.placement_types import ClusterPredicate
-from sully.api.cluster.types import LabelSelector
+from sully.api.cluster.types import ClusterPredicate, LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.predicates import (
     Mismatch,

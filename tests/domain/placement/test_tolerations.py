@@ -22,8 +22,7 @@ from fleets import (
     placement,
     taint,
 )
-from sully.api.cluster.placement_types import Toleration
-from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint
+from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint, Toleration
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.schedule import trace
 from sully.domain.placement.status import Status

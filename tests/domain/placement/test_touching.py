@@ -21,7 +21,7 @@ from fleets import (
     scored,
     taint,
 )
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Touched

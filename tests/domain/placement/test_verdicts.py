@@ -21,8 +21,7 @@ from fleets import (
     predicate,
     taint,
 )
-from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import UNREACHABLE
+from sully.api.cluster.types import UNREACHABLE, Placement
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.verdicts import Breakdown, Explanation, ScorePart, sentence
 

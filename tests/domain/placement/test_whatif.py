@@ -21,8 +21,7 @@ from fleets import (
     scored,
     taint,
 )
-from sully.api.cluster.placement_types import Placement, PlacementStatus
-from sully.api.cluster.types import UNREACHABLE, Taint
+from sully.api.cluster.types import UNREACHABLE, Placement, PlacementStatus, Taint
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.changes import (
     Change,
@@ -209,7 +208,7 @@ def test_the_budget_is_rehearsed_and_not_spent() -> None:
     assert [one.left for one in forecast.differences if one.placement[1] == "all"] == [
         ("eu-1", "eu-2")
     ]
-    assert found.departures.granted == frozenset()
+    assert found.removals.granted == frozenset()
 
 
 def test_the_fleet_itself_stays_as_it_is() -> None:

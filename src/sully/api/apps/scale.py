@@ -49,7 +49,7 @@ def scale_of(obj: Obj) -> Obj:
 def apply_scale(obj: Obj, scale: Obj) -> Obj:
     """Return the workload with the count of a Scale, or raise what is wrong with it.
 
-    The Scale's resourceVersion and uid go over to the workload: whoever writes it compares them.
+    The Scale's resourceVersion and uid go over to the workload: the write compares them.
     """
     name = obj["metadata"]["name"]
     replicas = scale["spec"].get("replicas", 0)

@@ -1,7 +1,7 @@
 """The authorization group: questions about who may do what.
 
 Owns: the kinds of reviews, none of which is stored, and the checks of the questions.
-Never: answers them (the server's authorization room does).
+Never: answers them (server/authorization does).
 Start at: reviews.py.
 """
 

@@ -1,8 +1,8 @@
 """cluster.open-cluster-management.io: managed clusters, their sets, and placements on them.
 
-Owns: the kinds of the group, which are custom resources in the reference, and their admission.
+Owns: the kinds of the group, which are custom resources in OCM, and their admission.
 Never: decides which cluster a placement gets (domain), or whether a cluster is healthy.
-Start at: types.py and placement_types.py, then strategy.py, then clusters.py.
+Start at: types.py, then strategy.py, then clusters.py.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ SUPERSET_VERSIONS: Mapping[str, tuple[str, ...]] = {"Placement": ("v1alpha1",)}
 
 def load_tables(tables: "Tables") -> None:
     """Load the types of the group."""
-    # Late imports, also below: whoever wants a type need not load all the rules about it.
+    # Late imports, also below: importing a type need not load all the rules about it.
     from sully.api.cluster.schemas import load_tables
 
     load_tables(tables)

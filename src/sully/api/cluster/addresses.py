@@ -1,6 +1,6 @@
 """Whether the address of a cluster's API server is one, and https: as Go's `net/url` reads it.
 
-Agents and the reference's admission are written in Go; what one of them cannot parse must not be
+Agents and OCM's admission are written in Go; what one of them cannot parse must not be
 stored. Python's own parser mends silently what it does not like, so it is no judge here.
 """
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from sully.api.cluster import taints
-from sully.api.cluster.marks import OWNED
+from sully.api.cluster.policy_taints import OWNED
 from sully.api.cluster.strategy import denied
 from sully.api.cluster.types import HEALTH_KEYS
 from sully.machinery.gotext import quote
@@ -23,7 +23,7 @@ AGENTS = "system:open-cluster-management:"
 
 
 def is_agent(user: str, groups: Iterable[str]) -> bool:
-    """Say whether somebody is the agent of a managed cluster."""
+    """Say whether a user is the agent of a managed cluster."""
     return any(name.startswith(AGENTS) for name in (user, *groups))
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from sully.api.cluster import taints
 from sully.api.cluster.addresses import is_https
 from sully.api.cluster.agents import VALIDATORS, hold_agent
-from sully.api.cluster.marks import OWNED, read_marks
+from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.schemas import package, schema
 from sully.api.cluster.showing import AGE, CLUSTER_VERBS, condition_status, printed
 from sully.api.cluster.strategy import (
@@ -43,15 +43,15 @@ class ManagedClusterStrategy(CustomStrategy):
         if ctx.strict_compat:
             return ()
         kept = (
-            f"spec.taints: {each['key']} stays while {_because(each, old)}"
-            for each in _still_due(obj, old)
+            f"spec.taints: {taint['key']} stays while {_because(taint, old)}"
+            for taint in _still_due(obj, old)
         )
         told = taints.disregarded(_taints(obj), _taints(old))
         return islice(chain(kept, told), MOST_WARNINGS)
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
         """Fill in what every cluster has: whether it is accepted, times of taints, a set."""
-        # The reference's webhook knows no absence here, and its schema then fills in the rest. A
+        # OCM's webhook knows no absence here, and its schema then fills in the rest. A
         # new spec: what was sent may be tried again.
         obj["spec"] = {"hubAcceptsClient": False, **(obj.get("spec") or {})}
         fill(obj, schema(self.version, self.kind))
@@ -87,14 +87,17 @@ def _taints(obj: Obj | None) -> list[Obj]:
 
 
 def _available(obj: Obj | None) -> str:
-    """Return what is said of a cluster's availability; nothing if nobody has said anything."""
+    """Return the status of a cluster's availability; empty if it is unknown."""
     found = ((obj or {}).get("status") or {}).get("conditions") or []
-    return next((each.get("status", "") for each in found if each.get("type") == AVAILABLE), "")
+    return next(
+        (condition.get("status", "") for condition in found if condition.get("type") == AVAILABLE),
+        "",
+    )
 
 
 def _still_due(obj: Obj, old: Obj | None) -> list[Obj]:
-    marks = read_marks((obj["metadata"].get("annotations") or {}).get(OWNED, ""))
-    return taints.still_due(_taints(obj), _taints(old), _available(old), marks)
+    ids = read_taint_ids((obj["metadata"].get("annotations") or {}).get(OWNED, ""))
+    return taints.still_due(_taints(obj), _taints(old), _available(old), ids)
 
 
 def _because(taint: Obj, old: Obj | None) -> str:

@@ -1,7 +1,7 @@
 """Whether a namespace is that of a managed cluster, in which its agent gets rights.
 
-A cluster may have any name, also that of a namespace which somebody else uses. The label that the
-hub sets on the namespaces of clusters tells them apart.
+A cluster may have any name, also that of a namespace that is used for something else. The label
+that the hub sets on the namespaces of clusters distinguishes them.
 """
 
 from typing import Any

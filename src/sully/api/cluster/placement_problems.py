@@ -13,7 +13,7 @@ Obj = dict[str, Any]
 Problem = tuple[Path, str]
 
 MOST_EXPRESSIONS = 64
-"""How many are compiled while the author waits; whoever has more is told about the first."""
+"""How many are compiled while the author waits; only the first are reported."""
 _MODES = ("", "Additive", "Exact")
 _OPERATORS = ("", "Equal", "Exists")
 

@@ -1,7 +1,8 @@
 """Placement and PlacementDecision: resources, and the warnings about what cannot work.
 
-The reference accepts placements that it then cannot schedule. They are accepted here too, but the
-author is told at once, in the words that the placement's status will have (placement_problems.py).
+OCM accepts placements that it then cannot schedule. They are accepted here too, but the
+author gets a warning immediately, with the text that the placement's status will have
+(placement_problems.py).
 """
 
 from collections.abc import Iterable

@@ -1,6 +1,6 @@
-"""Whether selectors and expressions in a spec can work, told in one sentence.
+"""Whether selectors and expressions in a spec can work, and the warning if not.
 
-The reference accepts all of them and finds out later; here a warning says so at once.
+OCM accepts all of them and fails later; here the client gets a warning immediately.
 """
 
 from typing import Any

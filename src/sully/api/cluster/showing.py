@@ -9,7 +9,7 @@ from sully.machinery.strategy import Column
 
 Obj = dict[str, Any]
 
-# In the order in which the reference lists them for custom resources.
+# In the order in which Kubernetes lists them for custom resources.
 CLUSTER_VERBS = (
     "delete",
     "deletecollection",

@@ -75,7 +75,7 @@ class CustomStatusStrategy(Strategy):
         """Look at the status alone."""
         fill(obj, schema(self.version, self.kind))
         obj.pop("spec", None)
-        refuse_misshapen(obj, self.version, self.kind, besides="spec")
+        refuse_misshapen(obj, self.version, self.kind, unread="spec")
 
     def prepare_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> None:
         """Take everything but the status from the stored object."""
@@ -89,9 +89,9 @@ class CustomStatusStrategy(Strategy):
         return problems(obj, schema(self.version, self.kind))
 
 
-def refuse_misshapen(obj: Obj, version: str, kind: str, *, besides: str = "") -> None:
-    """Raise the answer to an object of the wrong types; `besides` is left unread."""
-    found = [one for one in problems(obj, schema(version, kind)) if one.field != besides]
+def refuse_misshapen(obj: Obj, version: str, kind: str, *, unread: str = "") -> None:
+    """Raise the answer to an object of the wrong types; the field `unread` is not looked at."""
+    found = [one for one in problems(obj, schema(version, kind)) if one.field != unread]
     if found and is_misshapen(found):
         raise invalid(kind, GROUP, obj["metadata"].get("name", ""), found)
 
@@ -101,17 +101,17 @@ def _without_status(obj: Obj) -> Obj:
 
 
 def denied_badly(webhook: str, why: str) -> BadRequest:
-    """Return the answer of the reference's admission to a request that makes no sense."""
+    """Return the answer of OCM's admission to an invalid request."""
     return BadRequest(f"{_prefix(webhook)}{why}")
 
 
 def denied(webhook: str, resource: str, name: str, why: str) -> Forbidden:
-    """Return the answer of the reference's admission to somebody who may not."""
+    """Return the answer of OCM's admission to a request without permission."""
     answer = forbidden(resource, GROUP, name, why)
     answer.message = f"{_prefix(webhook)}{answer.message}"
     return answer
 
 
 def _prefix(webhook: str) -> str:
-    # The reference checks in webhooks, and the API server says so; clients know the texts.
+    # OCM checks in webhooks, and the API server names them; clients know the texts.
     return f'admission webhook "{webhook}.admission.{GROUP}" denied the request: '

@@ -1,6 +1,6 @@
 """Since when a cluster carries a taint: `timeAdded`, which tolerated seconds count from.
 
-The reference stamps on create and then refuses every update that does not repeat the stored time.
+OCM stamps on create and then refuses every update that does not repeat the stored time.
 That makes manifests impossible to apply again, so by default the server keeps the time itself and
 only says that what was sent does not count. Both ways are here; clusters.py chooses.
 """
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sully.api.cluster.marks import Mark
+from sully.api.cluster.policy_taints import TaintId
 from sully.api.cluster.types import NO_SELECT, UNAVAILABLE, UNREACHABLE
 from sully.machinery.timestamps import TimeError, format_time, parse_time
 
@@ -33,14 +33,14 @@ def stamped(taints: Taints, before: Taints, now: datetime) -> list[Obj]:
     ]
 
 
-def still_due(taints: Taints, before: Taints, available: str, marks: frozenset[Mark]) -> list[Obj]:
-    """Return taints of the hub that a write leaves out though the cluster is as it was.
+def still_due(taints: Taints, before: Taints, available: str, ids: frozenset[TaintId]) -> list[Obj]:
+    """Return taints of the hub that a write omits although the cluster has not changed.
 
-    Taints are one value: whoever applies a manifest replaces them all. The hub would put its own
-    back at once, but as new, so tolerated seconds would begin anew with every write. `marks` are
-    those that policies set; whoever takes one away for them takes its mark too.
+    Taints are one value: applying a manifest replaces them all. The hub would put its own
+    back immediately, but as new, so toleration periods would restart with every write. `ids` are
+    those that policies set; a policy that removes one removes its id too.
     """
-    due = {(_DUE.get(available), "", NO_SELECT), *marks}
+    due = {(_DUE.get(available), "", NO_SELECT), *ids}
     sent = {identity(taint) for taint in taints}
     return [dict(taint) for taint in before if identity(taint) in due - sent]
 
@@ -59,7 +59,7 @@ def disregarded(taints: Taints, before: Taints) -> Iterator[str]:
 def stamped_as_reference(
     taints: Taints, before: Taints | None, now: datetime
 ) -> tuple[list[Obj], list[str]]:
-    """Return stamped taints as the reference does it, and the keys it refuses.
+    """Return stamped taints as Kubernetes does it, and the keys it refuses.
 
     Old taints are looked up by key alone, and the first one of a key counts: that is why two
     taints of one key make every later update fail there. `before` is None on create.

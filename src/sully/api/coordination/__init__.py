@@ -33,7 +33,7 @@ class LeaseStrategy(Strategy):
             yield at.child("leaseDurationSeconds").invalid(spec["leaseDurationSeconds"], text)
         yield from not_negative(spec.get("leaseTransitions", 0), at.child("leaseTransitions"))
         if "strategy" in spec:
-            # The reference repeats the name of the field in the path.
+            # Kubernetes repeats the name of the field in the path.
             yield from _named_strategy(spec["strategy"], at.child("strategy", "strategy"))
         if spec.get("preferredHolder") and not spec.get("strategy"):
             text = "may only be specified if `strategy` is defined"

@@ -25,7 +25,7 @@ def load_tables(tables: "Tables") -> None:
 
 def resources() -> Iterable["ResourceType"]:
     """Return the resources of the group."""
-    # Late imports: whoever wants a type of the group need not load all the rules about its kinds.
+    # Late imports: importing a type of the group need not load all the rules about its kinds.
     from sully.api.core.events import EVENTS
     from sully.api.core.namespaces import NAMESPACES
     from sully.api.core.nodes import NODES

@@ -1,6 +1,6 @@
-"""Events: what happened to an object, told for people.
+"""Events: what happened to an object, for people to read.
 
-One stored object has two views: `v1`, and `events.k8s.io/v1`, which names the fields anew and is
+One stored object has two views: `v1`, and `events.k8s.io/v1`, which renames the fields and is
 stricter about what is new. The second view and its conversion are in api/events.
 """
 
@@ -178,7 +178,7 @@ COLUMNS = (
         priority=1,
         description="Part of the object.",
     ),
-    Column("Source", plain(_source), priority=1, description="Who told it."),
+    Column("Source", plain(_source), priority=1, description="The component that reported it."),
     Column(
         "Message", plain(lambda obj: obj.get("message", "").strip()), description="What happened."
     ),

@@ -1,4 +1,4 @@
-"""Namespaces: the rooms that names live in.
+"""Namespaces: the scopes of names.
 
 A namespace disappears in two steps: deleting it only marks it, and whoever is named in
 `spec.finalizers` empties it and then calls the finalize endpoint (`finalized` below). Taking the

@@ -1,4 +1,4 @@
-"""Nodes: the machines that pods run on, as kubelets (or hollow nodes) report them."""
+"""Nodes: the machines that pods run on, as kubelets (or simulated nodes) report them."""
 
 from collections.abc import Iterator
 from typing import Any

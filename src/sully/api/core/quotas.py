@@ -1,6 +1,6 @@
 """ResourceQuotas: how much the objects of one namespace may use together.
 
-The rules on write are here. What objects use, and whether a quota has room for one more, is in
+The rules on write are here. What objects use, and whether a quota allows one more, is in
 domain/quota; the server asks it on every create (server/quota_admission.py).
 """
 
@@ -92,12 +92,12 @@ def _scope_selector(spec: Obj, at: Path) -> Errors:
         for _ in range(_misfits(scope, spec)):
             yield at.invalid(_shown(expressions), _MISFIT)
         yield from _operator(expression, scope, at)
-    for _ in range(_conflicts(each.get("scopeName", "") for each in expressions)):
+    for _ in range(_conflicts(one.get("scopeName", "") for one in expressions)):
         yield at.invalid(spec.get("scopes"), "conflicting scopes")
 
 
 def _shown(expressions: Iterable[Obj]) -> Obj:
-    parts = [as_go(each, "ScopeName", "Operator", "Values") for each in expressions]
+    parts = [as_go(expression, "ScopeName", "Operator", "Values") for expression in expressions]
     return {"MatchExpressions": parts}
 
 
@@ -148,7 +148,10 @@ class QuotaStrategy(Strategy):
         for name in ("cpu", "memory", "storage", "ephemeral-storage"):
             bare = (name,) if name in ("cpu", "memory") else ()
             names = (f"requests.{name}", *bare)
-            asked, limit = next((each for each in names if each in hard), ""), f"limits.{name}"
+            asked, limit = (
+                next((candidate for candidate in names if candidate in hard), ""),
+                f"limits.{name}",
+            )
             if not asked or limit not in hard:
                 continue
             most, least = hard[limit], hard[asked]

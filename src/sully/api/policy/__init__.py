@@ -17,7 +17,7 @@ POLICY = "io.k8s.api.policy.v1"
 
 def load_tables(tables: "Tables") -> None:
     """Load the types of the group."""
-    # Late imports, also below: whoever asks what a budget protects needs none of the rules.
+    # Late imports, also below: callers that ask what a budget protects need none of the rules.
     from sully.api.tables import load
 
     load(tables, __name__, POLICY, "policy.fields")

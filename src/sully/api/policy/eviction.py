@@ -65,7 +65,7 @@ def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Evic
     if not protecting:
         return Eviction()
     if len(protecting) > 1:
-        # The reference server answers 500, as if it had failed.
+        # Kubernetes answers 500, as if it had failed.
         raise (ApiError if ctx.strict_compat else BadRequest)(TWO_BUDGETS)
     budget = protecting[0]
     name = budget["metadata"]["name"]
@@ -75,7 +75,7 @@ def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Evic
 
 
 def marked(pod: Obj, now: datetime) -> Obj:
-    """Return a pod as it is to be written before its deletion, with the mark why it goes."""
+    """Return a pod as it is to be written before its deletion, with the condition that says why."""
     return with_condition(pod, _MARK, now)
 
 

@@ -1,7 +1,7 @@
 """The rbac group: roles, and the bindings that give them to people and programs.
 
 Owns: the kinds Role, ClusterRole, RoleBinding and ClusterRoleBinding; what rules and roles mean.
-Never: answers whether somebody may do something (the server's authorization room does).
+Never: answers whether a user may do something (server/authorization does).
 Start at: rules.py (what a rule grants), then roles.py and bindings.py.
 """
 

@@ -93,10 +93,10 @@ def _role(obj: Obj) -> str:
 
 
 def _named(obj: Obj, kind: str) -> str:
-    found = [each for each in obj.get("subjects") or () if each["kind"] == kind]
+    found = [subject for subject in obj.get("subjects") or () if subject["kind"] == kind]
     return ", ".join(
-        f"{each['namespace']}/{each['name']}" if each.get("namespace") else each["name"]
-        for each in found
+        f"{subject['namespace']}/{subject['name']}" if subject.get("namespace") else subject["name"]
+        for subject in found
     )
 
 

@@ -1,4 +1,4 @@
-"""Whether rules contain other rules: nobody may give away what they do not have.
+"""Whether rules contain other rules: no user may grant rights that they do not have.
 
 Rules are broken into the smallest ones (one verb on one thing); each of those must be contained in
 a single rule of the giver. What is missing is described in the words of Kubernetes.

@@ -1,6 +1,6 @@
 """Roles and cluster roles: sets of rules that only add up.
 
-Whether a writer may put certain rules into a role is asked by the server's authorization room; how
+Whether a writer may put certain rules into a role is checked by server/authorization; how
 aggregated roles are gathered is in aggregation.py.
 """
 

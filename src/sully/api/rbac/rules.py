@@ -1,7 +1,7 @@
 """What a rule grants: the one place that reads `verbs`, `apiGroups`, `resources` and the rest.
 
-`Rights` is a set of rules prepared for being asked often: a question costs a few lookups, however
-many rules there are. Neighbours: coverage.py (does one set of rules contain another) and
+`Rights` is a set of rules prepared for being asked often: a check costs a few lookups, however many
+rules there are. Neighbours: coverage.py (does one set of rules contain another) and
 aggregation.py (gathering rules).
 """
 
@@ -19,28 +19,30 @@ Obj = dict[str, Any]
 ALL = "*"
 
 
-class Question(msgspec.Struct, frozen=True):
-    """A resource that somebody wants to use, in the form in which rights are asked for it."""
+class ResourceAccess(msgspec.Struct, frozen=True):
+    """A resource that a user wants to use, as rules name it."""
 
     verb: str
     name: str | None  # None: all of them
     places: tuple[str, ...]  # every key of Rights under which a rule for it can stand
 
 
-def question(verb: str, group: str, resource: str, subresource: str, name: str) -> Question:
-    """Prepare a question; the same one can then be put to many rights."""
+def resource_access(
+    verb: str, group: str, resource: str, subresource: str, name: str
+) -> ResourceAccess:
+    """Prepare a check; the same one can then be put to many rights."""
     short = len(group) + len(resource) + len(subresource) <= LONGEST
     places = _remembered_places if short else _places
-    return Question(verb, name, places(group, resource, subresource))
+    return ResourceAccess(verb, name, places(group, resource, subresource))
 
 
-def every(verb: str, group: str, resource: str, name: str | None) -> Question:
-    """Prepare the question for a right as a rule writes it: without a name it means all names."""
+def every(verb: str, group: str, resource: str, name: str | None) -> ResourceAccess:
+    """Prepare the check for a right as a rule writes it: without a name it means all names."""
     places = [f"{group} {resource}", f"* {resource}", f"{group} *", "* *"]
     if "/" in resource:
         part = resource.partition("/")[2]
         places += [f"{group} */{part}", f"* */{part}"]
-    return Question(verb, name, tuple(places))
+    return ResourceAccess(verb, name, tuple(places))
 
 
 def _places(group: str, resource: str, subresource: str) -> tuple[str, ...]:
@@ -82,7 +84,7 @@ class Rights:
                 self._places[place] = (*self._places.get(place, ()), _Entry(verbs, names))
         self._paths += [(path, verbs) for path in rule.get("nonResourceURLs") or ()]
 
-    def grant(self, asked: Question) -> bool:
+    def grant(self, asked: ResourceAccess) -> bool:
         """Say whether some rule grants a verb on a resource."""
         if self._places.keys().isdisjoint(asked.places):
             # Most roles are about something else; this is the quick way to see it.

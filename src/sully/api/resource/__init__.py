@@ -38,7 +38,7 @@ def load_tables(tables: "Tables") -> None:
 
 def resources() -> Iterable["ResourceType"]:
     """Return the kinds of the group."""
-    # Late imports, here and above: whoever wants a type need not load all the rules about it.
+    # Late imports, here and above: importing a type need not load all the rules about it.
     from sully.api.resource.kinds import resources
 
     return resources()

@@ -27,7 +27,7 @@ _AT = Path("metadata.annotations")
 
 
 def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-    """Note who created an object; nobody can write the note."""
+    """Record who created an object; clients cannot set it."""
     if ctx.strict_compat:
         return
     annotations = dict(obj["metadata"].get("annotations", {}))
@@ -44,7 +44,7 @@ def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
 
 
 def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
-    """Let nobody change what is noted of a claim's devices but who may allocate them."""
+    """Let only those change what is recorded of a claim's devices who may allocate them."""
     given = obj["metadata"].get("annotations") or {}
     stored = (old["metadata"].get("annotations") or {}) if old is not None else {}
     note = stored.get(ALLOCATED_ATTRIBUTES)
@@ -62,7 +62,7 @@ def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> N
 
 
 def validate_annotations(obj: Obj, old: Obj | None, rules: Options) -> Errors:
-    """Check what is ours; what was stored before and did not change may stay."""
+    """Check what is ours; unchanged stored values are accepted."""
     if rules.strict_compat:
         return
     given = obj["metadata"].get("annotations") or {}
@@ -93,6 +93,6 @@ def expiry(annotations: Mapping[str, str]) -> datetime | None:
 
 
 def pause_reason(annotations: Mapping[str, str]) -> str | None:
-    """Return why eviction is paused, `true` where nobody says why, or None when it is not."""
+    """Return why eviction is paused, `true` if there is no reason, or None when it is not."""
     text = annotations.get(PAUSED, "").strip()
     return None if text.lower() in ("", "false") else text

@@ -21,9 +21,9 @@ from sully.api.resource.features import (
     drop_disabled,
 )
 from sully.api.resource.types import (
-    ConditionsStatus,
     DeviceClassSpec,
     DeviceTaintRuleSpec,
+    DeviceTaintRuleStatus,
     ResourceSlicePatchSpec,
     ResourceSliceSpec,
 )
@@ -164,7 +164,7 @@ class ClassStrategy(Strategy):
 
 @dataclass(frozen=True, slots=True)
 class RuleStrategy(_Comparing):
-    """Rules: a changed effect starts the clock of tolerations anew."""
+    """Rules: a changed effect restarts toleration periods."""
 
     reset: tuple[tuple[str, ...], ...] = NO_STATUS
 
@@ -270,5 +270,5 @@ class ConditionsStrategy(Strategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check the conditions."""
-        status = msgspec.convert(obj.get("status", {}), ConditionsStatus)
+        status = msgspec.convert(obj.get("status", {}), DeviceTaintRuleStatus)
         return in_order(validate_conditions(status.conditions, Path("status.conditions")))

@@ -91,7 +91,7 @@ def _reservation_allowed(claim: ResourceClaim, old: ResourceClaim, at: Path) -> 
 
 
 def device_id(entry: DeviceRequestAllocationResult | AllocatedDeviceStatus) -> DeviceID:
-    """Return what tells one share of one device from all others."""
+    """Return what identifies one share of one device."""
     return (entry.driver, entry.pool, entry.device, entry.share_id or "")
 
 

@@ -106,7 +106,7 @@ def _request(
         yield from validate_class_name(
             request.exactly.device_class_name, at.child("exactly", "deviceClassName")
         )
-        yield from _wish(request.exactly, at.child("exactly"), rules)
+        yield from _alternative(request.exactly, at.child("exactly"), rules)
         yield from _derived(request.exactly, request.name, at.child("exactly"), rules, constraints)
     elif request.first_available:
         yield from _alternatives(request, at.child("firstAvailable"), rules, constraints)
@@ -120,7 +120,7 @@ def _alternatives(
     def check(sub: DeviceSubRequest, at: Path) -> Errors:
         yield from validate_dns_label(sub.name, at.child("name"))
         yield from declared(validate_long_name(sub.device_class_name, at.child("deviceClassName")))
-        yield from _wish(sub, at, rules)
+        yield from _alternative(sub, at, rules)
         yield from _derived(sub, f"{request.name}/{sub.name}", at, rules, constraints)
 
     yield from each_declared(request.first_available, SUBREQUESTS_MAX, check, at)
@@ -128,10 +128,12 @@ def _alternatives(
         yield from declared(unique(request.first_available, lambda one: one.name, at))
 
 
-def _wish(wish: ExactDeviceRequest | DeviceSubRequest, at: Path, rules: Options) -> Errors:
-    yield from validate_selectors(wish.selectors, at.child("selectors"), rules)
-    yield from _amount(wish.allocation_mode, wish.count, at)
-    yield from validate_tolerations(wish.tolerations, at.child("tolerations"), rules)
+def _alternative(
+    request: ExactDeviceRequest | DeviceSubRequest, at: Path, rules: Options
+) -> Errors:
+    yield from validate_selectors(request.selectors, at.child("selectors"), rules)
+    yield from _amount(request.allocation_mode, request.count, at)
+    yield from validate_tolerations(request.tolerations, at.child("tolerations"), rules)
 
 
 def _amount(mode: str, count: int, at: Path) -> Errors:
@@ -145,7 +147,7 @@ def _amount(mode: str, count: int, at: Path) -> Errors:
 
 
 def _derived(
-    wish: ExactDeviceRequest | DeviceSubRequest,
+    request: ExactDeviceRequest | DeviceSubRequest,
     name: str,
     at: Path,
     rules: Options,
@@ -166,8 +168,8 @@ def _derived(
             yield from validate_expression(attribute.expression, expression_at, rules, derived=True)
 
     at = at.child("derivedAttributes")
-    yield from each_declared(wish.derived_attributes, DERIVED_MAX, check, at)
-    yield from unique_keys(wish.derived_attributes, lambda one: one.name, at)
+    yield from each_declared(request.derived_attributes, DERIVED_MAX, check, at)
+    yield from unique_keys(request.derived_attributes, lambda one: one.name, at)
 
 
 def _derived_format(attribute: DeviceDerivedAttribute, at: Path, rules: Options) -> Errors:

@@ -63,7 +63,7 @@ def validate_configuration(
 
 
 def validate_raw(value: Any, at: Path, limit: int | None) -> Errors:
-    """Check data that nobody here interprets: an object, and not too large."""
+    """Check opaque data: an object, and not too large."""
     if value is None:
         yield at.required()
     elif limit is not None and len(compact_json(value).encode()) > limit:

@@ -124,7 +124,6 @@ def validate_pool_segments(name: str, at: Path) -> Errors:
 
 
 def validate_node_name(name: str, at: Path) -> Errors:
-    """Check the name of a node."""
     yield from validate_subdomain(name, at)
 
 

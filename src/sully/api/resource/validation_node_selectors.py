@@ -29,7 +29,7 @@ def validate_single_term(selector: NodeSelector, at: Path) -> Errors:
 
 
 def shown_terms(terms: tuple[NodeSelectorTerm, ...] | None) -> Any:
-    """Show terms as the reference does, with the names of its own types."""
+    """Show terms as Kubernetes does, with the names of its own types."""
     if terms is None:
         return None
     return [

@@ -18,7 +18,7 @@ def validate_taint(
 ) -> Errors:
     """Yield everything wrong with one taint.
 
-    An effect that was stored before is left alone, also if nobody knows it: an object written
+    An effect that was stored before is left alone, also if it is unknown: an object written
     by a newer server must stay editable.
     """
     yield from validate_label_key(taint.key, at.child("key"))
@@ -37,7 +37,7 @@ def _effect(effect: str, at: Path, rules: Options) -> Errors:
 
 
 def validate_taint_details(taint: DeviceTaint, at: Path) -> Errors:
-    """Check what Sully adds to taints: why, details for programs, pace of eviction."""
+    """Check what Sully adds to taints: description, data, eviction rate."""
     if len(taint.description.encode()) > DESCRIPTION_MAX:
         yield at.child("description").too_long(DESCRIPTION_MAX)
     if taint.data is not None and len(compact_json(taint.data).encode()) > DATA_MAX:

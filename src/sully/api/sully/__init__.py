@@ -1,8 +1,8 @@
-"""sully.dev: kinds of our own, which remember what taints did, and which set them.
+"""sully.dev: kinds of our own: records of taints and evictions, and policies that set taints.
 
-Owns: EvictionRecord (a pod that left), TaintRecord (a rule, also after it is gone) and
+Owns: EvictionRecord (an evicted pod), TaintRecord (a rule, also after its deletion) and
 ClusterTaintPolicy (conditions of clusters that become taints).
-Never: served by a server that imitates the reference; decides who leaves.
+Never: served in the mode that is exactly like Kubernetes; decides who is evicted.
 Start at: types.py, then records.py.
 """
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from sully.machinery.schema import Tables
     from sully.machinery.strategy import ResourceType
 
+SULLY = "dev.sully.api.v1alpha1"
 SUPERSET_KINDS = ("EvictionRecord", "TaintRecord", "ClusterTaintPolicy")
 
 
 def load_tables(tables: "Tables") -> None:
     """Load the types of the group."""
-    # Late imports, also below: whoever wants a type need not load all the rules about it.
-    from sully.api.sully.records import SULLY
+    # Late imports, also below: importing a type need not load all the rules about it.
     from sully.api.tables import load
 
     load(tables, __name__, SULLY, "sully.fields", "policies.fields")

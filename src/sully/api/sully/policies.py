@@ -1,6 +1,6 @@
 """ClusterTaintPolicy: what a write may do, and how policies are printed.
 
-What a policy does to a cluster is decided in `domain/clusterpolicies.py`.
+What a policy does to a cluster is decided in `domain/clusters/policies.py`.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,10 @@ from sully.api.cluster.types import EFFECTS, HEALTH_KEYS
 from sully.api.core import generations
 from sully.api.core.checks import between, formatted, label_key, label_selector, one_of
 from sully.api.core.columns import AGE, NAME, plain
-from sully.api.resource.types import ConditionsStatus
 from sully.api.resource.validation_conditions import validate_conditions
-from sully.api.sully.policy_types import POLICY_KIND
-from sully.api.sully.records import SULLY, taint_text
-from sully.api.sully.types import GROUP, VERSION
+from sully.api.sully import SULLY
+from sully.api.sully.records import taint_text
+from sully.api.sully.types import GROUP, POLICY_KIND, VERSION, ClusterTaintPolicyStatus
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.names import label_value_problems
 from sully.machinery.strategy import Column, ResourceType, Strategy, Version, WriteContext
@@ -62,7 +61,7 @@ class PolicyStatusStrategy(Strategy):
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Errors:
         """Check conditions."""
-        status = msgspec.convert(obj.get("status", {}), ConditionsStatus)
+        status = msgspec.convert(obj.get("status", {}), ClusterTaintPolicyStatus)
         return validate_conditions(status.conditions, Path("status").child("conditions"))
 
 

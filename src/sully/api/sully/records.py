@@ -9,6 +9,7 @@ from typing import Any
 
 from sully.api.core import generations
 from sully.api.core.columns import AGE, NAME, NONE, plain, since
+from sully.api.sully import SULLY
 from sully.api.sully.types import GROUP, VERSION
 from sully.api.sully.validation import (
     validate_eviction,
@@ -21,24 +22,23 @@ from sully.machinery.strategy import Column, ResourceType, Strategy, Version, Wr
 
 Obj = dict[str, Any]
 
-SULLY = "dev.sully.api.v1alpha1"
 _ONE_VERSION = (Version(VERSION, SULLY, delete_returns_object=True),)
 
 
 class EvictionRecordStrategy(Strategy):
-    """What happened stays as it was written; labels and annotations may come and go."""
+    """The spec is immutable; labels and annotations may change."""
 
     def validate_create(self, obj: Obj, ctx: WriteContext) -> Iterator[FieldError]:
         """Check a new record."""
         return validate_eviction(obj["spec"], obj["metadata"].get("namespace", ""))
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check that nobody rewrites history."""
+        """Check that what is recorded does not change."""
         return validate_same(obj["spec"], old["spec"])
 
 
 class TaintRecordStrategy(Strategy):
-    """The rule as it was first seen stays; what became of it is the status."""
+    """The spec is the rule as first seen and immutable; the status is what happened since."""
 
     def prepare_create(self, obj: Obj, ctx: WriteContext) -> None:
         """Start without a status."""
@@ -55,7 +55,7 @@ class TaintRecordStrategy(Strategy):
         return validate_taint(obj["spec"])
 
     def validate_update(self, obj: Obj, old: Obj, ctx: WriteContext) -> Iterator[FieldError]:
-        """Check that nobody rewrites history."""
+        """Check that what is recorded does not change."""
         return validate_same(obj["spec"], old["spec"])
 
 
@@ -96,7 +96,7 @@ def _evicted(obj: Obj, now: datetime) -> str:
 
 
 def _latest_taint(obj: Obj) -> Obj:
-    """Return the taint as last seen, or as first seen while nobody looked again."""
+    """Return the taint as last seen, or as first seen."""
     taint: Obj = obj.get("status", {}).get("taint") or obj["spec"]["taint"]
     return taint
 
@@ -117,7 +117,9 @@ EVICTIONS = ResourceType(
     short_names=("evr",),
     columns=(
         NAME,
-        Column("Pod", plain(lambda obj: obj["spec"]["pod"]["name"]), description="Who left."),
+        Column(
+            "Pod", plain(lambda obj: obj["spec"]["pod"]["name"]), description="The evicted pod."
+        ),
         Column(
             "Node",
             plain(lambda obj: obj["spec"]["pod"].get("node", "")),
@@ -126,10 +128,10 @@ EVICTIONS = ResourceType(
         Column(
             "Taint",
             plain(lambda obj: taint_text(_first_cause(obj))),
-            description="The first of the taints that made the pod leave.",
+            description="The first of the taints that caused the eviction.",
         ),
         Column("Cause", plain(_cause), description="The object with that taint."),
-        Column("Evicted", _evicted, description="How long ago the pod left."),
+        Column("Evicted", _evicted, description="How long ago the pod was evicted."),
         AGE,
     ),
 )
@@ -161,7 +163,7 @@ TAINTS = ResourceType(
             "Evicted",
             plain(lambda obj: obj.get("status", {}).get("evicted", 0)),
             type="integer",
-            description="How many pods left because of it.",
+            description="How many pods it evicted.",
         ),
         Column("Lifted", _lifted, description="How long ago the rule went away."),
         AGE,

@@ -1,4 +1,4 @@
-"""What may stand in a record: enough that whoever reads it need not doubt it."""
+"""Validation of records."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -62,7 +62,7 @@ def validate_taint_status(status: Obj, at: Path) -> Errors:
 
 
 def validate_same(spec: Obj, old: Obj) -> Errors:
-    """Check that nobody rewrites history."""
+    """Check that what is recorded does not change."""
     return unchanged(spec, old, SPEC)
 
 

@@ -53,7 +53,7 @@ async def _show(session: Session) -> int:
 def show(found: "Offer", evictor: "Evictor") -> None:
     """Print the table for people."""
     from sully.cli.client.tables import Column, Table
-    from sully.domain.capabilities.telling import rows
+    from sully.domain.capabilities.table import rows
 
     columns = (Column("SUBJECT"), Column("THE SERVER HAS", shrinks=2), Column("SULLY", shrinks=1))
     Table(columns).show(rows(found, evictor))

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from sully.api.cluster.marks import OWNED, read_marks, write_marks
+from sully.api.cluster.policy_taints import OWNED, read_taint_ids, write_taint_ids
 from sully.api.cluster.types import ManagedCluster
-from sully.api.sully.policy_types import ClusterTaintPolicy
+from sully.api.sully.types import ClusterTaintPolicy
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
@@ -83,7 +83,7 @@ class PolicyTaintController:
         cluster = self._clusters.get(key)
         if cluster is None or cluster.metadata.deletion_timestamp is not None:
             return DONE
-        owned = read_marks(cluster.metadata.annotations.get(OWNED, ""))
+        owned = read_taint_ids(cluster.metadata.annotations.get(OWNED, ""))
         if not owned and not self._policies.keys():
             return DONE
         now = self._clock.now()
@@ -94,6 +94,6 @@ class PolicyTaintController:
 
     async def _write(self, key: Key, cluster: ManagedCluster, verdict: PolicyVerdict) -> None:
         patch = same(cluster.metadata)
-        patch["metadata"]["annotations"] = {OWNED: write_marks(verdict.owned) or None}
+        patch["metadata"]["annotations"] = {OWNED: write_taint_ids(verdict.owned) or None}
         patch["spec"] = {"taints": written_taints(verdict.taints)}
         await self._transport.patch(CLUSTERS, key, patch, options=self._options)

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from sully.api.cluster.types import ManagedCluster
-from sully.api.sully.policy_types import ClusterTaintPolicy
+from sully.api.sully.types import ClusterTaintPolicy
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import POLICIES, POLICING

@@ -76,7 +76,7 @@ def fitting(
 def trouble(problems: list[Problem]) -> Report | None:
     """Say of how many devices a rule cannot tell whether it selects them, and why."""
     first = f"{problems[0].device}: {problems[0].choice.problem}" if problems else ""
-    return patchstatus.trouble(len(problems), first)
+    return patchstatus.selector_problem(len(problems), first)
 
 
 def written(

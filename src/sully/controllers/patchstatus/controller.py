@@ -104,7 +104,7 @@ class PatchStatusController:
             return Result(requeue_after=state.look_at - now)
         found = self._look(patch, state)
         self._warn(patch, state, found)
-        news = _Said(patch.metadata.generation, found.applied, found.trouble)
+        news = _Said(patch.metadata.generation, found.applied, found.selector_problem)
         if news != (state.said or _stands(patch)):
             await self._say(patch, news, now)
             state.said = news

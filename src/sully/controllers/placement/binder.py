@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
+from sully.api.cluster.types import Placement, PlacementDecision
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.placement.plans import Plan, Write

@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
-from sully.api.cluster.types import PLACEMENT_LABEL
+from sully.api.cluster.types import PLACEMENT_LABEL, Placement, PlacementDecision
 from sully.client.transport import Key
 from sully.controllers.evaluation import Evaluating, Feed
 from sully.controllers.framework import DONE, Result, Watch
@@ -25,7 +24,7 @@ from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.notes import score_note
 from sully.domain.placement.outcome import Outcome, is_disabled
-from sully.domain.placement.restraint import Restraint
+from sully.domain.placement.rate_limiter import RateLimiter
 from sully.machinery.cel import CostBudget, UnfinishedError
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
@@ -85,7 +84,7 @@ class PlacementController:
         self._binder = binder
         self._metrics = metrics
         self._clock = clock
-        self._restraint = Restraint()
+        self._rate_limiter = RateLimiter()
         self._passes = passes
         self._evaluated = Feed()
         self.evaluating = Evaluating("placement-evaluation", evaluator, self._evaluated.add)
@@ -100,7 +99,7 @@ class PlacementController:
         """Write what a placement should have, where something else stands."""
         placement = self._placements.get(key)
         if placement is None:
-            self._restraint.forget(key)
+            self._rate_limiter.forget(key)
             self._passes.forget(key)
             return DONE
         if is_disabled(placement) or key in self.evaluating:
@@ -117,7 +116,7 @@ class PlacementController:
             return DONE
         # All of this before the first write: while one is under way the fleet goes on changing.
         plan = make_plan(key.name, outcome, self._existing(key, outcome))
-        held = self._restraint.hold(key, now) if plan.changes_clusters else None
+        held = self._rate_limiter.hold(key, now) if plan.changes_clusters else None
         if held is not None:
             return _look_again(held, now)
         scores = self._scores(key) if plan.changes_clusters else ""

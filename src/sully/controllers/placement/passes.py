@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.client.transport import Key
 from sully.controllers.evaluation import BACKOFF
 from sully.machinery.cel import COST_BUDGET, SLICE, CostBudget

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sully.api.cluster.placement_types import PlacementDecision
+from sully.api.cluster.types import PlacementDecision
 from sully.domain.placement.groups import DecisionSlice
 from sully.domain.placement.outcome import Outcome
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sully.api.cluster.placement_types import DecisionGroupStatus, Placement
+from sully.api.cluster.types import DecisionGroupStatus, Placement
 from sully.controllers.conditions import written
 from sully.domain.placement.conditions import SATISFIED, Finding
 from sully.domain.placement.outcome import Outcome

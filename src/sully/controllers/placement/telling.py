@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
+from sully.api.cluster.types import Placement, PlacementDecision
 from sully.client.events import EventRecorder, Reference, reference
 from sully.domain.placement.fleet import key_of
 from sully.domain.placement.notes import Verb, decision_note

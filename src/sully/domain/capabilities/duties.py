@@ -59,18 +59,18 @@ _HUB_NEEDS = {"clusters": "managedclusters", "placement": "placements"}
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
+class ControllerChoice:
     """Whether one controller runs, and why."""
 
     name: str
     runs: bool
     why: str
     if_asked: bool = False
-    """Whether it runs where somebody asks for it by name."""
+    """Whether it runs if it is asked for by name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class EvictorChoice:
     """Who evicts, and what makes us think so."""
 
     sully: bool
@@ -83,67 +83,73 @@ class DutyError(ValueError):
     """Somebody asked for a controller that must not run on this server."""
 
 
-def evictor(found: Offer, said: Evictor = "auto") -> Judgement:
+def evictor(found: Offer, said: Evictor = "auto") -> EvictorChoice:
     """Decide who evicts pods from tainted devices."""
     if found.own:
-        return Judgement(True, "its controllers are Sully's")
+        return EvictorChoice(True, "its controllers are Sully's")
     if said == "server":
-        return Judgement(False, "the server's own, as --evictor says")
+        return EvictorChoice(False, "the server's own, as --evictor says")
     if said == "sully":
         lacking = bool(found.rules) and not found.rule_status
         problem = f"taint rules of {found.version} have no status to report to" if lacking else ""
-        return Judgement(not problem, "Sully, as --evictor says", problem)
+        return EvictorChoice(not problem, "Sully, as --evictor says", problem)
     return _concluded(found)
 
 
-def _concluded(found: Offer) -> Judgement:
+def _concluded(found: Offer) -> EvictorChoice:
     if found.minor >= FIRST_WITH_TAINTS_ON:
-        return Judgement(False, f"Kubernetes evicts by default since 1.{FIRST_WITH_TAINTS_ON}")
+        return EvictorChoice(False, f"Kubernetes evicts by default since 1.{FIRST_WITH_TAINTS_ON}")
     if found.rules:
-        return Judgement(False, "taint rules are switched on, so Kubernetes evicts")
+        return EvictorChoice(False, "taint rules are switched on, so Kubernetes evicts")
     if found.evictor_role:
-        return Judgement(False, "Kubernetes' eviction controller has its role")
+        return EvictorChoice(False, "Kubernetes' eviction controller has its role")
     if found.minor < FIRST_WITH_TAINTS:
-        return Judgement(True, f"Kubernetes evicts from devices only since 1.{FIRST_WITH_TAINTS}")
-    return Judgement(True, "device taints are switched off in Kubernetes")
+        return EvictorChoice(
+            True, f"Kubernetes evicts from devices only since 1.{FIRST_WITH_TAINTS}"
+        )
+    return EvictorChoice(True, "device taints are switched off in Kubernetes")
 
 
-def duties(found: Offer, names: Iterable[str], said: Evictor = "auto") -> tuple[Duty, ...]:
+def duties(
+    found: Offer, names: Iterable[str], said: Evictor = "auto"
+) -> tuple[ControllerChoice, ...]:
     """Say of each controller whether it runs."""
     return tuple(_duty(found, name, said) for name in names)
 
 
-def _duty(found: Offer, name: str, said: Evictor) -> Duty:
+def _duty(found: Offer, name: str, said: Evictor) -> ControllerChoice:
     if found.own:
-        return Duty(name, True, "an API server of Sully")
+        return ControllerChoice(name, True, "an API server of Sully")
     if name in OF_KUBERNETES:
-        return Duty(name, False, "the server's kube-controller-manager does it")
+        return ControllerChoice(name, False, "the server's kube-controller-manager does it")
     if name in _HUB_NEEDS:
         return _hub_duty(found, name)
     if not found.devices:
-        return Duty(name, False, no_devices(found))
+        return ControllerChoice(name, False, no_devices(found))
     if name == "eviction":
         who = evictor(found, said)
-        return Duty(name, who.sully, who.problem or who.why)
+        return ControllerChoice(name, who.sully, who.problem or who.why)
     if name == "scheduling":
-        return Duty(name, True, f"only for pods with schedulerName: {SCHEDULER}")
+        return ControllerChoice(name, True, f"only for pods with schedulerName: {SCHEDULER}")
     return _own_kind_duty(found, name)
 
 
-def _hub_duty(found: Offer, name: str) -> Duty:
+def _hub_duty(found: Offer, name: str) -> ControllerChoice:
     if _HUB_NEEDS[name] not in found.hub:
-        return Duty(name, False, "the server has no Open Cluster Management")
+        return ControllerChoice(name, False, "the server has no Open Cluster Management")
     why = "Open Cluster Management's own controllers do it"
-    return Duty(name, False, f"{why}, unless asked for by name", if_asked=True)
+    return ControllerChoice(name, False, f"{why}, unless asked for by name", if_asked=True)
 
 
-def _own_kind_duty(found: Offer, name: str) -> Duty:
+def _own_kind_duty(found: Offer, name: str) -> ControllerChoice:
     missing = [plural for plural in _NEEDS[name] if plural not in found.own_kinds]
     if missing:
-        return Duty(name, False, f"the server has no {' and no '.join(missing)}: sully install")
+        return ControllerChoice(
+            name, False, f"the server has no {' and no '.join(missing)}: sully install"
+        )
     if name != "patchstatus" and not found.rules:
-        return Duty(name, False, "the server has no taint rules")
-    return Duty(name, True, "nobody else does it")
+        return ControllerChoice(name, False, "the server has no taint rules")
+    return ControllerChoice(name, True, "nobody else does it")
 
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {
@@ -162,11 +168,11 @@ def no_devices(found: Offer) -> str:
     return "the server has no devices"
 
 
-def chosen(given: Iterable[Duty], asked: frozenset[str] | None) -> frozenset[str]:
+def chosen(given: Iterable[ControllerChoice], asked: frozenset[str] | None) -> frozenset[str]:
     """Return the controllers to run; refuse one that was asked for and must not."""
-    known = {each.name: each for each in given}
+    known = {controller.name: controller for controller in given}
     if asked is None:
-        return frozenset(each.name for each in known.values() if each.runs)
+        return frozenset(controller.name for controller in known.values() if controller.runs)
     for name in sorted(asked):
         if not (known[name].runs or known[name].if_asked):
             raise DutyError(f"{name} must not run here: {known[name].why}")

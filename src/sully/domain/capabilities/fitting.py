@@ -1,8 +1,8 @@
-"""What a server would drop from an object, or nobody there would heed: refused by name.
+"""What a server would drop from an object, or that has no effect there: refused by name.
 
 An API server drops fields that it does not know. A taint rule whose only criterion was dropped
 would select every device, so such a field is never sent. A description can travel as an annotation
-instead, as expiry always does: that is for whoever makes the rule (`planning.rulemaking`).
+instead, as expiry always does: that is for the creator of the rule (`planning.rulemaking`).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _rule(found: Offer, body: Obj, *, sully_evicts: bool) -> Iterator[Refusal]:
         yield Refusal("spec.taint.effect", f"Kubernetes does not know {taint['effect']}")
     if not sully_evicts and pause_reason(_annotations(body)) is not None:
         yield Refusal(
-            f"metadata.annotations[{PAUSED}]", "the server's own evictor would not heed it"
+            f"metadata.annotations[{PAUSED}]", "the server's own evictor would not honor it"
         )
 
 

@@ -29,7 +29,7 @@ RULE_VERSIONS = ("v1", "v1beta2", "v1alpha3")
 
 FIRST_WITH_TAINTS = 33
 FIRST_WITH_TAINTS_ON = 36
-"""The first minor version whose feature gate of device taints is on unless somebody says no."""
+"""The first minor version whose feature gate of device taints is on by default."""
 
 Fields = Mapping[str, frozenset[str]]
 """The fields of types, by the name of the type."""
@@ -55,7 +55,7 @@ class Offer:
     version: str
     minor: int
     own: bool
-    """Whether it is an API server of Sully, where nobody else's controllers run."""
+    """Whether it is an API server of Sully, where no other controllers run."""
     devices: str
     """The version of the device API that we speak with it; empty: none."""
     too_old: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Offer:
 
     @property
     def taints(self) -> bool:
-        """Say whether devices can have taints, as far as the schema tells."""
+        """Say whether devices can have taints, according to the schema."""
         return "taints" in self.device_fields
 
     @property
@@ -143,4 +143,4 @@ def minor_of(git_version: str) -> int:
 
 
 def _first(wanted: Iterable[str], served: Iterable[str]) -> str:
-    return next((each for each in wanted if each in served), "")
+    return next((version for version in wanted if version in served), "")

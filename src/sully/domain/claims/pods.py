@@ -11,12 +11,12 @@ from typing import Final
 
 from msgspec import field
 
-from sully.machinery.meta import OwnerReference, Wire
+from sully.machinery.meta import HasController, OwnerReference, Wire
 
 FINISHED: Final = frozenset(("Succeeded", "Failed"))
 
 
-class PodMetadata(Wire, frozen=True, kw_only=True):
+class PodMetadata(HasController, frozen=True, kw_only=True):
     """Which pod it is, and whether it stays."""
 
     name: str = ""
@@ -25,13 +25,6 @@ class PodMetadata(Wire, frozen=True, kw_only=True):
     resource_version: str = ""
     deletion_timestamp: datetime | None = None
     owner_references: tuple[OwnerReference, ...] = ()
-
-    def controller(self) -> OwnerReference | None:
-        """Return who manages it, if someone does."""
-        for each in self.owner_references:
-            if each.controller:
-                return each
-        return None
 
 
 class PodClaim(Wire, frozen=True, kw_only=True):

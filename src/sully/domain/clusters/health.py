@@ -1,6 +1,6 @@
 """From the health of a cluster to its condition and its taints: leases, clocks, availability.
 
-The hub's own taints follow one condition, at once; policies (clusterpolicies.py) map others, with
+The hub's own taints follow one condition, immediately; policies (policies.py) map others, with
 delays. A silent agent is found by its lease. Nothing here makes a cluster available: only its
 agent does that.
 """
@@ -61,7 +61,6 @@ def grace(cluster: ManagedCluster) -> int:
 
 
 def condition(cluster: ManagedCluster, kind: str) -> Condition | None:
-    """Return a condition of a cluster."""
     return find_condition(cluster.status.conditions, kind)
 
 
@@ -82,7 +81,7 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Ignore:
-    """The cluster was never accepted: its lease is nobody's business."""
+    """The cluster was never accepted: its lease does not matter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ def watch_lease(cluster: ManagedCluster, lease: Lease | None, now: datetime) -> 
     if now < end:
         return Fresh(end)
     found = condition(cluster, AVAILABLE)
-    # A duration below nothing is always over; to look again before now would be to look for ever.
+    # A duration below nothing is always over; a requeue before now would never end.
     return Stopped(later(now, abs(patience)), news=found is None or found.status != "Unknown")
 
 
@@ -137,7 +136,7 @@ def health_taints(
 ) -> tuple[Taint, ...]:
     """Return the taints that a cluster should have at this status of its availability.
 
-    Only taints exactly like ours are taken away; others stay, in their order. Where a server
+    Only taints exactly like ours are removed; others are kept, in their order. Where a server
     stamps taints, `added` is left to it.
     """
     match available:
@@ -154,7 +153,7 @@ def health_taints(
 
 
 def is_health(taint: Taint) -> bool:
-    """Say whether a taint is the hub's own; one with its key that is otherwise is somebody's."""
+    """Say whether a taint is the hub's own; another taint with the same key is not."""
     ours = taint.key in HEALTH_KEYS
     return ours and not taint.value and taint.effect == NO_SELECT
 
@@ -169,7 +168,7 @@ def wanted_taints(cluster: ManagedCluster) -> tuple[Taint, ...] | None:
 
 
 def unavailable_text(cluster: str) -> str:
-    """Return the note of the event that tells of a silent agent."""
+    """Return the note of the event for an unreachable agent."""
     return (
         f"The {cluster} is successfully imported. However, the connection check from the managed "
         "cluster to the hub cluster has failed"

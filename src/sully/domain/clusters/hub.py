@@ -8,9 +8,9 @@ from __future__ import annotations
 from sully.api.cluster.types import (
     DEFAULT_SET,
     GLOBAL_SET,
-    ClusterSelector,
     LabelSelector,
     ManagedCluster,
+    ManagedClusterSelector,
     ManagedClusterSet,
 )
 from sully.domain.clusters.health import ACCEPTED, condition
@@ -27,14 +27,16 @@ BOUND = Finding("Bound", "True", "ClusterSetBound", "")
 UNBOUND = Finding("Bound", "False", "ClusterSetNotFound", "")
 
 BUILT_IN_SETS = {
-    DEFAULT_SET: ClusterSelector(selector_type="ExclusiveClusterSetLabel"),
-    GLOBAL_SET: ClusterSelector(selector_type="LabelSelector", label_selector=LabelSelector()),
+    DEFAULT_SET: ManagedClusterSelector(selector_type="ExclusiveClusterSetLabel"),
+    GLOBAL_SET: ManagedClusterSelector(
+        selector_type="LabelSelector", label_selector=LabelSelector()
+    ),
 }
 """Sets that every hub has, and how they find their clusters."""
 
 
 def is_accepted(cluster: ManagedCluster) -> bool:
-    """Say whether the hub told the agent that it may work."""
+    """Say whether the hub has accepted the agent."""
     found = condition(cluster, ACCEPTED)
     return found is not None and found.status == "True"
 

@@ -1,9 +1,9 @@
 """Policies that turn conditions of clusters into taints, with delays either way.
 
 A rule sets its taint once the condition has had the status long enough, and clears it once the
-condition has been otherwise long enough; in between the taint stays as it is. Which taints are a
-policy's own must be remembered by whoever writes them: one that somebody else put there is never
-taken away. The hub's own health taints are in clusterhealth.py.
+condition has had another status long enough; in between the taint does not change. Which taints are
+a policy's own must be remembered by the writer: one that another user set is never taken away. The
+hub's own health taints are in clusterhealth.py.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sully.api.cluster.marks import Mark
+from sully.api.cluster.policy_taints import TaintId
 from sully.api.cluster.types import ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
+from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import condition
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
 
 
-def mark(taint: Taint) -> Mark:
+def taint_id(taint: Taint) -> TaintId:
     """Return what makes a taint the same as another."""
     return taint.key, taint.value, taint.effect
 
@@ -30,20 +30,20 @@ class PolicyVerdict:
     """The taints of a cluster as policies want them, which are theirs, and when to look again."""
 
     taints: tuple[Taint, ...]
-    owned: frozenset[Mark]
+    owned: frozenset[TaintId]
     look_at: datetime | None = None
 
 
 def policy_taints(
     cluster: ManagedCluster,
     policies: Iterable[ClusterTaintPolicy],
-    owned: frozenset[Mark],
+    owned: frozenset[TaintId],
     now: datetime,
 ) -> PolicyVerdict:
     """Bring the taints of a cluster in line with all policies that are for it."""
-    present = {mark(taint) for taint in cluster.spec.taints}
+    present = {taint_id(taint) for taint in cluster.spec.taints}
     ours = owned & present
-    wanted: dict[Mark, None] = {}
+    wanted: dict[TaintId, None] = {}
     looks: list[datetime] = []
     for rule in _rules(cluster, policies):
         at = rule.taint.key, rule.taint.value, rule.taint.effect
@@ -52,7 +52,9 @@ def policy_taints(
             wanted[at] = None
         if look_at is not None:
             looks.append(look_at)
-    kept = [one for one in cluster.spec.taints if mark(one) not in ours or mark(one) in wanted]
+    kept = [
+        one for one in cluster.spec.taints if taint_id(one) not in ours or taint_id(one) in wanted
+    ]
     added = [at for at in wanted if at not in present]
     new = (Taint(key=key, value=value, effect=effect) for key, value, effect in added)
     return PolicyVerdict(
@@ -61,7 +63,7 @@ def policy_taints(
 
 
 def judge_rule(
-    rule: PolicyRule, cluster: ManagedCluster, now: datetime, *, present: bool
+    rule: ClusterTaintPolicyRule, cluster: ManagedCluster, now: datetime, *, present: bool
 ) -> tuple[bool, datetime | None]:
     """Say whether the taint of a rule should be there, and when that may change by itself."""
     found = condition(cluster, rule.condition.type)
@@ -80,7 +82,9 @@ def _born(cluster: ManagedCluster, now: datetime) -> datetime:
     return cluster.metadata.creation_timestamp or now
 
 
-def _rules(cluster: ManagedCluster, policies: Iterable[ClusterTaintPolicy]) -> Iterator[PolicyRule]:
+def _rules(
+    cluster: ManagedCluster, policies: Iterable[ClusterTaintPolicy]
+) -> Iterator[ClusterTaintPolicyRule]:
     """Yield the rules that are for a cluster, those of the first policy by name first."""
     for policy in sorted(policies, key=lambda one: one.metadata.name):
         selector = policy.spec.cluster_selector

@@ -1,15 +1,15 @@
-"""How policies fare: for how many clusters each is, and how many have a taint of it.
+"""The status of policies: how many clusters they select, and how many have their taint.
 
-What policies want is clusterpolicies.py; which taints are theirs is in api/cluster/marks.py.
+What policies want is policies.py; which taints are theirs is api/cluster/policy_taints.py.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sully.api.cluster.marks import OWNED, read_marks
+from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster
-from sully.api.sully.policy_types import ClusterTaintPolicy
+from sully.api.sully.types import ClusterTaintPolicy
 from sully.domain.placement.conditions import Finding
 from sully.domain.placement.predicates import select_labels
 from sully.domain.placement.status import MisconfiguredError
@@ -37,11 +37,11 @@ def policy_finding(policy: ClusterTaintPolicy, clusters: Iterable[ManagedCluster
 def _count(
     policy: ClusterTaintPolicy, selector: Selector, clusters: Iterable[ManagedCluster]
 ) -> tuple[int, int]:
-    marks = {(rule.taint.key, rule.taint.value, rule.taint.effect) for rule in policy.spec.rules}
+    ids = {(rule.taint.key, rule.taint.value, rule.taint.effect) for rule in policy.spec.rules}
     selected = tainted = 0
     for cluster in clusters:
         if selector.matches(cluster.metadata.labels):
             selected += 1
             owned = cluster.metadata.annotations.get(OWNED, "")
-            tainted += bool(owned) and not marks.isdisjoint(read_marks(owned))
+            tainted += bool(owned) and not ids.isdisjoint(read_taint_ids(owned))
     return selected, tainted

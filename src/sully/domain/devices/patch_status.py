@@ -12,7 +12,7 @@ from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import Choice
 from sully.domain.eviction.status import SELECTOR_PROBLEM, Report
 
-__all__ = ["APPLIED", "SELECTOR_PROBLEM", "PatchReport", "report", "report_all", "trouble"]
+__all__ = ["APPLIED", "SELECTOR_PROBLEM", "PatchReport", "report", "report_all", "selector_problem"]
 
 APPLIED = "sully.dev/Applied"
 
@@ -22,7 +22,7 @@ class PatchReport:
     """What is to be said about a patch."""
 
     applied: Report
-    trouble: Report | None
+    selector_problem: Report | None
     """None while every device can be judged."""
     failures: frozenset[str]
     """What its own expressions failed with, each text once."""
@@ -40,7 +40,7 @@ def report(choices: Iterable[tuple[DeviceId, Choice]]) -> PatchReport:
             first = first or f"{device}: {choice.problem}"
             if choice.own:
                 failures.add(choice.problem)
-    return PatchReport(_applied(selected), trouble(failed, first), frozenset(failures))
+    return PatchReport(_applied(selected), selector_problem(failed, first), frozenset(failures))
 
 
 def report_all(selected: int) -> PatchReport:
@@ -54,8 +54,8 @@ def _applied(selected: int) -> Report:
     return Report("True", "Applied", f"Changes {_devices(selected)}.")
 
 
-def trouble(failed: int, first: str) -> Report | None:
-    """Say of how many devices criteria cannot tell whether they select them; rules say it too."""
+def selector_problem(failed: int, first: str) -> Report | None:
+    """Report how many devices criteria could not be evaluated for; rules report it too."""
     if not failed:
         return None
     text = f"{_devices(failed)} not selected because of errors: {first}"

@@ -51,7 +51,7 @@ def overlay(
 ) -> EffectiveDevice:
     """Lay the patches that apply to a device over it.
 
-    `marks` are the driver's taints from slices of taints. The switches leave out what a feature
+    `marks` are the driver's taints from slices of taints. The switches omit what a feature
     gate turns off.
     """
     ordered = sorted(patches, key=precedence) if patches else ()
@@ -116,8 +116,8 @@ def _put(known: dict[str, T], driver: str, name: str, value: T | None) -> None:
 def _dated(taint: DeviceTaint, patch: ResourceSlicePatch) -> DeviceTaint:
     """Return a taint with the time from which tolerations count.
 
-    Our own server stamps it. Where patches are custom resources nobody does, and a taint that is
-    always new would be tolerated for ever.
+    Our own server stamps it. Custom resources are not stamped, and a taint that is
+    always new would be tolerated indefinitely.
     """
     created = patch.metadata.creation_timestamp
     if taint.time_added is not None or created is None:
@@ -139,5 +139,5 @@ def _tainted(
                 mine.setdefault(identity, []).append(found)
     if not mine:
         return driver
-    kept = (each for each in driver if (each.taint.key, each.taint.effect) not in mine)
-    return (*kept, *(each for group in mine.values() for each in group))
+    kept = (sourced for sourced in driver if (sourced.taint.key, sourced.taint.effect) not in mine)
+    return (*kept, *(sourced for group in mine.values() for sourced in group))

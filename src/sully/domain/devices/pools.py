@@ -36,7 +36,6 @@ class DeviceId(NamedTuple):
 
     @property
     def pool_id(self) -> PoolId:
-        """Return the pool it is in."""
         return PoolId(self.driver, self.pool)
 
     def __str__(self) -> str:
@@ -84,7 +83,7 @@ def is_owned(slice_: ResourceSlice, owner: str) -> bool:
 
 
 def _age(slice_: ResourceSlice) -> tuple[bool, datetime, str, str]:
-    """Return what sorts slices by age; the uid decides within a second, as nobody can choose it."""
+    """Return the age of a slice for sorting; within a second the uid decides."""
     metadata = slice_.metadata
     created = metadata.creation_timestamp
     return created is None, created or _UNKNOWN, metadata.uid, metadata.name
@@ -92,15 +91,15 @@ def _age(slice_: ResourceSlice) -> tuple[bool, datetime, str, str]:
 
 def newest_generation(slices: Iterable[ResourceSlice]) -> int | None:
     """Return the highest generation among slices, or None if there are none."""
-    return max((each.spec.pool.generation for each in slices), default=None)
+    return max((one.spec.pool.generation for one in slices), default=None)
 
 
 def current(slices: Iterable[ResourceSlice]) -> tuple[ResourceSlice, ...]:
     """Return the slices of the newest generation, by name."""
     known = tuple(slices)
     newest = newest_generation(known)
-    counting = (each for each in known if each.spec.pool.generation == newest)
-    return tuple(sorted(counting, key=lambda each: each.metadata.name))
+    counting = (one for one in known if one.spec.pool.generation == newest)
+    return tuple(sorted(counting, key=lambda one: one.metadata.name))
 
 
 def standing(visible: Iterable[ResourceSlice], everywhere: Iterable[ResourceSlice]) -> Standing:

@@ -1,8 +1,8 @@
 """Which devices a DeviceTaintRule selects, and what it does to them.
 
-Names can be compared with any device, also with an allocated one whose slice is gone. Class and CEL
-criteria need to know attributes: those of the published device after patches, or those recorded in
-the claim when it was allocated (`record`, `recorded`).
+Names can be compared with any device, also with an allocated one whose slice was deleted. Class and
+CEL criteria need to know attributes: those of the published device after patches, or those recorded
+in the claim when it was allocated (`record`, `recorded`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Classes = Callable[[str], DeviceClass | None]
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Whether criteria select a device; a problem says why they could not tell."""
+    """Whether criteria select a device; a problem says why they could not be evaluated."""
 
     selected: bool
     problem: str = ""
@@ -132,9 +132,9 @@ def group_of(rule: DeviceTaintRule) -> str:
 def stacked(taints: Iterable[SourcedTaint]) -> tuple[SourcedTaint, ...]:
     """Put the taints of rules in order, each as `sourced` returns it.
 
-    The names of the rules decide, so that nobody depends on the order in which rules were seen.
+    The names of the rules decide, so that the order in which rules were seen does not matter.
     """
-    return tuple(sorted(taints, key=lambda each: each.origin.name))
+    return tuple(sorted(taints, key=lambda taint: taint.origin.name))
 
 
 def with_taints(device: EffectiveDevice, stack: tuple[SourcedTaint, ...]) -> EffectiveDevice:
@@ -189,7 +189,10 @@ def recorded(annotations: Mapping[str, str]) -> Mapping[str, Content]:
         return {}
     return {
         name: shared(
-            name.partition("/")[0], each.attributes, each.capacity, each.allow_multiple_allocations
+            name.partition("/")[0],
+            recorded.attributes,
+            recorded.capacity,
+            recorded.allow_multiple_allocations,
         )
-        for name, each in found.items()
+        for name, recorded in found.items()
     }

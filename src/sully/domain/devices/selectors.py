@@ -35,7 +35,7 @@ _MOST_INPUTS = 1024
 
 
 class SelectorError(Exception):
-    """A selector that cannot tell whether a device matches."""
+    """A selector that cannot be evaluated for a device."""
 
     def __init__(self, index: int, phase: str, error: str) -> None:
         super().__init__(f"selector #{index}: {phase} error: {error}")
@@ -126,7 +126,7 @@ def shared(
 
 
 def matches(selectors: Iterable[DeviceSelector], content: Content, budget: CostBudget) -> bool:
-    """Say whether all selectors match a device; raise SelectorError when one cannot tell."""
+    """Say whether all selectors match a device; raise SelectorError if one cannot be evaluated."""
     return mismatch(selectors, content, budget) is None
 
 
@@ -135,8 +135,8 @@ def mismatch(
 ) -> int | None:
     """Return the place of the first selector that does not match a device; None if all do.
 
-    Those after it are not asked. Raises SelectorError when one cannot tell, and what the budget
-    raises.
+    Those after it are not asked. Raises SelectorError if one cannot be evaluated, and what the
+    budget raises.
     """
     for index, selector in enumerate(selectors):
         expression = selector.cel.expression if selector.cel is not None else ""

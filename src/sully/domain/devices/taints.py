@@ -1,4 +1,4 @@
-"""Taints of devices: which of them keep new pods off, which make running ones leave.
+"""Taints of devices: which of them prevent scheduling, which evict running pods.
 
 The scheduler asks through `untolerated`, eviction through `tolerates_eviction`. Who put a taint
 on a device travels with it as `Origin`; rules.py and patches.py lay taints over what drivers
@@ -23,7 +23,7 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 """Advises against a device, and never refuses it."""
 
 BLOCKING = frozenset((NO_SCHEDULE, NO_EXECUTE))
-"""Effects that keep new pods off a device; any other, also one nobody knows, does not."""
+"""Effects that prevent scheduling on a device; any other, also an unknown one, does not."""
 BLOCKING_WITH_BUDGETS = BLOCKING | {NO_EXECUTE_WITH_BUDGET}
 """The same where budgets may have a say, which is behind a gate."""
 
@@ -51,7 +51,7 @@ class SourcedTaint:
     taint: DeviceTaint
     origin: Origin
     group: str = ""
-    """What it shares its pace with: rules that were made together have one for all of them."""
+    """What it shares its eviction rate with: rules that were created together share one."""
 
 
 def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
@@ -65,7 +65,7 @@ def tolerates_eviction(
     """Say whether one toleration keeps a pod on a device that carries one taint.
 
     Kubernetes 1.37 lets only a toleration do so that names the effect, against its documentation:
-    a pod with an effect-less one is scheduled to a tainted device and evicted at once. `strict`
+    a pod with an effect-less one is scheduled to a tainted device and evicted immediately. `strict`
     does that too.
     """
     if strict and toleration.effect != taint.effect:
@@ -88,17 +88,17 @@ def untolerated(
 ) -> tuple[SourcedTaint, ...]:
     """Return the taints that keep a request with these tolerations off the device, in order."""
     return tuple(
-        each
-        for each in taints
-        if each.taint.effect in effects
-        and not any(tolerates(one, each.taint) for one in tolerations)
+        taint
+        for taint in taints
+        if taint.taint.effect in effects
+        and not any(tolerates(one, taint.taint) for one in tolerations)
     )
 
 
 def discouraging(taints: Iterable[SourcedTaint], tolerations: Sequence[DeviceToleration]) -> int:
     """Count the taints that advise a request with these tolerations against the device."""
     return sum(
-        each.taint.effect == PREFER_NO_SCHEDULE
-        and not any(tolerates(one, each.taint) for one in tolerations)
-        for each in taints
+        taint.taint.effect == PREFER_NO_SCHEDULE
+        and not any(tolerates(one, taint.taint) for one in tolerations)
+        for taint in taints
     )

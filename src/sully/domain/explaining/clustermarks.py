@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sully.api.cluster.marks import OWNED, read_marks
+from sully.api.cluster.policy_taints import OWNED, read_taint_ids
 from sully.api.cluster.types import ManagedCluster, Taint
-from sully.api.sully.policy_types import ClusterTaintPolicy, PolicyRule
+from sully.api.sully.types import ClusterTaintPolicy, ClusterTaintPolicyRule
 from sully.domain.clusters.health import AVAILABLE, condition, is_health
-from sully.domain.clusters.policies import mark as marked
+from sully.domain.clusters.policies import taint_id as marked
 from sully.domain.explaining.sources import manager
 from sully.domain.explaining.wording import ended, mark, moment, since
 from sully.domain.placement.predicates import select_labels
@@ -47,7 +47,7 @@ class ClusterMarks:
             return "the hub"
         if found is not None:
             return f"policy {found[0].metadata.name}"
-        if marked(taint) in read_marks(cluster.metadata.annotations.get(OWNED, "")):
+        if marked(taint) in read_taint_ids(cluster.metadata.annotations.get(OWNED, "")):
             return "a policy that is gone or changed"
         return manager(cluster.metadata, "f:spec", "f:taints")
 
@@ -68,9 +68,9 @@ class ClusterMarks:
 
     def policy(
         self, cluster: ManagedCluster, taint: Taint
-    ) -> tuple[ClusterTaintPolicy, PolicyRule] | None:
+    ) -> tuple[ClusterTaintPolicy, ClusterTaintPolicyRule] | None:
         """Return the policy that set a taint, and by which of its rules."""
-        if marked(taint) not in read_marks(cluster.metadata.annotations.get(OWNED, "")):
+        if marked(taint) not in read_taint_ids(cluster.metadata.annotations.get(OWNED, "")):
             return None
         for policy in sorted(self._policies, key=lambda each: each.metadata.name):
             for rule in policy.spec.rules:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.api.sully.types import EvictionRecord
 from sully.domain.explaining.evicted import record_tables
 from sully.domain.explaining.holdings import Holding

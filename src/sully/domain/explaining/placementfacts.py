@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import ManagedCluster, Taint
+from sully.api.cluster.types import ManagedCluster, Placement, Taint
 from sully.domain.explaining.clustermarks import ClusterMarks
 from sully.domain.explaining.story import Explanation, Table, tables
 from sully.domain.explaining.wording import listed, since

@@ -1,4 +1,4 @@
-"""What Sully does otherwise than the reference when it places, each with its own switch.
+"""Where Sully places differently from OCM, each with its own switch.
 
 With everything off, as in `Behaviour()`, placements come out as Open Cluster Management decides
 them. `improved()` is what runs without `--compat reference`.
@@ -18,7 +18,7 @@ class Behaviour:
     hold: bool = False
     """A placement that cannot be evaluated keeps the clusters it has instead of losing them."""
     exact_seconds: bool = False
-    """More than 9223372036 tolerated seconds mean a long time; the reference overflows."""
+    """More than 9223372036 tolerated seconds mean a long time; OCM overflows."""
     quoted_group_size: bool = False
     """A group size such as `"5"` is a number; its schema allows it and its scheduler does not."""
     built_in_once: bool = False
@@ -28,7 +28,7 @@ class Behaviour:
     health_toleration_seconds: int | None = None
     """How long placements that say nothing about them tolerate the two health taints."""
     leaves_per_minute: int | None = None
-    """How many clusters may leave their placements in a minute because of their health."""
+    """How many clusters per minute may be removed from their placements because of their health."""
 
 
 REFERENCE = Behaviour()
@@ -37,7 +37,7 @@ REFERENCE = Behaviour()
 def improved(
     *, health_toleration_seconds: int | None = None, leaves_per_minute: int | None = None
 ) -> Behaviour:
-    """Return the behaviour of Sully where nobody asked for the reference's."""
+    """Return the behavior of Sully, unless that of OCM was asked for."""
     return Behaviour(
         prefer=True,
         hold=True,

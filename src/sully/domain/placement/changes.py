@@ -9,11 +9,11 @@ from typing import Protocol
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import Placement
 from sully.api.cluster.types import (
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
+    Placement,
     Taint,
 )
 from sully.domain.clusters.health import health_taints

@@ -12,12 +12,12 @@ from sully.machinery.meta import Condition
 MISCONFIGURED = "PlacementMisconfigured"
 SATISFIED = "PlacementSatisfied"
 LEAVES_HELD = "sully.dev/LeavesHeld"
-"""Says which clusters would leave a placement, were there budget for it."""
+"""Lists the clusters that would be removed from a placement if there were budget."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A condition without its time, which only a comparison with the last one can tell."""
+    """A condition without its time, which depends on the previous one."""
 
     type: str
     status: str
@@ -70,7 +70,7 @@ def _obstacle(tally: Tally, status: Status) -> tuple[str, str]:
     if status.code == "Error":
         return "NotAllDecisionsScheduled", status.message
     if not tally.selected:
-        # Also when taints, not predicates, removed them all: the wording is the reference's.
+        # Also when taints, not predicates, removed them all: the wording is OCM's.
         text = "No ManagedCluster matches any of the cluster predicate"
         return "NoManagedClusterMatched", text
     if tally.unscheduled:
@@ -82,7 +82,7 @@ def merge_conditions(
     old: Sequence[Condition], findings: Sequence[Finding], now: datetime
 ) -> tuple[Condition, ...]:
     """Return the conditions with what was found; a time moves only when a status does."""
-    known = {each.type: each for each in old}
+    known = {condition.type: condition for condition in old}
     for found in findings:
         before = known.get(found.type)
         moved = before is None or before.status != found.status

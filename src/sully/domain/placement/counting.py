@@ -14,7 +14,7 @@ NOTHING: Mapping[str, int] = {}
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What one PlacementDecision says, and for whom; one without a label is nobody's."""
+    """What one PlacementDecision says, and for whom; one without a label has no placement."""
 
     owner: PlacementKey | None
     clusters: tuple[str, ...]

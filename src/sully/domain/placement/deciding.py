@@ -1,4 +1,4 @@
-"""What a placement of a fleet should have now, and the inputs for whoever wants to know why.
+"""What a placement of a fleet should have now, and the inputs of explanations.
 
 `decide` reads the answer off the fleet's shapes; `inputs` collects everything for a pass from
 nothing (schedule.py), which explanations and trials of other placements use. Both come to the same.
@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 from itertools import islice
 
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet, key_of
@@ -39,17 +39,17 @@ _LONGEST_EXPRESSION = 128
 def decide(
     fleet: Fleet, key: PlacementKey, now: datetime, budget: CostBudget | None = None
 ) -> Outcome | None:
-    """Return what to write for a placement; None: leave it alone.
+    """Return what to write for a placement; None: nothing.
 
     Raises BrokenSetError while a set that it may use is unreadable, and UnfinishedError if the
-    budget for evaluating expressions has slices. Where departures are limited, asking takes from
+    budget for evaluating expressions has slices. Where removals are limited, asking takes from
     that budget.
     """
     placement = fleet.placements.get(key)
     if placement is None or is_disabled(placement):
         return None
     if is_unnameable(placement):
-        # The reference says nothing.
+        # OCM writes nothing.
         return unnameable() if fleet.behaviour != REFERENCE else None
     budget = budget or CostBudget()
     try:
@@ -131,7 +131,7 @@ def inputs(fleet: Fleet, placement: Placement, now: datetime) -> Inputs:
         counts=fleet.counting.others(key),
         now=now,
         behaviour=fleet.behaviour,
-        granted=fleet.departures.granted,
+        granted=fleet.removals.granted,
     )
 
 
@@ -157,7 +157,7 @@ def _stayers(fleet: Fleet, shape: Shape, key: PlacementKey, now: datetime) -> _S
         found.ranks[name] = Rank(int(verdict.disliked), fleet.counting.count(name), 0)
         if verdict.stays_until is not None:
             found.ends[name] = verdict.stays_until
-    grant = fleet.departures.ask(leavers, now)
+    grant = fleet.removals.ask(leavers, now)
     if grant is not None:
         found.held.update(grant.held)
         found.next_at = grant.next_at

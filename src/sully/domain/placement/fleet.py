@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
-from sully.api.cluster.placement_types import Placement, PlacementDecision
 from sully.api.cluster.types import (
     HEALTH_KEYS,
     PLACEMENT_LABEL,
@@ -20,13 +19,15 @@ from sully.api.cluster.types import (
     ManagedCluster,
     ManagedClusterSet,
     ManagedClusterSetBinding,
+    Placement,
+    PlacementDecision,
 )
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.counting import Counting, Entry, PlacementKey
-from sully.domain.placement.departures import Departures
 from sully.domain.placement.predicates import compile_expressions
 from sully.domain.placement.registry import ClusterChange, Registry
+from sully.domain.placement.removals import Removals
 from sully.domain.placement.schedule import Rules
 from sully.domain.placement.shapes import Shape
 from sully.machinery.cel import CostBudget
@@ -36,7 +37,6 @@ ShapeKey = tuple[tuple[str, ...], bytes]
 
 
 def key_of(placement: Placement) -> PlacementKey:
-    """Return the key of a placement."""
     return placement.metadata.namespace, placement.metadata.name
 
 
@@ -59,7 +59,7 @@ class Fleet:
         self._shapes: dict[ShapeKey, Shape] = {}
         self._users: dict[ShapeKey, Touched] = {}
         self._assigned: dict[PlacementKey, ShapeKey] = {}
-        self.departures = Departures(behaviour.leaves_per_minute)
+        self.removals = Removals(behaviour.leaves_per_minute)
 
     def copy(self) -> Fleet:
         """Return one that can be changed without changing this: what `whatif` works on."""
@@ -69,7 +69,7 @@ class Fleet:
         other._namespaces = {name: keys.copy() for name, keys in self._namespaces.items()}
         other._shapes = {key: shape.copy() for key, shape in self._shapes.items()}
         other._users = {key: users.copy() for key, users in self._users.items()}
-        other._assigned, other.departures = self._assigned.copy(), self.departures.copy()
+        other._assigned, other.removals = self._assigned.copy(), self.removals.copy()
         return other
 
     @property
@@ -85,12 +85,12 @@ class Fleet:
     def put_cluster(self, cluster: ManagedCluster) -> Touched:
         """Take a cluster as it is now."""
         if not any(taint.key in HEALTH_KEYS for taint in cluster.spec.taints):
-            self.departures.recovered(cluster.metadata.name)
+            self.removals.recovered(cluster.metadata.name)
         return self._cluster_changed(self.registry.put_cluster(cluster))
 
     def remove_cluster(self, name: str) -> Touched:
         """Forget a cluster."""
-        self.departures.recovered(name)
+        self.removals.recovered(name)
         return self._cluster_changed(self.registry.remove_cluster(name))
 
     def _cluster_changed(self, change: ClusterChange) -> Touched:
@@ -119,7 +119,7 @@ class Fleet:
         reading = self._touch(
             (cluster,), lambda shape: shape.reads_everything and not sets.isdisjoint(shape.sets)
         )
-        # The reference does not look again when only an expression reads the score.
+        # OCM does not reschedule if only an expression reads the score.
         return touched | reading if self.behaviour.watch_scores else touched
 
     def put_set(self, cluster_set: ManagedClusterSet) -> Touched:
@@ -167,7 +167,7 @@ class Fleet:
         metadata = decision.metadata
         label = metadata.labels.get(PLACEMENT_LABEL)
         owner = (metadata.namespace, label) if label else None
-        clusters = tuple(each.cluster_name for each in decision.status.decisions)
+        clusters = tuple(chosen.cluster_name for chosen in decision.status.decisions)
         return self.decide((metadata.namespace, metadata.name), Entry(owner, clusters))
 
     def remove_decision(self, at: tuple[str, str]) -> Touched:
@@ -181,7 +181,7 @@ class Fleet:
         if changed:
             for shape in self._shapes.values():
                 shape.recount(changed)
-        owners = (each.owner for each in (old, entry) if each is not None)
+        owners = (state.owner for state in (old, entry) if state is not None)
         return {owner for owner in owners if owner is not None}
 
     def shape(self, key: PlacementKey, budget: CostBudget | None = None) -> Shape:

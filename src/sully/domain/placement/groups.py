@@ -10,8 +10,14 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from sully.api.cluster.placement_types import DecisionGroup, DecisionGroupStatus, GroupStrategy
-from sully.api.cluster.types import GROUP_INDEX_LABEL, GROUP_NAME_LABEL, PLACEMENT_LABEL
+from sully.api.cluster.types import (
+    GROUP_INDEX_LABEL,
+    GROUP_NAME_LABEL,
+    PLACEMENT_LABEL,
+    DecisionGroup,
+    DecisionGroupStatus,
+    GroupStrategy,
+)
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.predicates import select_claims, select_labels
 from sully.domain.placement.status import MisconfiguredError

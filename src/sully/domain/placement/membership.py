@@ -12,7 +12,7 @@ from sully.machinery.labels import NOTHING, Selector
 
 
 class BrokenSetError(Exception):
-    """A set of which nobody can say who belongs to it; nothing is decided while it is eligible."""
+    """A set with unknown members; nothing is decided while it is eligible."""
 
 
 @dataclass(frozen=True, slots=True)

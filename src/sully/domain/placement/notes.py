@@ -24,7 +24,7 @@ def decision_note(verb: Verb, decision: str, placement: PlacementKey, status: St
 
 
 def score_note(totals: Mapping[str, int]) -> str:
-    """List what all feasible clusters score, in order of name, as far as there is room."""
+    """List what all feasible clusters score, in order of name, as many as fit."""
     note = ""
     for name, total in sorted(totals.items()):
         entry = f"{name}:{total} "

@@ -1,7 +1,7 @@
 """What a pass over a placement comes to: the decisions to write, the status, when to look again.
 
 Both ways to get there, from nothing (schedule.py) and kept up to date (fleet.py), end in
-`conclude`, so that they cannot differ in how a selection is told.
+`conclude`, so that they cannot differ in how a selection is reported.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from sully.api.cluster.placement_types import DecisionGroupStatus, Placement
+from sully.api.cluster.types import DecisionGroupStatus, Placement
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.conditions import (
     MISCONFIGURED,
@@ -54,7 +54,7 @@ class Selection:
     status: Status = SUCCESS
     requeue_at: datetime | None = None
     held: tuple[str, ...] = ()
-    """Clusters that would leave, were there budget for it."""
+    """Clusters that would be removed if there were budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def is_unnameable(placement: Placement) -> bool:
 
 
 def unnameable() -> Outcome:
-    """Return what is told of a placement whose name fits into no label."""
+    """Return the outcome for a placement whose name fits into no label."""
     text = f":the name must have at most {_LONGEST_NAME} characters, for the label of decisions"
     found = (
         Finding(MISCONFIGURED, "True", "Misconfigured", text),
@@ -105,7 +105,7 @@ def keep(
     is_available: Callable[[str], bool],
     status: Status,
 ) -> Selection:
-    """Select what was selected before, because nobody can say what should be now.
+    """Select what was selected before, because the right selection is unknown.
 
     Clusters that are gone, going, or in no set of the placement any more are not kept.
     """
@@ -150,6 +150,6 @@ def _grouped(
         quoted = behaviour.quoted_group_size
         return make_groups(strategy, selection.clusters, find, quoted=quoted), SUCCESS
     except MisconfiguredError as error:
-        # The reference then wants no decision at all and deletes those that exist.
+        # OCM then wants no decision at all and deletes those that exist.
         kept = (Group("", selection.clusters),) if behaviour.hold else ()
         return kept, error.status

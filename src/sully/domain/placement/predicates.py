@@ -13,8 +13,7 @@ from typing import Literal
 
 import msgspec
 
-from sully.api.cluster.placement_types import ClaimSelector, ClusterPredicate
-from sully.api.cluster.types import LabelSelector
+from sully.api.cluster.types import ClusterClaimSelector, ClusterPredicate, LabelSelector
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.status import MisconfiguredError
 from sully.machinery import labels
@@ -70,9 +69,11 @@ class Predicate:
             ("labels", self.labels, candidate.labels),
             ("claims", self.claims, candidate.claims),
         ):
-            for each in selector.requirements:
-                if not each.matches(values):
-                    return Mismatch(index, "labels" if part == "labels" else "claims", str(each))
+            for requirement in selector.requirements:
+                if not requirement.matches(values):
+                    return Mismatch(
+                        index, "labels" if part == "labels" else "claims", str(requirement)
+                    )
         failing = self._failing(candidate, spending)
         if failing is None:
             return None
@@ -102,17 +103,17 @@ def compile_predicates(predicates: Iterable[ClusterPredicate]) -> tuple[Predicat
 
 def qualifies(predicates: Sequence[Predicate], candidate: Candidate, spending: Spending) -> bool:
     """Say whether a cluster matches one of the predicates; without any, all clusters do."""
-    return not predicates or any(each.matches(candidate, spending) for each in predicates)
+    return not predicates or any(predicate.matches(candidate, spending) for predicate in predicates)
 
 
 def mismatches(
     predicates: Sequence[Predicate], candidate: Candidate, spending: Spending
 ) -> tuple[Mismatch, ...]:
     """Say for every predicate why it does not match; nothing if one does."""
-    found = [each.mismatch(candidate, at, spending) for at, each in enumerate(predicates)]
-    if any(each is None for each in found):
+    found = [predicate.mismatch(candidate, at, spending) for at, predicate in enumerate(predicates)]
+    if any(mismatch is None for mismatch in found):
         return ()
-    return tuple(each for each in found if each is not None)
+    return tuple(mismatch for mismatch in found if mismatch is not None)
 
 
 def select_labels(selector: LabelSelector, plugin: str = PLUGIN) -> Selector:
@@ -123,7 +124,7 @@ def select_labels(selector: LabelSelector, plugin: str = PLUGIN) -> Selector:
         raise MisconfiguredError(plugin, str(error)) from None
 
 
-def select_claims(selector: ClaimSelector, plugin: str = PLUGIN) -> Selector:
+def select_claims(selector: ClusterClaimSelector, plugin: str = PLUGIN) -> Selector:
     """Compile a claim selector."""
     return select_labels(LabelSelector(match_expressions=selector.match_expressions), plugin)
 
@@ -149,5 +150,5 @@ _programs = Programs(cluster_environment)
 
 def compile_expressions(predicates: Iterable[ClusterPredicate], budget: CostBudget) -> None:
     """Compile the expressions of predicates ahead; raise what the budget raises."""
-    selectors = (each.required_cluster_selector.cel_selector for each in predicates)
-    _programs.get_all((text for each in selectors for text in each.cel_expressions), budget)
+    selectors = (predicate.required_cluster_selector.cel_selector for predicate in predicates)
+    _programs.get_all((text for selector in selectors for text in selector.cel_expressions), budget)

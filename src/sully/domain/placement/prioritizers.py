@@ -1,7 +1,7 @@
 """How good each cluster is for a placement: the prioritizers, their weights and their scores.
 
 A total is the sum of weight times score. What other placements have decided (Balance) and what this
-one has (Steady) changes all the time and is scored by whoever ranks; the rest depends on the
+one has (Steady) changes all the time and is scored by the ranking; the rest depends on the
 clusters alone.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sully.api.cluster.placement_types import (
+from sully.api.cluster.types import (
     AddOnScore,
     PrioritizerPolicy,
     ScoreCoordinate,
@@ -46,11 +46,11 @@ def prioritizers(policy: PrioritizerPolicy, behaviour: Behaviour) -> tuple[Prior
     weights: dict[object, tuple[ScoreCoordinate, int]] = {
         name: (ScoreCoordinate(built_in=name), weight) for name, weight in defaults.items()
     }
-    for at, each in enumerate(policy.configurations):
-        coordinate = each.score_coordinate
+    for at, configuration in enumerate(policy.configurations):
+        coordinate = configuration.score_coordinate
         if coordinate is None:
             raise MisconfiguredError("", "scoreCoordinate field is required")
-        weights[_identity(coordinate, at, behaviour)] = (coordinate, each.weight)
+        weights[_identity(coordinate, at, behaviour)] = (coordinate, configuration.weight)
     return tuple(
         _prioritizer(coordinate, weight) for coordinate, weight in weights.values() if weight
     )
@@ -69,7 +69,7 @@ def _defaults(mode: str) -> Mapping[str, int]:
 def _identity(coordinate: ScoreCoordinate, at: int, behaviour: Behaviour) -> object:
     """Return what two entries share of which the later counts.
 
-    In the reference an entry with an add-on is like no other, even when it names a built-in.
+    In OCM an entry with an add-on is like no other, even when it names a built-in.
     """
     alone = coordinate.type == "AddOn" or not behaviour.built_in_once
     if coordinate.add_on is not None and alone:

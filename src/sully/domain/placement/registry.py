@@ -32,7 +32,7 @@ class ClusterChange:
 
     @property
     def matters(self) -> bool:
-        """Say whether anything but an expression could tell the two apart."""
+        """Say whether anything but an expression could distinguish the two."""
         if self.moved or self.old is None or self.new is None:
             return True
         return not self.old.same_inputs(self.new)
@@ -89,11 +89,11 @@ class Registry:
         found = self._clusters.get(name)
         if found is None or found.leaving:
             return None
-        return found if any(name in self._members[each] for each in sets) else None
+        return found if any(name in self._members[set_name] for set_name in sets) else None
 
     def all_available(self, sets: Sequence[str]) -> list[Candidate]:
         """Return all clusters of some sets that are not being deleted, in order of name."""
-        names: set[str] = set().union(*(self._members[each] for each in sets))
+        names: set[str] = set().union(*(self._members[set_name] for set_name in sets))
         clusters = self._clusters
         found = [clusters[name] for name in sorted(names)]
         return [one for one in found if not one.leaving]
@@ -127,7 +127,7 @@ class Registry:
 
     def sets_of(self, name: str) -> frozenset[str]:
         """Return the sets that a cluster is in."""
-        return frozenset(each for each, members in self._members.items() if name in members)
+        return frozenset(member for member, members in self._members.items() if name in members)
 
     def put_set(self, cluster_set: ManagedClusterSet) -> list[str]:
         """Take a set as it is now; return the clusters that came or went."""
@@ -162,8 +162,8 @@ class Registry:
         if old is not None and new is not None and old.labels == new.labels:
             return ClusterChange(name, old, new, self.sets_of(name), moved=False)
         before = self.sets_of(name)
-        for each, rule in self._rules.items():
+        for set_name, rule in self._rules.items():
             inside = new is not None and rule.has(new.labels)
-            (self._members[each].add if inside else self._members[each].discard)(name)
+            (self._members[set_name].add if inside else self._members[set_name].discard)(name)
         after = self.sets_of(name)
         return ClusterChange(name, old, new, before | after, moved=before != after)

@@ -11,7 +11,7 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from sully.api.cluster.placement_types import Placement, PlacementStatus
+from sully.api.cluster.types import Placement, PlacementStatus
 from sully.domain.placement.conditions import LEAVES_HELD, Finding, merge_conditions
 from sully.domain.placement.outcome import Outcome
 
@@ -20,7 +20,7 @@ _TOLD = 10
 
 
 def status_after(placement: Placement, outcome: Outcome, now: datetime) -> PlacementStatus | None:
-    """Return the status that tells of an outcome; None if the one there does."""
+    """Return the status for an outcome; None if it is unchanged."""
     findings = [*outcome.conditions, *_held(placement, outcome)]
     told = replace(
         placement.status,
@@ -37,6 +37,6 @@ def _held(placement: Placement, outcome: Outcome) -> Sequence[Finding]:
         more = len(outcome.held) - _TOLD
         text = f"Waiting for the leave budget: {names}" + (f" and {more} more" if more > 0 else "")
         return (Finding(LEAVES_HELD, "True", "LeaveBudget", text),)
-    if any(each.type == LEAVES_HELD for each in placement.status.conditions):
+    if any(condition.type == LEAVES_HELD for condition in placement.status.conditions):
         return (Finding(LEAVES_HELD, "False", "NoneHeld", "No cluster waits for the leave budget"),)
     return ()

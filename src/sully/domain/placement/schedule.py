@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property, partial
 
-from sully.api.cluster.placement_types import Placement, Toleration
+from sully.api.cluster.types import Placement, Toleration
 from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.outcome import Outcome, Reach, Selection, conclude, keep
@@ -85,7 +85,7 @@ class Inputs:
     now: datetime
     behaviour: Behaviour = REFERENCE
     granted: frozenset[str] = frozenset()
-    """Clusters that may leave because of their health, where that takes a budget."""
+    """Clusters that may be removed because of their health, if there is a budget."""
     budget: CostBudget = field(default_factory=CostBudget)
     """What evaluating expressions may cost; beyond it, CostBudgetExceededError is raised."""
 
@@ -167,7 +167,7 @@ def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, found: Trace)
 
 
 def is_held(verdict: TaintVerdict, name: str, inputs: Inputs) -> bool:
-    """Say whether a decided cluster must wait for the budget before it may leave."""
+    """Say whether a decided cluster must wait for the budget before it is removed."""
     limited = inputs.behaviour.leaves_per_minute is not None
     return limited and verdict.unhealthy and name not in inputs.granted
 
@@ -234,7 +234,7 @@ def _select(inputs: Inputs, found: Trace) -> None:
         totals, key=lambda name: (prefer and verdicts[name].disliked, -totals[name], name)
     )
     want = inputs.placement.spec.number_of_clusters
-    # The reference cannot survive a negative number; it can only mean none.
+    # OCM crashes on a negative number; it can only mean none.
     found.selected = found.ranked if want is None else found.ranked[: max(want, 0)]
     found.unscheduled = max(want, 0) - len(found.selected) if want is not None else 0
     found.requeue_at = _requeue_at(inputs, found)

@@ -68,7 +68,7 @@ class Source(Protocol):
 
 
 class Shape:
-    """One kind of wish, kept up to date."""
+    """One kind of placement spec, kept up to date."""
 
     def __init__(self, rules: Rules, sets: tuple[str, ...], behaviour: Behaviour) -> None:
         self.rules = rules

@@ -1,4 +1,4 @@
-"""How one pass over a placement went, in the vocabulary of the reference."""
+"""How one pass over a placement went, in the vocabulary of OCM."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SUCCESS = Status()
 
 
 class MisconfiguredError(Exception):
-    """A placement that says something nobody can act on."""
+    """A placement that cannot be scheduled as it is."""
 
     def __init__(self, plugin: str, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
 """Does a placement tolerate the taints of a cluster, until when, and if not, how nearly.
 
-`judge` answers for all taints of a cluster at once, and for both kinds of cluster: one that would
-be new to the placement and one that it already has, because `NoSelectIfNew` tells them apart.
+`judge` answers for all taints of a cluster together, and for both kinds of cluster: one that would
+be new to the placement and one that it already has, because `NoSelectIfNew` distinguishes them.
 `explain` answers for people. What a toleration covers is in `domain/covering.py`.
 """
 
@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from sully.api.cluster.placement_types import Toleration
 from sully.api.cluster.types import (
     HEALTH_KEYS,
     NO_SELECT,
     NO_SELECT_IF_NEW,
     PREFER_NO_SELECT,
     Taint,
+    Toleration,
 )
 from sully.domain.placement.behaviour import Behaviour
 from sully.domain.tolerations import Difference, difference
@@ -31,7 +31,7 @@ Failure = Difference | Literal["expired"]
 
 
 def problem(tolerations: Iterable[Toleration]) -> str | None:
-    """Return what makes the tolerations of a placement unusable, in the words of the reference."""
+    """Return what makes the tolerations of a placement unusable, in the words of OCM."""
     for toleration in tolerations:
         if not toleration.key and toleration.operator != "Exists":
             return "If the key is empty, operator must be Exists."
@@ -51,7 +51,7 @@ def effective(tolerations: Sequence[Toleration], behaviour: Behaviour) -> tuple[
     added = (
         Toleration(key=key, operator="Exists", effect=NO_SELECT, toleration_seconds=seconds)
         for key in HEALTH_KEYS
-        if not any(_speaks_of(each, key) for each in tolerations)
+        if not any(_speaks_of(toleration, key) for toleration in tolerations)
     )
     return (*tolerations, *added)
 
@@ -79,7 +79,7 @@ def expiry(toleration: Toleration, taint: Taint, *, exact: bool = False) -> date
 def _microseconds(seconds: int, *, exact: bool) -> int:
     if exact:
         return seconds * 1_000_000
-    # The reference counts in nanoseconds of 64 bits, and what does not fit turns over.
+    # OCM counts in nanoseconds of 64 bits, which overflow.
     nanos = (seconds * _NANO + _WORD // 2) % _WORD - _WORD // 2
     return nanos // 1000
 
@@ -99,7 +99,7 @@ class TaintVerdict:
     disliked: bool = False
     """A PreferNoSelect taint is there that nothing tolerates."""
     unhealthy: bool = False
-    """Nothing but health taints makes the cluster leave."""
+    """Only health taints remove the cluster."""
     expires: datetime | None = None
 
 

@@ -53,7 +53,7 @@ class ClusterVerdict:
     taints: tuple[TaintFinding, ...] = ()
     blocked_by: TaintFinding | None = None
     held: bool = False
-    """It would leave, were there budget for it."""
+    """It would be removed if there were budget for it."""
     scores: tuple[ScorePart, ...] = ()
     total: int | None = None
     rank: int | None = None

@@ -3,8 +3,8 @@
 The fleet is copied, the changes (changes.py) happen to the copy one after the other, and placements
 are looked at as a controller does: those that a change or a write of their own matters to, in the
 order of a queue, and later each one when it would look again. The order counts, because where
-clusters are told apart by how many have them, who comes first takes the better one. What comes
-back is who would leave and join, when, and how those end up that were looked at.
+clusters depend on how many placements have them, the first takes the better one. What comes
+back is which clusters would be removed and added, when, and the result per placement.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sully.domain.placement.fleet import Fleet, Touched
 from sully.domain.placement.groups import DecisionSlice
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.outcome import Outcome
+from sully.domain.placement.rate_limiter import RateLimiter
 from sully.domain.placement.reporting import status_after
-from sully.domain.placement.restraint import Restraint
 from sully.machinery.cel import CostBudget, CostBudgetExceededError
 
 _MOST_LOOKS = 100_000
@@ -112,7 +112,7 @@ class _Rehearsal:
         """What someone had at the beginning of an instant and has at its end."""
         self._queue: dict[PlacementKey, None] = {}
         self._alarms = _Alarms()
-        self._restraint = Restraint()
+        self._rate_limiter = RateLimiter()
         self._held: Counter[PlacementKey] = Counter()
 
     def run(self, changes: Iterable[Change], now: datetime) -> Forecast:
@@ -141,7 +141,7 @@ class _Rehearsal:
         """Find out who waits for what.
 
         Whoever has been looked at stays as it is until something wakes it, though another look
-        might end otherwise: since the last one others may have come and gone.
+        might end differently: others may have changed since the last one.
         """
         for key, placement in sorted(self._fleet.placements.items()):
             if not placement.status.conditions:
@@ -163,7 +163,7 @@ class _Rehearsal:
         del self._queue[key]
         placement = self._fleet.placements.get(key)
         if placement is None:
-            # The decisions of a placement that is gone are deleted, and count no more for others.
+            # The decisions of a deleted placement are deleted, and no longer count for others.
             self._write(key, (), at)
             self._last.pop(key, None)
             return
@@ -180,7 +180,7 @@ class _Rehearsal:
     def _is_held(self, key: PlacementKey, outcome: Outcome, at: datetime) -> bool:
         if set(outcome.clusters) == set(self._fleet.counting.own(key)):
             return False
-        held = self._restraint.hold(key, at)
+        held = self._rate_limiter.hold(key, at)
         if held is None:
             return False
         self._held[key] += 1

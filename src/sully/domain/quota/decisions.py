@@ -105,7 +105,7 @@ def in_scopes(quota: Obj, evaluator: Evaluator, obj: Obj) -> bool:
         {"scopeName": scope, "operator": "Exists"} for scope in spec.get("scopes") or ()
     ]
     wanted += (spec.get("scopeSelector") or {}).get("matchExpressions") or ()
-    return all(evaluator.in_scope(obj, each) for each in wanted)
+    return all(evaluator.in_scope(obj, selector) for selector in wanted)
 
 
 def total(quota: Obj, evaluator: Evaluator, objects: Iterable[Obj]) -> Usage:
@@ -151,8 +151,8 @@ def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, strict: bool) -> Refus
 def _delta(quota: Obj, evaluator: Evaluator, obj: Obj | None, old: Obj | None) -> Usage:
     """Return how much more of each resource is used of a quota; less is negative."""
     after, before = (
-        evaluator.usage(each) if each is not None and matches(quota, evaluator, each) else {}
-        for each in (obj, old)
+        evaluator.usage(state) if state is not None and matches(quota, evaluator, state) else {}
+        for state in (obj, old)
     )
     delta = {name: amount - before.get(name, _ZERO) for name, amount in after.items()}
     delta |= {name: -amount for name, amount in before.items() if name not in after}

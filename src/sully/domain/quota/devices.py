@@ -30,9 +30,9 @@ def _of_request(request: Obj) -> dict[str, int]:
     """Return the devices of one request; of alternatives the most for each class."""
     most: dict[str, int] = {}
     exactly = request.get("exactly")
-    for each in request.get("firstAvailable") or ([exactly] if exactly else ()):
-        name = each.get("deviceClassName", "")
-        most[name] = max(most.get(name, 0), _count(each))
+    for alternative in request.get("firstAvailable") or ([exactly] if exactly else ()):
+        name = alternative.get("deviceClassName", "")
+        most[name] = max(most.get(name, 0), _count(alternative))
     return most
 
 
@@ -55,9 +55,12 @@ def owning_pod(claim: Obj) -> Obj | None:
 
 
 def _pods(references: Iterable[Obj]) -> Iterator[Obj]:
-    for each in references:
-        if each.get("controller") and (each["apiVersion"], each["kind"]) == ("v1", "Pod"):
-            yield each
+    for reference in references:
+        if reference.get("controller") and (reference["apiVersion"], reference["kind"]) == (
+            "v1",
+            "Pod",
+        ):
+            yield reference
 
 
 def is_claim_of(claim: Obj, pod: Obj, owned: Iterable[Obj]) -> bool:

@@ -116,7 +116,7 @@ def _reaches_other_namespaces(affinity: Obj) -> bool:
         part = affinity.get(field) or {}
         terms = list(part.get("requiredDuringSchedulingIgnoredDuringExecution") or ())
         weighted = part.get("preferredDuringSchedulingIgnoredDuringExecution") or ()
-        terms += [each.get("podAffinityTerm") or {} for each in weighted]
+        terms += [term.get("podAffinityTerm") or {} for term in weighted]
         if any(t.get("namespaces") or t.get("namespaceSelector") is not None for t in terms):
             return True
     return False

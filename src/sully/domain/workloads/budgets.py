@@ -13,7 +13,7 @@ from sully.domain.workloads.workloads import Budget, BudgetCondition, BudgetStat
 from sully.machinery.meta import OwnerReference, find_condition
 
 DELETION_TIMEOUT = timedelta(minutes=2)
-"""How long a pod whose eviction was granted counts as gone although it is still there."""
+"""How long a pod whose eviction was granted counts as evicted although it is still there."""
 ALLOWED = "DisruptionAllowed"
 TARGET = "DisruptionTarget"
 _BY_NODE = "TerminationByKubelet"
@@ -31,7 +31,7 @@ FindScale = Callable[[OwnerReference], Scale | None]
 
 
 class UnknownControllerError(Exception):
-    """The size of a group cannot be told, because something unknown decides about it."""
+    """The size of a group is unknown, because an unknown controller decides about it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Need:
     expected: int
     healthy: int
     unmanaged: tuple[str, ...] = ()
-    """Names of pods nobody decides about: percentages leave them out."""
+    """Names of pods without a controller: percentages do not count them."""
 
 
 def need(budget: Budget, pods: Sequence[Pod], scale: FindScale) -> Need:
@@ -81,13 +81,13 @@ class Count:
     healthy: int
     disrupted: dict[str, datetime | None]
     overdue: tuple[Pod, ...]
-    """Pods that should have gone by now and did not."""
+    """Pods that should have been deleted by now and were not."""
     recheck: datetime | None
     """When the next pod that should go will be overdue."""
 
 
 def count(budget: Budget, pods: Iterable[Pod], now: datetime) -> Count:
-    """Count the healthy pods; those that were granted an eviction count as gone for a while."""
+    """Count the healthy pods; those that were granted an eviction count as evicted for a while."""
     granted = budget.status.disrupted_pods
     healthy, until, overdue = 0, {}, []
     for pod in pods:
@@ -147,18 +147,20 @@ def _with_condition(
     )
     if old is None:
         return replace(status, conditions=(*status.conditions, made))
-    kept = tuple(made if each.type == ALLOWED else each for each in status.conditions)
+    kept = tuple(
+        made if condition.type == ALLOWED else condition for condition in status.conditions
+    )
     return replace(status, conditions=kept)
 
 
 def stale_at(pod: Pod) -> datetime | None:
     """Return when the announcement that a pod will be disrupted is no longer to be believed.
 
-    A node may announce it long before the end, and a pod that leaves or has ended needs no
-    correction; for those there is no such time.
+    A node may announce it long before the end, and a pod that is terminating or has finished needs
+    no correction; for those there is no such time.
     """
-    told = pod.condition(TARGET)
-    if told is None or told.status != "True" or told.reason == _BY_NODE or not pod.active:
+    target = pod.condition(TARGET)
+    if target is None or target.status != "True" or target.reason == _BY_NODE or not pod.active:
         return None
-    since = told.last_transition_time
+    since = target.last_transition_time
     return None if since is None else since + DELETION_TIMEOUT

@@ -1,8 +1,8 @@
-"""What becomes of objects whose owners go: which finalizer waits, which owners count, who leaves.
+"""Garbage collection: which finalizer waits, which owners count, which objects are deleted.
 
 Deleting an owner does nothing to its dependents in the same moment. With the policy Foreground or
-Orphan the server leaves a finalizer on the owner, and the garbage collector acts before it takes
-that finalizer away; with Background the dependents go because their owner is gone. The graph of
+Orphan the server sets a finalizer on the owner, and the garbage collector acts before it removes
+that finalizer; with Background the dependents are deleted after their owner. The graph of
 who owns whom is in controllers/garbagecollection.
 """
 
@@ -34,9 +34,9 @@ def deletion_finalizers(finalizers: Sequence[str], options: Mapping[str, Any]) -
         (name for name, finalizer in _FINALIZERS.items() if finalizer in finalizers), "Background"
     )
     wanted = _FINALIZERS.get(policy, "")
-    if {each for each in finalizers if each in _FINALIZERS.values()} == {wanted} - {""}:
+    if {name for name in finalizers if name in _FINALIZERS.values()} == {wanted} - {""}:
         return list(finalizers)
-    others = [each for each in finalizers if each not in _FINALIZERS.values()]
+    others = [name for name in finalizers if name not in _FINALIZERS.values()]
     return [*others, wanted] if wanted else others
 
 
@@ -48,7 +48,7 @@ def _asked_policy(options: Mapping[str, Any]) -> str:
 
 
 class OwnedMetadata(Wire, frozen=True, kw_only=True):
-    """The part of metadata that says who an object is, whom it belongs to, and if it stays."""
+    """The part of metadata that matters for garbage collection."""
 
     name: str = ""
     namespace: str = ""
@@ -81,12 +81,12 @@ class Owned(Wire, frozen=True, kw_only=True):
 
     @property
     def orphaning(self) -> bool:
-        """Say whether it leaves once its dependents no longer belong to it."""
+        """Say whether it is deleted once its dependents are orphaned."""
         return self.leaving and ORPHAN in self.metadata.finalizers
 
     @property
     def awaiting(self) -> bool:
-        """Say whether it leaves once the dependents that block it are gone."""
+        """Say whether it is deleted once the dependents that block it are."""
         return self.leaving and FOREGROUND in self.metadata.finalizers
 
     def blocks(self, owner: str) -> bool:
@@ -98,7 +98,7 @@ class Standing(Enum):
     """What an owner is to its dependent."""
 
     SOLID = auto()
-    """It is there and stays, or at least does not take the dependent with it yet."""
+    """It exists, and does not take the dependent with it yet."""
     AWAITING = auto()
     """It is being deleted and waits for its dependents to go first."""
     ABSENT = auto()
@@ -112,7 +112,7 @@ class Keep:
 
 @dataclass(frozen=True, slots=True)
 class Disown:
-    """Someone still owns the object, but these owners are gone or wait for it to let go."""
+    """Another owner exists, but these are deleted or wait for the object."""
 
     owners: tuple[str, ...]
 
@@ -133,7 +133,7 @@ KEEP = Keep()
 def judge(
     obj: Owned, owners: Mapping[OwnerReference, Standing], dependents: Iterable[Owned]
 ) -> Verdict:
-    """Say what becomes of an object that is not on its way out, given how its owners stand."""
+    """Decide about an object that is not being deleted, from the state of its owners."""
     gone = tuple(ref.uid for ref, state in owners.items() if state is not Standing.SOLID)
     if len(gone) < len(owners):
         return Disown(gone) if gone else KEEP
@@ -141,8 +141,8 @@ def judge(
         return KEEP
     held = list(dependents)
     if Standing.AWAITING in owners.values() and held:
-        # Whoever waits for this object waits for all below it too.
-        return Collect("Foreground", unblock=any(each.awaiting for each in held))
+        # An owner that waits for this object waits for all below it too.
+        return Collect("Foreground", unblock=any(dependent.awaiting for dependent in held))
     if ORPHAN in obj.metadata.finalizers:
         return Collect("Orphan")
     return Collect("Foreground" if FOREGROUND in obj.metadata.finalizers else "Background")

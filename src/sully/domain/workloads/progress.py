@@ -56,7 +56,7 @@ def without(status: DeploymentStatus, type_: str) -> DeploymentStatus:
 
 
 def _others(status: DeploymentStatus, type_: str) -> Conditions:
-    return tuple(each for each in status.conditions if each.type != type_)
+    return tuple(condition for condition in status.conditions if condition.type != type_)
 
 
 def counted(
@@ -64,12 +64,12 @@ def counted(
 ) -> DeploymentStatus:
     """Return the status with the counts of the ReplicaSets, and whether enough serve."""
     sets = [*old, *([new] if new is not None else [])]
-    available = sum(each.status.available_replicas for each in sets)
+    available = sum(replica_set.status.available_replicas for replica_set in sets)
     status = DeploymentStatus(
         observed_generation=deployment.metadata.generation,
-        replicas=sum(each.status.replicas for each in sets),
+        replicas=sum(replica_set.status.replicas for replica_set in sets),
         updated_replicas=new.status.replicas if new is not None else 0,
-        ready_replicas=sum(each.status.ready_replicas for each in sets),
+        ready_replicas=sum(replica_set.status.ready_replicas for replica_set in sets),
         available_replicas=available,
         unavailable_replicas=max(total(sets) - available, 0),
         terminating_replicas=_terminating(sets),
@@ -81,7 +81,7 @@ def counted(
 
 
 def _terminating(sets: Iterable[ReplicaSet]) -> int | None:
-    counts = [each.status.terminating_replicas for each in sets]
+    counts = [replica_set.status.terminating_replicas for replica_set in sets]
     # One that has not reported yet makes the sum unknown.
     return None if None in counts else sum(count or 0 for count in counts)
 
@@ -121,9 +121,9 @@ def _subject(deployment: Deployment, new: ReplicaSet | None) -> str:
 def _progress(
     deployment: Deployment, status: DeploymentStatus, subject: str, now: datetime
 ) -> DeploymentStatus:
-    told = deployment.status.condition(PROGRESSING)
+    progressing = deployment.status.condition(PROGRESSING)
     over = status.replicas == status.updated_replicas
-    if over and told is not None and told.reason == COMPLETE:
+    if over and progressing is not None and progressing.reason == COMPLETE:
         # No rollout is under way, so a pod that falls over now says nothing about one.
         return status
     if complete(deployment, status):
@@ -132,8 +132,8 @@ def _progress(
     if _moved(deployment.status, status):
         text = f"{subject} is progressing."
         made = condition(PROGRESSING, "True", "ReplicaSetUpdated", text, now)
-        if told is not None and told.status == "True":
-            made = replace(made, last_transition_time=told.last_transition_time)
+        if progressing is not None and progressing.status == "True":
+            made = replace(made, last_transition_time=progressing.last_transition_time)
         # Also with the same reason: the deadline counts from the last step.
         return with_condition(without(status, PROGRESSING), made)
     if _timed_out(deployment, status, now):
@@ -152,49 +152,49 @@ def _moved(before: DeploymentStatus, status: DeploymentStatus) -> bool:
 
 
 def _timed_out(deployment: Deployment, status: DeploymentStatus, now: datetime) -> bool:
-    told = status.condition(PROGRESSING)
-    if told is None or told.reason == COMPLETE:
+    progressing = status.condition(PROGRESSING)
+    if progressing is None or progressing.reason == COMPLETE:
         return False
-    due = _due(deployment, told)
-    return told.reason == TIMED_OUT or (due is not None and due < now)
+    due = _due(deployment, progressing)
+    return progressing.reason == TIMED_OUT or (due is not None and due < now)
 
 
-def _due(deployment: Deployment, told: DeploymentCondition) -> datetime | None:
-    if told.last_update_time is None or deployment.deadline is None:
+def _due(deployment: Deployment, progressing: DeploymentCondition) -> datetime | None:
+    if progressing.last_update_time is None or deployment.deadline is None:
         return None
-    return told.last_update_time + deployment.deadline
+    return progressing.last_update_time + deployment.deadline
 
 
 def overdue_at(deployment: Deployment, status: DeploymentStatus) -> datetime | None:
     """Return when the rollout is to be reported as stuck unless something moves."""
-    told = status.condition(PROGRESSING)
-    if told is None or told.reason == TIMED_OUT or complete(deployment, status):
+    progressing = status.condition(PROGRESSING)
+    if progressing is None or progressing.reason == TIMED_OUT or complete(deployment, status):
         return None
-    return _due(deployment, told)
+    return _due(deployment, progressing)
 
 
 def _failure(new: ReplicaSet | None, old: Sequence[ReplicaSet]) -> DeploymentCondition | None:
     """Return the failure of a ReplicaSet to make or remove pods, the present one's first."""
     for owner in (*([new] if new is not None else []), *old):
-        for each in owner.status.conditions:
-            if each.type == FAILURE:
+        for condition in owner.status.conditions:
+            if condition.type == FAILURE:
                 return DeploymentCondition(
                     type=FAILURE,
-                    status=each.status,
-                    reason=each.reason,
-                    message=each.message,
-                    last_update_time=each.last_transition_time,
-                    last_transition_time=each.last_transition_time,
+                    status=condition.status,
+                    reason=condition.reason,
+                    message=condition.message,
+                    last_update_time=condition.last_transition_time,
+                    last_transition_time=condition.last_transition_time,
                 )
     return None
 
 
 def pause_status(deployment: Deployment, now: datetime) -> DeploymentStatus:
     """Return the status with the news that the Deployment was paused or resumed, if it was."""
-    told = deployment.status.condition(PROGRESSING)
-    if deployment.deadline is None or (told is not None and told.reason == TIMED_OUT):
+    progressing = deployment.status.condition(PROGRESSING)
+    if deployment.deadline is None or (progressing is not None and progressing.reason == TIMED_OUT):
         return deployment.status
-    known = told is not None and told.reason == PAUSED
+    known = progressing is not None and progressing.reason == PAUSED
     if deployment.spec.paused and not known:
         made = condition(PROGRESSING, "Unknown", PAUSED, "Deployment is paused", now)
     elif not deployment.spec.paused and known:

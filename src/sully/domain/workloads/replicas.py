@@ -50,7 +50,7 @@ def _worth(pod: Pod, neighbours: int, now: datetime) -> tuple[object, ...]:
         -neighbours,
         # A pod that is not ready has no such age; all that get here with it are equal in that.
         _magnitude(since, now),
-        -max((each.restart_count for each in pod.status.container_statuses), default=0),
+        -max((container.restart_count for container in pod.status.container_statuses), default=0),
         _magnitude(pod.metadata.creation_timestamp, now),
         pod.metadata.uid,
     )
@@ -97,10 +97,10 @@ def replica_status(
 def _conditions(
     old: tuple[WorkloadCondition, ...], failure: WorkloadCondition | None
 ) -> tuple[WorkloadCondition, ...]:
-    """A failure that is told already stays as it was first told."""
-    known = any(each.type == FAILURE for each in old)
+    """Keep a failure that is reported already as it was first reported."""
+    known = any(condition.type == FAILURE for condition in old)
     if failure is None:
-        return tuple(each for each in old if each.type != FAILURE)
+        return tuple(condition for condition in old if condition.type != FAILURE)
     return old if known else (*old, failure)
 
 

@@ -32,7 +32,7 @@ _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 def template_hash(template: Mapping[str, Any], collisions: int | None) -> str:
     """Return a short name for a template; after a collision, another one.
 
-    Only sameness matters: nobody can tell from the name what the template was.
+    Only sameness matters: the name does not reveal the template.
     """
     data = to_json(_sorted(template)) + (b"" if collisions is None else str(collisions).encode())
     value = 0x811C9DC5
@@ -65,14 +65,25 @@ def _plain(template: Mapping[str, Any]) -> dict[str, Any]:
 
 def by_age(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
     """Return ReplicaSets, the oldest first."""
-    return sorted(sets, key=lambda each: (each.metadata.creation_timestamp or _LONG_AGO, each.name))
+    return sorted(
+        sets,
+        key=lambda replica_set: (
+            replica_set.metadata.creation_timestamp or _LONG_AGO,
+            replica_set.name,
+        ),
+    )
 
 
 def present(deployment: Deployment, sets: Iterable[ReplicaSet]) -> ReplicaSet | None:
     """Return the ReplicaSet of the present template; of several, the oldest."""
     template = deployment.spec.template
     return next(
-        (each for each in by_age(sets) if same_template(each.spec.template, template)), None
+        (
+            replica_set
+            for replica_set in by_age(sets)
+            if same_template(replica_set.spec.template, template)
+        ),
+        None,
     )
 
 
@@ -84,7 +95,7 @@ def revision(annotations: Mapping[str, str]) -> int:
 
 def next_revision(old: Iterable[ReplicaSet]) -> int:
     """Return the number that makes a ReplicaSet the newest."""
-    return max((revision(each.metadata.annotations) for each in old), default=0) + 1
+    return max((revision(replica_set.metadata.annotations) for replica_set in old), default=0) + 1
 
 
 def annotations_for(
@@ -103,7 +114,7 @@ def annotations_for(
 
 
 def _history(text: str, number: str) -> str:
-    numbers = [each for each in text.split(",") if each]
+    numbers = [part for part in text.split(",") if part]
     while numbers and len(",".join([*numbers, number])) > _HISTORY_LENGTH:
         del numbers[0]
     return ",".join([*numbers, number])
@@ -126,9 +137,13 @@ def forgotten(deployment: Deployment, old: Sequence[ReplicaSet]) -> list[Replica
     limit = deployment.spec.revision_history_limit
     if limit is None or limit == NEVER:
         return []
-    alive = [each for each in old if not each.leaving]
-    alive.sort(key=lambda each: (revision(each.metadata.annotations), *_age(each)))
-    return [each for each in alive[: max(len(alive) - limit, 0)] if _idle(each)]
+    alive = [replica_set for replica_set in old if not replica_set.leaving]
+    alive.sort(
+        key=lambda replica_set: (revision(replica_set.metadata.annotations), *_age(replica_set))
+    )
+    return [
+        replica_set for replica_set in alive[: max(len(alive) - limit, 0)] if _idle(replica_set)
+    ]
 
 
 def _age(owner: ReplicaSet) -> tuple[datetime, str]:

@@ -44,12 +44,12 @@ def is_rolling(deployment: Deployment) -> bool:
 
 def total(sets: Iterable[ReplicaSet]) -> int:
     """Return how many pods ReplicaSets are to have."""
-    return sum(each.spec.replicas for each in sets)
+    return sum(replica_set.spec.replicas for replica_set in sets)
 
 
 def active(sets: Iterable[ReplicaSet]) -> list[ReplicaSet]:
     """Return the ReplicaSets that are to have pods."""
-    return [each for each in sets if each.spec.replicas > 0]
+    return [replica_set for replica_set in sets if replica_set.spec.replicas > 0]
 
 
 def new_size(deployment: Deployment, sets: Sequence[ReplicaSet], current: int) -> int:
@@ -75,10 +75,10 @@ def shrink(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -
     spare = total([*old, new]) - least - coming
     if spare <= 0 or not active(old):
         return {}
-    sizes = {each.name: each.spec.replicas for each in by_age(active(old))}
+    sizes = {replica_set.name: replica_set.spec.replicas for replica_set in by_age(active(old))}
     before = dict(sizes)
     _drop_unhealthy(sizes, old, spare)
-    available = sum(each.status.available_replicas for each in (*active(old), new))
+    available = sum(replica_set.status.available_replicas for replica_set in (*active(old), new))
     left = available - least
     for name in sizes:
         if left <= 0:
@@ -91,10 +91,10 @@ def shrink(deployment: Deployment, new: ReplicaSet, old: Sequence[ReplicaSet]) -
 
 def _drop_unhealthy(sizes: Sizes, old: Sequence[ReplicaSet], most: int) -> None:
     """Give up pods that do not serve anyway; they would keep the rollout from moving."""
-    for each in by_age(active(old)):
-        step = min(most, each.spec.replicas - each.status.available_replicas)
+    for replica_set in by_age(active(old)):
+        step = min(most, replica_set.spec.replicas - replica_set.status.available_replicas)
         if step > 0:
-            sizes[each.name] -= step
+            sizes[replica_set.name] -= step
             most -= step
 
 
@@ -108,7 +108,7 @@ def resize(deployment: Deployment, new: ReplicaSet | None, old: Sequence[Replica
     if single is not None:
         return {single.name: wanted}
     if not is_rolling(deployment) or (new is not None and _saturated(deployment, new)):
-        return {each.name: 0 for each in active(old)}
+        return {replica_set.name: 0 for replica_set in active(old)}
     return _in_proportion(deployment, active([*old, *([new] if new is not None else [])]))
 
 
@@ -137,11 +137,11 @@ def _in_proportion(deployment: Deployment, sets: list[ReplicaSet]) -> Sizes:
     ordered = by_age(sets)
     if change > 0:
         ordered.reverse()
-    ordered.sort(key=lambda each: -each.spec.replicas)
+    ordered.sort(key=lambda replica_set: -replica_set.spec.replicas)
     sizes, done = {}, 0
-    for each in ordered:
-        share = _share(deployment, each, allowed, change, done)
-        sizes[each.name] = each.spec.replicas + share
+    for replica_set in ordered:
+        share = _share(deployment, replica_set, allowed, change, done)
+        sizes[replica_set.name] = replica_set.spec.replicas + share
         done += share
     # A Deployment that was paused from the start has no set to scale.
     if change and ordered:
@@ -150,20 +150,22 @@ def _in_proportion(deployment: Deployment, sets: list[ReplicaSet]) -> Sizes:
     return sizes
 
 
-def _share(deployment: Deployment, each: ReplicaSet, allowed: int, change: int, done: int) -> int:
+def _share(
+    deployment: Deployment, replica_set: ReplicaSet, allowed: int, change: int, done: int
+) -> int:
     if change == done:
         return 0
-    size = each.spec.replicas
+    size = replica_set.spec.replicas
     if deployment.spec.replicas == 0:
         part = -size
     else:
         # What the whole was when this one got its size.
-        whole = noted(each, MAXIMUM) or deployment.status.replicas or size
+        whole = noted(replica_set, MAXIMUM) or deployment.status.replicas or size
         part = (2 * size * allowed + whole) // (2 * whole) - size
     return min(part, change - done) if change > 0 else max(part, change - done)
 
 
 def scaled_since(deployment: Deployment, sets: Iterable[ReplicaSet]) -> bool:
     """Say whether the Deployment has another size than when its ReplicaSets got theirs."""
-    seen = (noted(each, DESIRED) for each in active(sets))
+    seen = (noted(replica_set, DESIRED) for replica_set in active(sets))
     return any(size is not None and size != deployment.spec.replicas for size in seen)

@@ -115,7 +115,6 @@ class Workload(Wire, frozen=True, kw_only=True):
 
     @property
     def name(self) -> str:
-        """Return its name."""
         return self.metadata.name
 
     @property
@@ -226,13 +225,13 @@ class Deployment(Workload, frozen=True, kw_only=True):
 
     @property
     def deadline(self) -> timedelta | None:
-        """Return how long a rollout may go without progress, or None if for ever."""
+        """Return how long a rollout may go without progress, or None if indefinitely."""
         seconds = self.spec.progress_deadline_seconds
         return None if seconds in (None, NEVER) else timedelta(seconds=seconds)
 
 
 class BudgetSpec(Wire, frozen=True, kw_only=True):
-    """Which pods are protected, and how many must stay."""
+    """Which pods are protected, and how many must be available."""
 
     min_available: int | str | None = None
     selector: dict[str, Any] | None = None
@@ -241,7 +240,7 @@ class BudgetSpec(Wire, frozen=True, kw_only=True):
 
 
 class BudgetCondition(Wire, frozen=True, kw_only=True):
-    """One aspect of the state of a budget; whoever else wrote one may have left things out."""
+    """One aspect of the state of a budget; other writers may have omitted fields."""
 
     type: str = ""
     status: str = ""

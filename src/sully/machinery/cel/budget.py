@@ -1,7 +1,7 @@
 """How much the evaluations of one attempt may cost together, and how much of it at a time.
 
 A limit per expression does not bound a pod with hundreds of selectors on hundreds of devices. So
-whoever evaluates for a user has a `CostBudget`, in the cost units of expressions. What is
+a caller that evaluates for a user has a `CostBudget`, in the cost units of expressions. What is
 remembered costs nothing: a decision that is interrupted starts again from the beginning and finds
 what it evaluated before. Who runs in an event loop takes the budget in slices (`UnfinishedError`),
 and moves an evaluation that is larger than a slice to a thread (`runtime/evaluation.py`).
@@ -152,7 +152,7 @@ class CostBudget:
             try:
                 work(spending)
             except _TooLargeError:
-                # Nothing is left, so whoever asks again is told.
+                # Nothing is left, so the next request fails too.
                 spending.spent = self.left
             finally:
                 self.charge(spending.spent)

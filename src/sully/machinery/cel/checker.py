@@ -2,7 +2,7 @@
 
 The checker walks the tree once and notes, beside each node, its type and what it refers to. With
 `lenient` it reports nothing and leaves open questions to the evaluation, which is how expressions
-run that nobody checked. Texts and places of the errors are those of cel-go.
+run unchecked. Texts and places of the errors are those of cel-go.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ def cluster_input(
 def cluster_environment() -> Environment:
     """Return the environment of cluster predicates.
 
-    A result of any type compiles; whoever evaluates takes everything but true for "no match".
+    A result of any type compiles; the caller takes everything but true for "no match".
     """
     return Environment(
         library=merge((kubernetes_library(), _cluster_library())),
@@ -95,7 +95,7 @@ def _parse_json(text: str) -> Any:
 
 
 def _as_written(obj: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a cluster as the reference's own types write it: some fields are always there.
+    """Return a cluster as OCM's own types write it: some fields are always there.
 
     Others never are as they were sent: amounts are texts, times are in UTC.
     """

@@ -38,7 +38,8 @@ class Environment:
     variables: Mapping[str, Type] = field(default_factory=dict)
     objects: Mapping[str, Mapping[str, Type]] = field(default_factory=dict)
     shapes: Mapping[str, Shape] = field(default_factory=dict)
-    # An expression must have one of these types, told as `expects`; with none given, any will do.
+    # An expression must have one of these types, named in the error as `expects`; with none given,
+    # any will do.
     results: tuple[Type, ...] = ()
     expects: str = "bool or the unknown type"
     limit: int = DEFAULT_LIMIT

@@ -1,4 +1,4 @@
-"""What can go wrong with an expression, and how it is told.
+"""Errors of expressions and their texts.
 
 The texts follow cel-go, because Kubernetes copies them into its answers and clients know them:
 one block per problem, the offending line under it, and a caret under the column.

@@ -328,7 +328,6 @@ class _Estimator:
 
 
 def sum_of(costs: list[Range]) -> Range:
-    """Return the sum of costs."""
     total = NOTHING
     for one in costs:
         total = total.plus(one)

@@ -63,7 +63,7 @@ class _Loop:
         self._second = LOCAL + node.variables[1] if len(node.variables) == 2 else None
 
     def scopes(self, scope: Scope) -> Iterator[Scope]:
-        """Yield a scope for each item. It is one dict, filled anew: a round keeps nothing of it."""
+        """Yield a scope for each item: one dict, refilled in each iteration."""
         ranged, inner, first, second = self._range(scope), dict(scope), self._first, self._second
         if second is not None:
             for inner[first], inner[second] in _pairs(ranged):

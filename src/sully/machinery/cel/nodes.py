@@ -68,8 +68,6 @@ class Entry:
 
 @dataclass(slots=True, eq=False)
 class MapNode:
-    """A map."""
-
     pos: int
     entries: tuple[Entry, ...]
 

@@ -90,12 +90,10 @@ _WORD: Final = re.compile(r"[\w.]+|[(),]")
 
 
 def list_of(element: Type) -> Type:
-    """Return the type of a list."""
     return Type("list", "list", (element,))
 
 
 def map_of(key: Type, value: Type) -> Type:
-    """Return the type of a map."""
     return Type("map", "map", (key, value))
 
 
@@ -120,7 +118,6 @@ def opaque(name: str) -> Type:
 
 
 def is_optional(candidate: Type) -> bool:
-    """Say whether a type is an optional."""
     return candidate.kind == "opaque" and candidate.name == "optional_type"
 
 

@@ -1,7 +1,7 @@
 """Server-side apply: a client says what it wants, and owns exactly that.
 
 The applied configuration is laid over the object; fields the client applied last time and no
-longer names go, unless somebody else owns them too; changing what another owns is a conflict
+longer names go, unless another manager owns them too; changing what another owns is a conflict
 unless forced. managed.py keeps the record for other writes, pruning.py takes out what was given up,
 lastapplied.py helps clients that come from client-side apply.
 """
@@ -35,7 +35,7 @@ from sully.machinery.patch.typed import Comparison, compare, to_field_set
 
 Obj = dict[str, Any]
 
-# Owns what an object had when nobody had kept a record so far.
+# Owns what an object had before ownership was recorded.
 BEFORE_FIRST_APPLY = "before-first-apply"
 
 
@@ -127,7 +127,7 @@ def _not_allowed(conflicts: Conflicts, live: Obj, write: Write) -> Conflicts:
 
 
 class _Change:
-    """What an apply does to the object, seen in every version that somebody's record has."""
+    """What an apply does to the object, in every version that has a record of ownership."""
 
     def __init__(self, old: Obj, new: Obj, write: Write) -> None:
         self._old, self._new, self._write = old, new, write

@@ -2,7 +2,7 @@
 
 Apply works on what the client sent, before decoding, since an absent field and an empty one mean
 different things. So this check finds what decoding would: undeclared fields and wrong types, and
-also items that cannot be told apart. Texts are upstream's.
+also items that cannot be distinguished. Texts are upstream's.
 """
 
 from collections.abc import Iterator
@@ -56,7 +56,7 @@ def _fits(value: Any, shape: Shape, depth: int) -> bool:
     if shape.kind in (STRUCT, MAP):
         return isinstance(value, dict) and _all_fit(value, shape, depth + 1)
     if not isinstance(value, list) or not all(
-        _fits(each, shape.inner, depth + 1) for each in value
+        _fits(item, shape.inner, depth + 1) for item in value
     ):
         return False
     return shape.kind not in (SET, ITEMS) or _differ(value, shape)

@@ -1,4 +1,4 @@
-"""What an apply is told when it would change fields that others own. Texts are upstream's."""
+"""The conflicts of an apply that would change fields of other managers. Texts are upstream's."""
 
 from collections.abc import Iterator
 

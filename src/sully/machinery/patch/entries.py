@@ -17,7 +17,7 @@ class ManagedFieldsError(ValueError):
 
 
 class Owner(NamedTuple):
-    """What tells entries apart. Appliers keep their entry when they change versions."""
+    """What distinguishes entries. Appliers keep their entry when they change versions."""
 
     manager: str
     operation: str

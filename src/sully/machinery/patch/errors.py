@@ -22,7 +22,7 @@ class PatchError(Exception):
     """A patch that was not applied."""
 
     def answer(self) -> ApiError:
-        """Return what the client is told."""
+        """Return the answer for the client."""
         return ApiError(str(self))
 
 

@@ -181,7 +181,7 @@ def recursive_difference(left: Tree, right: Tree) -> Tree:
             result[element] = node
         elif not is_member(other):
             rest = recursive_difference(node, other)
-            # A bare mark is written as an empty node, and a node that lost all is gone.
+            # A bare mark is written as an empty node, and a node that lost everything is dropped.
             if rest.keys() == {SELF}:
                 rest = {}
             if rest or is_member(node):

@@ -4,7 +4,7 @@ Every create, update and patch records which fields it changed; apply.py adds wh
 the record. The walk over objects is typed.py's. Upstream's rules, and where they show:
 
 - a writer owns what it added or changed; everybody else loses those fields;
-- what is gone is owned by nobody, and an entry without fields goes;
+- removed fields have no owner, and an entry without fields is dropped;
 - a write that changes nothing leaves the record and its times alone;
 - at most ten entries come from updates: the oldest are folded into `ancient-changes`.
 """
@@ -46,7 +46,7 @@ Convert = Callable[[Obj, str], tuple[Obj, ObjectType] | None]
 MAX_UPDATERS = 10
 ANCIENT = "ancient-changes"
 
-# What the server itself keeps; nobody owns these.
+# What the server itself maintains; these have no owner.
 _SERVER_KEPT = FieldSet.of(
     ("apiVersion",),
     ("kind",),
@@ -93,7 +93,7 @@ def track_update(live: Obj | None, new: Obj, write: Write) -> list[Entry]:
     """Return the managedFields of an object after a create, update or patch.
 
     `live` is None on create. `new` is the decoded and defaulted object before anything else
-    changes it: what admission and strategies fill in belongs to nobody.
+    changes it: what admission and strategies fill in has no owner.
     """
     recorded = read(live, new, subresource=write.subresource)
     before = entries_of(live)

@@ -45,7 +45,7 @@ def prune(merged: Obj, last: Holding, managed: Managed, write: Write) -> Obj:
 def _add_back_owned(
     seen: Obj, without: Obj, schema: ObjectType, version: str, managed: Managed, write: Write
 ) -> Obj:
-    """Put back what somebody owns, including the applier by its new configuration."""
+    """Restore what a manager owns, including the applier by its new configuration."""
     owned: dict[str, Tree] = {}
     for holding in managed.values():
         owned[holding.api_version] = union(owned.get(holding.api_version, {}), holding.fields)

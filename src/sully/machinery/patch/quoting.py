@@ -1,12 +1,11 @@
 """The text of a patched object as errors quote it: the order of keys shows where the patch went.
 
-The reference patches the bytes of an object and reads only the parts it has to. Parts that no
-operation entered stay as they were written, in the order of Go's structs (protobuf_numbers.py);
+Kubernetes patches the bytes of an object and reads only the parts it has to. Parts that no
+operation entered stay as they were written, in the order of Go's structs (schema.py);
 containers on the way to a change become maps, which Go writes sorted; what a JSON patch brings
 stays as it was sent. The formats are json_patch.py and merge_patch.py.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 from sully.machinery.gotext import compact_json
@@ -17,22 +16,20 @@ _Entered = dict[str, Any]
 _SENT = "as sent"
 _READ = "read through and through"
 
-Order = Callable[[ObjectType], list[str]]
 
-
-def merge_patched(obj: Any, kind: ObjectType, patch: Any, order: Order) -> str:
+def merge_patched(obj: Any, kind: ObjectType, patch: Any) -> str:
     """Show an object that a merge patch made."""
-    return compact_json(_Scribe(order).arrange(obj, kind, _merged_ways(patch)))
+    return compact_json(_arrange(obj, kind, _merged_ways(patch)))
 
 
-def json_patched(obj: Any, kind: ObjectType, operations: Any, order: Order) -> str:
+def json_patched(obj: Any, kind: ObjectType, operations: Any) -> str:
     """Show an object that a JSON patch made."""
     entered: _Entered = {}
     for operation in operations:
         for name in ("from", "path"):
             if isinstance(pointer := operation.get(name), str):
                 _enter(entered, pointer, _READ if operation["op"] == "test" else _SENT)
-    return compact_json(_Scribe(order).arrange(obj, kind, entered))
+    return compact_json(_arrange(obj, kind, entered))
 
 
 def _merged_ways(patch: Any) -> Any:
@@ -58,35 +55,28 @@ def _plain(step: str) -> str:
     return step.replace("~1", "/").replace("~0", "~")
 
 
-class _Scribe:
-    """Puts the keys of a value into the order they are written in."""
+def _arrange(value: Any, kind: Type | None, entered: Any) -> Any:
+    """Return an equal value with its keys in order; `entered` is None where no patch was."""
+    if entered is _SENT:
+        return value
+    if isinstance(value, list):
+        item = kind.item if isinstance(kind, ListOf) else None
+        return [_arrange(below, item, _inside(entered, str(at))) for at, below in enumerate(value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _arrange(value[name], _type_of(kind, name), _inside(entered, name))
+        for name in _names(value, kind, entered)
+    }
 
-    def __init__(self, order: Order) -> None:
-        self._order = order
 
-    def arrange(self, value: Any, kind: Type | None, entered: Any) -> Any:
-        """Return an equal value with its keys in order; `entered` is None where no patch was."""
-        if entered is _SENT:
-            return value
-        if isinstance(value, list):
-            item = kind.item if isinstance(kind, ListOf) else None
-            return [
-                self.arrange(each, item, _inside(entered, str(at))) for at, each in enumerate(value)
-            ]
-        if not isinstance(value, dict):
-            return value
-        return {
-            name: self.arrange(value[name], _type_of(kind, name), _inside(entered, name))
-            for name in self._names(value, kind, entered)
-        }
-
-    def _names(self, value: dict[str, Any], kind: Type | None, entered: Any) -> list[str]:
-        if entered is None and isinstance(kind, ObjectType) and (known := self._order(kind)):
-            ranks = {name: rank for rank, name in enumerate(known)}
-            return sorted(value, key=lambda name: (ranks.get(name, len(ranks)), name))
-        if entered is None and not isinstance(kind, ObjectType | MapOf):
-            return list(value)  # any JSON, kept as it came
-        return sorted(value)
+def _names(value: dict[str, Any], kind: Type | None, entered: Any) -> list[str]:
+    if entered is None and isinstance(kind, ObjectType) and (known := kind.go_order):
+        ranks = {name: rank for rank, name in enumerate(known)}
+        return sorted(value, key=lambda name: (ranks.get(name, len(ranks)), name))
+    if entered is None and not isinstance(kind, ObjectType | MapOf):
+        return list(value)  # any JSON, kept as it came
+    return sorted(value)
 
 
 def _inside(entered: Any, step: str) -> Any:

@@ -26,7 +26,7 @@ class Shape:
     def __init__(self, kind: int, *, leaf: bool) -> None:
         self.kind = kind
         self.leaf = leaf
-        # Whether the place can hold JSON of any form, where true and 1 must be told apart.
+        # Whether the place can hold JSON of any form, where true and 1 differ.
         self.raw = False
         # Whether something below can: elsewhere, what Python calls equal is equal.
         self.mixed = False

@@ -2,8 +2,8 @@
 
 Objects are plain dicts in the form decode.py gives them; the type says where ownership is
 field by field and where it is all or nothing. Sets are the trees of fieldset.py. Upstream's rules:
-a field that is new or gone counts with everything below it, and so does the map, list or struct
-itself; a changed value counts alone; an empty map or list counts as one value.
+a field that was added or removed counts with everything below it, and so does the map, list or
+struct itself; a changed value counts alone; an empty map or list counts as one value.
 """
 
 from dataclasses import dataclass

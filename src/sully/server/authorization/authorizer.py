@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
-from sully.api.rbac.rules import question
+from sully.api.rbac.rules import resource_access
 from sully.machinery.errors import not_found
 from sully.runtime.clock import Clock
 from sully.server.authorization.attributes import Attributes, Verdict
@@ -112,7 +112,7 @@ class RbacAuthorizer:
     def _by_roles(self, user: User, attributes: Attributes) -> Verdict:
         problems: list[str] = []
         path = attributes.path
-        asked = question(
+        asked = resource_access(
             attributes.verb,
             attributes.group,
             attributes.resource,

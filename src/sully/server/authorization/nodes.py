@@ -7,7 +7,7 @@ of a write is checked by node_guard.py, which comes after the body has been read
 from collections.abc import Callable
 from typing import Any
 
-from sully.api.rbac.rules import Rights, question
+from sully.api.rbac.rules import Rights, resource_access
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.authorization.policy.nodes import NODE_RULES
 from sully.server.authorization.relations import Relations
@@ -73,7 +73,9 @@ class Nodes:
         narrower = self._narrower.get((asked.group, asked.resource))
         if narrower is not None:
             return narrower(node, asked)
-        put = question(asked.verb, asked.group, asked.resource, asked.subresource, asked.name)
+        put = resource_access(
+            asked.verb, asked.group, asked.resource, asked.subresource, asked.name
+        )
         return _YES if self._rights.grant(put) else _no()
 
     def _related(self, node: str, asked: Attributes) -> Verdict:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from sully.api.cluster.placement_types import Placement
+from sully.api.cluster.types import Placement
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.schedule import Trace
 from sully.domain.placement.tolerations import TaintFinding

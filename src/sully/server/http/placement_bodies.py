@@ -12,8 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import EFFECTS, Taint
+from sully.api.cluster.types import EFFECTS, Placement, Taint
 from sully.domain.placement.changes import (
     Change,
     DropCluster,

@@ -14,8 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import unquote
 
-from sully.api.cluster.placement_types import Placement
-from sully.api.cluster.types import GROUP
+from sully.api.cluster.types import GROUP, Placement
 from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.changes import NoSuchClusterError
 from sully.domain.placement.counting import PlacementKey

@@ -5,12 +5,10 @@ object is machinery/protobuf.py; here is which type of the tables a body is, and
 when it cannot be read.
 """
 
-from sully.api.numbers import numbers_text
 from sully.api.tables import META
 from sully.machinery.errors import BadRequest, UnsupportedMediaType
 from sully.machinery.gotext import quote
-from sully.machinery.protobuf import Envelope, read_envelope, read_message
-from sully.machinery.protobuf_numbers import Numbers
+from sully.machinery.protobuf import Envelope, read_envelope, read_message, slots_of
 from sully.machinery.protobuf_wire import ProtobufError
 from sully.machinery.schema import ObjectType, TableError
 from sully.machinery.scheme import Scheme
@@ -35,7 +33,6 @@ class ProtobufBodies:
 
     def __init__(self, scheme: Scheme) -> None:
         self._scheme = scheme
-        self._numbers = Numbers(numbers_text)
 
     def read(self, raw: bytes, target: Target) -> Obj:
         """Return the value that the same object has as JSON."""
@@ -47,7 +44,7 @@ class ProtobufBodies:
         named = Envelope(api_version, envelope.kind or target.resource.kind, envelope.raw)
         schema = self._schema(named, target)
         try:
-            found = read_message(envelope.raw, schema, self._numbers)
+            found = read_message(envelope.raw, schema)
         except ProtobufError as error:
             raise _undecodable(named, target, str(error)) from None
         return {"kind": named.kind, "apiVersion": api_version, **found}
@@ -62,7 +59,7 @@ class ProtobufBodies:
             raise _undecodable(
                 named, target, f"{registered} {quote(named.api_version)} {where}"
             ) from None
-        if not self._numbers.of(schema):
+        if not slots_of(schema):
             raise unknown_format(JSON, YAML)
         return schema
 

@@ -6,7 +6,7 @@ from sully.machinery.errors import (
     ApiError,
     BadRequest,
     already_exists,
-    blunder,
+    client_error,
     forbidden,
     not_found,
 )
@@ -55,7 +55,7 @@ class Creator:
         self._check_namespace(target, obj)
         if obj["metadata"].get("resourceVersion"):
             text = "resourceVersion should not be set on objects to be created"
-            raise blunder(text, strict=self._writer.strict)
+            raise client_error(text, strict=self._writer.strict)
         # Before admission: what it fills in belongs to nobody.
         if managed_fields is None:
             managed_fields = self._writer.track(request, None, obj, strategy, ctx)

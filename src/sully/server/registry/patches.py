@@ -4,12 +4,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from sully.api.numbers import numbers_text
 from sully.machinery.errors import (
     ApiError,
     BadRequest,
     UnsupportedMediaType,
-    blunder,
+    client_error,
     not_found,
 )
 from sully.machinery.patch.apply import apply
@@ -20,7 +19,6 @@ from sully.machinery.patch.json_patch import apply_json_patch
 from sully.machinery.patch.merge_patch import apply_merge_patch, check_merge_patch
 from sully.machinery.patch.quoting import json_patched, merge_patched
 from sully.machinery.patch.strategic import apply_strategic_merge_patch
-from sully.machinery.protobuf_numbers import Numbers
 from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, check_kind, check_values, decode_object
 from sully.server.registry.creates import Creator
@@ -43,7 +41,6 @@ class Patcher:
         self._creator = creator
         self._updater = updater
         self._objects = writer.objects
-        self._numbers = Numbers(numbers_text)
 
     async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
         """Change an object as a patch says."""
@@ -104,7 +101,7 @@ class Patcher:
         target = request.target
         schema = self._objects.scheme.schema(target.resource, target.version)
         show = json_patched if patch_type == JSON_PATCH else merge_patched
-        return show(changed, schema, patch, self._numbers.order)
+        return show(changed, schema, patch)
 
     def _run(self, request: Request, patch_type: str, document: Obj, patch: Any) -> Any:
         if patch_type == JSON_PATCH:
@@ -205,5 +202,5 @@ class Patcher:
     def _ours(self, error: ApiError) -> ApiError:
         """Call a bad request what it is, where the reference takes it for its own failure."""
         if type(error) is ApiError:
-            return blunder(error.message, strict=self._writer.strict)
+            return client_error(error.message, strict=self._writer.strict)
         return error

@@ -11,7 +11,7 @@ from typing import Any
 from sully.api.apps.scale import SCALE_COLUMNS, apply_scale, scale_of
 from sully.api.apps.scaleowners import SCALE, owners_of_scale, owners_of_workload
 from sully.machinery.codec import copy
-from sully.machinery.errors import ApiError, BadRequest, blunder, method_not_allowed
+from sully.machinery.errors import ApiError, BadRequest, client_error, method_not_allowed
 from sully.machinery.gotext import compact_json
 from sully.machinery.patch.apply import apply
 from sully.machinery.patch.entries import entries_of
@@ -123,7 +123,7 @@ class Scaling:
         except ApiError as error:
             # Kubernetes takes a bad configuration for its own failure.
             if type(error) is ApiError:
-                raise blunder(error.message, strict=self._writer.strict) from None
+                raise client_error(error.message, strict=self._writer.strict) from None
             raise
         return done.object, done.managed_fields
 

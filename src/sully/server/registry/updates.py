@@ -11,7 +11,7 @@ from itertools import chain
 from sully.machinery.codec import from_json
 from sully.machinery.errors import (
     BadRequest,
-    blunder,
+    client_error,
     conflict,
     invalid,
 )
@@ -80,7 +80,7 @@ class Updater:
         given = obj["metadata"].get("resourceVersion", "")
         if given and not meta.is_version(given):
             text = f'strconv.ParseUint: parsing "{given}": invalid syntax'
-            raise blunder(text, strict=self._writer.strict)
+            raise client_error(text, strict=self._writer.strict)
         version = target.resource.version(target.version)
         if given in ("", "0") and version is not None and not version.unconditional_update:
             self._writer.newest(target)

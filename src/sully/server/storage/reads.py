@@ -8,7 +8,7 @@ from sully.machinery.errors import (
     BadRequest,
     Expired,
     Timeout,
-    blunder,
+    client_error,
     invalid,
     not_found,
 )
@@ -178,7 +178,7 @@ def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> 
     )
     if wrapped:
         raise BadRequest(f"invalid resource version: {problem}")
-    raise blunder(str(problem), strict=strict)
+    raise client_error(str(problem), strict=strict)
 
 
 async def catch_up_to(store: Store, version: int) -> None:

@@ -16,7 +16,7 @@ Obj = dict[str, Any]
 
 _TOKEN_VOLUME = "kube-api-access-"
 _TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount"
-_TOKEN_SECONDS = 3607  # odd on purpose upstream: tells tokens made for pods from others
+_TOKEN_SECONDS = 3607  # odd on purpose upstream: distinguishes tokens made for pods from others
 _SYSTEM_PRIORITIES = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,

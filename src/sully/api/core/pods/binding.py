@@ -33,7 +33,7 @@ def check_binding(name: str, binding: Obj, ctx: WriteContext) -> None:
         raise BadRequest("name in URL does not match name in Binding object")
     problems = [*_problems(binding["target"])]
     if problems:
-        # The reference server takes its own findings for a crash and answers 500.
+        # Kubernetes takes its own findings for a crash and answers 500.
         answer = ApiError if ctx.strict_compat else BadRequest
         raise answer(aggregate(problems))
 

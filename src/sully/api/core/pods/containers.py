@@ -20,14 +20,14 @@ _ONLY_SIDECARS = "may not be set for init containers without restartPolicy=Alway
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class PodNames:
     """What the pod offers its containers: names of volumes and claims."""
 
     volumes: Collection[str]
     claims: Collection[str]
 
 
-def containers(values: list[Obj], around: Surroundings, at: Path) -> Errors:
+def containers(values: list[Obj], pod_names: PodNames, at: Path) -> Errors:
     """Check the containers that run side by side."""
     if not values:
         yield at.required()
@@ -35,19 +35,19 @@ def containers(values: list[Obj], around: Surroundings, at: Path) -> Errors:
     names: set[str] = set()
     for position, container in enumerate(values):
         here = at.index(position)
-        yield from _common(container, around, here)
+        yield from _common(container, pod_names, here)
         yield from _unique_name(container, names, here)
         yield from _life(container, here)
         yield from _restart(container, ("Always", "Never", "OnFailure"), here)
     yield from host_ports(values, at)
 
 
-def init_containers(values: list[Obj], taken: set[str], around: Surroundings, at: Path) -> Errors:
+def init_containers(values: list[Obj], taken: set[str], pod_names: PodNames, at: Path) -> Errors:
     """Check the containers that run first; `taken` are the names of the others."""
     names = set(taken)
     for position, container in enumerate(values):
         here = at.index(position)
-        yield from _common(container, around, here)
+        yield from _common(container, pod_names, here)
         yield from _restart(container, ("Always", "Never", "OnFailure"), here)
         yield from _unique_name(container, names, here)
         if container.get("restartPolicy") == "Always":
@@ -68,7 +68,7 @@ def images_of_pods(values: list[Obj], at: Path) -> Errors:
             yield at.index(position).child("image").invalid(image, text)
 
 
-def _common(container: Obj, around: Surroundings, at: Path) -> Errors:
+def _common(container: Obj, pod_names: PodNames, at: Path) -> Errors:
     if not container.get("name"):
         yield at.child("name").required()
     else:
@@ -81,11 +81,11 @@ def _common(container: Obj, around: Surroundings, at: Path) -> Errors:
     yield from ports(container.get("ports") or [], at.child("ports"))
     yield from environment.variables(container.get("env") or [], at.child("env"))
     yield from environment.sources(container.get("envFrom") or [], at.child("envFrom"))
-    yield from mounts(container, around.volumes, at.child("volumeMounts"))
+    yield from mounts(container, pod_names.volumes, at.child("volumeMounts"))
     pull = ("Always", "IfNotPresent", "Never")
     policy = container.get("imagePullPolicy", "")
     yield from one_of(policy, pull, at.child("imagePullPolicy"), required=True)
-    yield from requirements(container["resources"], around.claims, at.child("resources"))
+    yield from requirements(container["resources"], pod_names.claims, at.child("resources"))
     yield from _resize(container.get("resizePolicy") or [], at.child("resizePolicy"))
     yield from container_security(container.get("securityContext"), at.child("securityContext"))
 

@@ -1,7 +1,7 @@
 """Mirror pods: what a node runs by itself, shown in the API.
 
-The annotation decides what a node may read because of a pod (server/authorization), so nobody can
-change it, and such a pod refers to no object that is not the node's own.
+The annotation decides what a node may read because of a pod (server/authorization), so no client
+can change it, and such a pod refers to no object that is not the node's own.
 """
 
 from typing import Any
@@ -39,7 +39,7 @@ def validate_same_mirror(pod: Obj, old: Obj) -> Errors:
 
 
 def review_mirror(pod: Obj) -> None:
-    """Refuse a mirror pod that uses an account or secrets, whoever creates it."""
+    """Refuse a mirror pod that uses an account or secrets, for every user."""
     if not is_mirror(pod):
         return
     found = list(references(pod))

@@ -15,7 +15,6 @@ _LETTER = re.compile(r"[a-z]")
 
 
 def port_name_problems(name: str) -> list[str]:
-    """Check the name of a port."""
     problems = []
     if len(name.encode()) > _NAME_MAX:
         problems.append(f"must be no more than {_NAME_MAX} characters")
@@ -31,7 +30,6 @@ def port_name_problems(name: str) -> list[str]:
 
 
 def port_number(value: int, at: Path) -> Errors:
-    """Check the number of a port."""
     return between(value, 1, 65535, at)
 
 

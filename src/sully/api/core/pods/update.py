@@ -12,10 +12,8 @@ from sully.api.core.pods.mirrors import validate_same_mirror
 from sully.api.core.pods.scheduling import REQUIRED
 from sully.api.core.pods.validation import SPEC, validate_pod
 from sully.api.core.taints import tolerations
-from sully.api.numbers import numbers_text
 from sully.machinery.fields import Path
-from sully.machinery.gostructs import Order, diff
-from sully.machinery.protobuf_numbers import Numbers
+from sully.machinery.gostructs import diff
 from sully.machinery.schema import ObjectType, Tables
 
 Obj = dict[str, Any]
@@ -99,13 +97,13 @@ def _everything_else(spec: Obj, before: Obj) -> Errors:
         yield from _steering(rest, before)
     if not same(rest, before):
         fields = ",".join(_ALLOWED)
-        shown = diff(before, rest, *_pod_spec())
+        shown = diff(before, rest, _pod_spec())
         yield SPEC.forbidden(f"pod updates may not change fields other than {fields}\n{shown}")
 
 
 @cache
-def _pod_spec() -> tuple[ObjectType, Order]:
-    """Return the type of a pod's spec and how Go orders its fields; rarely needed."""
+def _pod_spec() -> ObjectType:
+    """Return the type of a pod's spec; rarely needed."""
     # Late: the group's own package imports this module.
     from sully.api.core import CORE
     from sully.api.core import load_tables as load_core
@@ -114,7 +112,7 @@ def _pod_spec() -> tuple[ObjectType, Order]:
     tables = Tables()
     load_meta(tables)
     load_core(tables)
-    return tables.get(CORE, "PodSpec"), Numbers(numbers_text).order
+    return tables.get(CORE, "PodSpec")
 
 
 def _take(rest: Obj, before: Obj, name: str) -> None:

@@ -1,6 +1,6 @@
 """What is wrong with a pod spec, in a pod or in a template.
 
-The order of the findings is the reference server's, part by part; the parts are in the modules
+The order of the findings is that of Kubernetes, part by part; the parts are in the modules
 beside this one. What a change may touch is in update.py.
 """
 
@@ -18,7 +18,7 @@ from sully.api.core.checks import (
 )
 from sully.api.core.pods import resources, scheduling
 from sully.api.core.pods.containers import (
-    Surroundings,
+    PodNames,
     containers,
     images_of_pods,
     init_containers,
@@ -65,11 +65,11 @@ def validate_spec(spec: Obj, pod_name: str | None, at: Path) -> Errors:
     yield from problems
     claims = spec.get("resourceClaims") or []
     yield from resources.claims(claims, pod_name, at.child("resourceClaims"))
-    around = Surroundings(known, {claim.get("name", "") for claim in claims} - {""})
-    yield from containers(spec.get("containers") or [], around, at.child("containers"))
+    pod_names = PodNames(known, {claim.get("name", "") for claim in claims} - {""})
+    yield from containers(spec.get("containers") or [], pod_names, at.child("containers"))
     taken = {container.get("name", "") for container in spec.get("containers") or ()}
     first = spec.get("initContainers") or []
-    yield from init_containers(first, taken, around, at.child("initContainers"))
+    yield from init_containers(first, taken, pod_names, at.child("initContainers"))
     yield from _policies(spec, at)
     yield from _placement(spec, at)
     yield from _names(spec, at)

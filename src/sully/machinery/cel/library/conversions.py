@@ -127,7 +127,6 @@ def _text_of_type(value: Type) -> str:
 
 
 def type_value(value: Value) -> Type:
-    """Return the type of a value as a value."""
     return type_of(value)
 
 
@@ -170,5 +169,4 @@ def _strings() -> Iterator[Row]:
 
 
 def conversions() -> Library:
-    """Return the library of conversions."""
     return library((*_ints(), *_others(), *_strings()))

@@ -87,5 +87,4 @@ def _duration_part(name: str, value: Duration) -> int:
 
 
 def dates() -> Library:
-    """Return the library of dates."""
     return library((*_making(), *_arithmetic(), *_parts()))

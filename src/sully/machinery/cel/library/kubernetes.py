@@ -97,7 +97,6 @@ def _versions() -> Iterator[Row]:
 
 
 def quantities() -> Library:
-    """Return the library of quantities."""
     return library(_quantities(), {QUANTITY.name: QUANTITY})
 
 

@@ -188,5 +188,4 @@ def _rows() -> Iterator[Row]:
 
 
 def named_formats() -> Library:
-    """Return the library of named formats."""
     return library(_rows(), {FORMAT.name: FORMAT})

@@ -126,5 +126,4 @@ def _rows() -> Iterator[Row]:
 
 
 def urls() -> Library:
-    """Return the library of URLs."""
     return library(_rows(), {URL.name: URL})

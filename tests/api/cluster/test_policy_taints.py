@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.api.cluster.marks import read_marks, write_marks
+from sully.api.cluster.policy_taints import read_taint_ids, write_taint_ids
 
 names = st.from_regex(r"[a-z]([a-z.-]{0,8}[a-z])?(/[a-z]{1,4})?", fullmatch=True)
 values = st.from_regex(r"[A-Za-z0-9]?([A-Za-z0-9._-]{0,6}[A-Za-z0-9])?", fullmatch=True)
@@ -12,8 +12,8 @@ effects = st.sampled_from(["NoSelect", "PreferNoSelect", "NoSelectIfNew"])
 
 
 @given(st.frozensets(st.tuples(names, values, effects)))
-def test_what_is_written_is_read(marks: frozenset[tuple[str, str, str]]) -> None:
-    assert read_marks(write_marks(marks)) == marks
+def test_what_is_written_is_read(ids: frozenset[tuple[str, str, str]]) -> None:
+    assert read_taint_ids(write_taint_ids(ids)) == ids
 
 
 CASES = {
@@ -26,4 +26,4 @@ CASES = {
 
 @pytest.mark.parametrize(("text", "want"), CASES.values(), ids=CASES)
 def test_by_hand(text: str, want: frozenset[tuple[str, str, str]]) -> None:
-    assert read_marks(text) == want
+    assert read_taint_ids(text) == want

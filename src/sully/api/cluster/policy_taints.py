@@ -8,24 +8,24 @@ from collections.abc import Iterable
 OWNED = "sully.dev/policy-taints"
 """The annotation of a cluster that lists the taints which policies set."""
 
-Mark = tuple[str, str, str]
+TaintId = tuple[str, str, str]
 """Key, value and effect of a taint: what makes two taints the same."""
 
 
-def write_marks(marks: Iterable[Mark]) -> str:
-    """Write taints down: `key=value:effect`, in order, with commas between."""
-    return ",".join(sorted(_text(*mark) for mark in marks))
+def write_taint_ids(ids: Iterable[TaintId]) -> str:
+    """Write taints as `key=value:effect`, sorted, separated by commas."""
+    return ",".join(sorted(_text(*id_) for id_ in ids))
 
 
 def _text(key: str, value: str, effect: str) -> str:
     return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
 
 
-def read_marks(text: str) -> frozenset[Mark]:
-    """Read what was written; of what somebody wrote by hand, what cannot be read is nobody's."""
+def read_taint_ids(text: str) -> frozenset[TaintId]:
+    """Read taints; what cannot be read is ignored."""
     found = set()
-    for each in filter(None, text.split(",")):
-        name, colon, effect = each.rpartition(":")
+    for part in filter(None, text.split(",")):
+        name, colon, effect = part.rpartition(":")
         key, _, value = name.partition("=")
         if colon and key:
             found.add((key, value, effect))

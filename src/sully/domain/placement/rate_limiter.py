@@ -2,8 +2,8 @@
 
 A placement looks again when its decisions were written, because others may have moved meanwhile.
 One that would rather have other clusters whatever it has (`Steady` with a weight below nothing)
-would change for ever, as fast as the hub can write. What it wants in between is not lost: the next
-look sees all of it.
+would change indefinitely, as fast as the hub can write. What it wants in between is not lost: the
+next look sees all of it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from sully.domain.placement.counting import PlacementKey
 _PER_SECOND = 1
 
 
-class Restraint:
+class RateLimiter:
     """Who has changed how often of late."""
 
     def __init__(self) -> None:
@@ -31,5 +31,5 @@ class Restraint:
         return None
 
     def forget(self, key: PlacementKey) -> None:
-        """Drop what is known of a placement that is gone."""
+        """Forget a deleted placement."""
         self._buckets.pop(key, None)

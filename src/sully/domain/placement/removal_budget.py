@@ -1,9 +1,9 @@
-"""How many clusters may leave their placements in a minute because of their health.
+"""How many clusters per minute may be removed from their placements because of their health.
 
-A hub that loses its network sees every cluster unreachable at once. The budget lets a few go and
-holds the others where they are, so that the fleet does not empty before anyone can look. A bucket
-of a minute's worth fills at an even pace; a cluster takes one token, whatever number of
-placements it leaves. The bucket is a value: whoever asks gets the next one back.
+A hub that loses its network sees all clusters unreachable at the same time. The budget lets a few
+go and holds the others where they are, so that the fleet does not empty before anyone can look. A
+bucket of a minute's worth fills at an even rate; a cluster takes one token, whatever number of
+placements it is removed from. The bucket is a value: a request returns the next one.
 """
 
 from __future__ import annotations
@@ -16,46 +16,46 @@ _MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class LeaveBucket:
+class RemovalBucket:
     """What is left of the budget, as of a moment; a new one is full."""
 
     per_minute: int
     tokens: float = -1.0
     at: datetime | None = None
 
-    def at_time(self, now: datetime) -> LeaveBucket:
+    def at_time(self, now: datetime) -> RemovalBucket:
         """Return the bucket as it is by now."""
         if self.at is None or self.tokens < 0:
-            return LeaveBucket(self.per_minute, float(self.per_minute), now)
+            return RemovalBucket(self.per_minute, float(self.per_minute), now)
         passed = max((now - self.at).total_seconds(), 0.0)
         filled = min(self.tokens + passed * self.per_minute / _MINUTE, float(self.per_minute))
-        return LeaveBucket(self.per_minute, filled, max(now, self.at))
+        return RemovalBucket(self.per_minute, filled, max(now, self.at))
 
     def next_token(self) -> datetime | None:
-        """Return when one more cluster may leave; None: as soon as it wants, or never."""
+        """Return when one more cluster may be removed; None: immediately, or never."""
         if self.at is None or self.per_minute <= 0 or self.tokens >= 1:
             return None
         missing = (1 - self.tokens) * _MINUTE / self.per_minute
-        # Rounded up, so that whoever comes at that time does find a whole token.
+        # Rounded up, so that there is a whole token at that time.
         return self.at + timedelta(microseconds=int(missing * 1_000_000) + 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Who may leave now, who must wait, and until when."""
+    """Which clusters may be removed now, which must wait, and until when."""
 
     granted: tuple[str, ...]
     held: tuple[str, ...]
-    bucket: LeaveBucket
+    bucket: RemovalBucket
     next_at: datetime | None
 
 
-def grant(bucket: LeaveBucket, leavers: Iterable[str], now: datetime) -> Grant:
-    """Let as many clusters leave as the budget has tokens for, in order of name."""
+def grant(bucket: RemovalBucket, leavers: Iterable[str], now: datetime) -> Grant:
+    """Remove as many clusters as the budget has tokens for, in order of name."""
     bucket = bucket.at_time(now)
     names = sorted(set(leavers))
     # A sum of shares can miss a whole number by a rounding error.
     count = min(len(names), int(bucket.tokens + 1e-9))
-    bucket = LeaveBucket(bucket.per_minute, max(bucket.tokens - count, 0.0), bucket.at)
+    bucket = RemovalBucket(bucket.per_minute, max(bucket.tokens - count, 0.0), bucket.at)
     held = tuple(names[count:])
     return Grant(tuple(names[:count]), held, bucket, bucket.next_token() if held else None)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sully.domain.capabilities.duties import (
     BESIDE_KUBERNETES,
-    Duty,
+    ControllerChoice,
     Evictor,
     duties,
     evictor,
@@ -28,25 +28,25 @@ class Row(NamedTuple):
 
 def rows(found: Offer, said: Evictor = "auto") -> Iterator[Row]:
     """Yield the table."""
-    work = {each.name: each for each in duties(found, BESIDE_KUBERNETES, said)}
+    work = {duty.name: duty for duty in duties(found, BESIDE_KUBERNETES, said)}
     beside = "runs all controllers" if found.own else "runs what its own controllers do not do"
     yield Row("version", found.version, beside)
     yield Row("devices", _devices(found), _does(work["scheduling"], "schedules"))
-    yield Row("device taints", _taints(found), _heeds(found))
+    yield Row("device taints", _taints(found), _honors(found))
     yield Row("taint rules", _rules(found), _does(work["expiry"], "ends those that expire"))
     yield Row("eviction", _evicts(found, said), _does(work["eviction"], "evicts"))
     yield Row("own kinds", _own(found), _own_work(found, work))
     yield Row("clusters", _hub(found), _does(work["placement"], "places"))
 
 
-def _does(duty: Duty, what: str) -> str:
+def _does(duty: ControllerChoice, what: str) -> str:
     return f"{what}: {duty.why}" if duty.runs else f"no: {duty.why}"
 
 
 def _devices(found: Offer) -> str:
     if found.devices:
         return f"{DEVICES}/{found.devices}"
-    return ", ".join(f"{DEVICES}/{each}" for each in found.too_old) or "none"
+    return ", ".join(f"{DEVICES}/{version}" for version in found.too_old) or "none"
 
 
 def _taints(found: Offer) -> str:
@@ -55,12 +55,12 @@ def _taints(found: Offer) -> str:
     return "in the schema, perhaps switched off" if found.taints else "no"
 
 
-def _heeds(found: Offer) -> str:
+def _honors(found: Offer) -> str:
     if not found.devices:
         return f"no: {no_devices(found)}"
     if not found.taints:
         return "only those of patches" if PATCHES in found.own_kinds else "no: there are none"
-    return "heeds them"
+    return "honors them"
 
 
 def _rules(found: Offer) -> str:
@@ -78,10 +78,10 @@ def _evicts(found: Offer, said: Evictor) -> str:
 
 
 def _own(found: Offer) -> str:
-    return ", ".join(OWN_KINDS[each] for each in OWN_KINDS if each in found.own_kinds) or "none"
+    return ", ".join(OWN_KINDS[kind] for kind in OWN_KINDS if kind in found.own_kinds) or "none"
 
 
-def _own_work(found: Offer, work: dict[str, Duty]) -> str:
+def _own_work(found: Offer, work: dict[str, ControllerChoice]) -> str:
     if not found.own_kinds and not found.own:
         return "sully install brings them"
     names = {"history": "remembers evictions", "patchstatus": "reports on patches"}

@@ -1,7 +1,7 @@
-"""Which clusters have left because of their health, and which still wait for budget.
+"""Which clusters were removed because of their health, and which wait for budget.
 
-Keeps the state around `leaving.grant`. Once a cluster may leave one placement it may leave all,
-until it is healthy again.
+Keeps the state around `removal_budget.grant`. Once a cluster may be removed from one placement, it
+may be removed from all until it is healthy again.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from sully.domain.placement.leaving import Grant, LeaveBucket, grant
+from sully.domain.placement.removal_budget import Grant, RemovalBucket, grant
 
 
-class Departures:
-    """The budget in use; without a limit everybody may leave."""
+class Removals:
+    """The budget in use; without a limit every cluster may be removed."""
 
     def __init__(self, per_minute: int | None) -> None:
-        self._bucket = LeaveBucket(per_minute) if per_minute is not None else None
+        self._bucket = RemovalBucket(per_minute) if per_minute is not None else None
         self._granted: frozenset[str] = frozenset()
 
-    def copy(self) -> Departures:
+    def copy(self) -> Removals:
         """Return one that can be changed without changing this."""
-        other = Departures(None)
+        other = Removals(None)
         other._bucket, other._granted = self._bucket, self._granted
         return other
 
@@ -32,11 +32,11 @@ class Departures:
 
     @property
     def granted(self) -> frozenset[str]:
-        """Return the clusters that may leave."""
+        """Return the clusters that may be removed."""
         return self._granted
 
     def ask(self, leavers: Iterable[str], now: datetime) -> Grant | None:
-        """Let some clusters leave, and say which must stay for now."""
+        """Grant removals, and return which clusters are currently held."""
         waiting = sorted(name for name in leavers if name not in self._granted)
         if self._bucket is None or not waiting:
             return None
