@@ -17,7 +17,7 @@ from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.planning.replacing import MARK, Replacement
-from sully.domain.scheduling.decisions import ANY_EVENT
+from sully.domain.scheduling.decisions import ANY_EVENT, FitError
 from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.objects import ExtendedClaimStatus
 from sully.planning.world import World
@@ -36,8 +36,6 @@ from sully.scheduler.effects import (
 from sully.scheduler.equivalence import for_claims_of
 from sully.scheduler.queue import Rank, SchedulingQueue
 
-NOT_READY = "its driver has not made its devices ready"
-
 
 class Binding(msgspec.Struct, frozen=True):
     """Where a pod was scheduled to."""
@@ -47,12 +45,23 @@ class Binding(msgspec.Struct, frozen=True):
     devices: tuple[DeviceId, ...]
 
 
+class DevicesNotReady:
+    """The devices of a pod wait for their binding conditions."""
+
+    message = "its driver has not made its devices ready"
+
+
 @dataclass(frozen=True, slots=True)
 class Pending:
     """Why a pod stays Pending, as of its last attempt."""
 
-    message: str
+    cause: FitError | ClaimsNotReady | DevicesNotReady
     diagnosis: Diagnosis | None = None
+
+    @property
+    def message(self) -> str:
+        """Return it as text."""
+        return self.cause.message
 
 
 class PlannedIds:
@@ -151,20 +160,20 @@ class PlannedScheduler:
         if diagnosis is not None and not isinstance(claims, ClaimsNotReady):
             names = [str(key) for key in claim_keys(first)]
             diagnosis = for_claims_of(diagnosis, names, claims)
-        self.pending[pod.metadata.uid] = Pending(known.message, diagnosis)
+        self.pending[pod.metadata.uid] = Pending(known.cause, diagnosis)
 
     def _execute(self, effect: Effect) -> None:
         match effect:
             case Bind():
                 self._pre_bind(effect)
             case MarkUnschedulable(pod=pod, result=result):
-                self.pending[pod.metadata.uid] = Pending(result.error.message, result.diagnosis)
+                self.pending[pod.metadata.uid] = Pending(result.error, result.diagnosis)
                 if result.deallocate is not None:
                     self._world.deallocate(result.deallocate)
                 if effect.leftover is not None:
                     self._world.remove(self._world.claims, key_of(effect.leftover))
             case WaitForClaims(pod=pod, problem=problem):
-                self.pending[pod.metadata.uid] = Pending(problem.message)
+                self.pending[pod.metadata.uid] = Pending(problem)
             case CreateDeferred():
                 self._create(self._deferred.pop(effect.key))
             case WaitForEvaluation():
@@ -180,7 +189,7 @@ class PlannedScheduler:
             self._bind(bind, pod)
         else:
             # It stays in progress: its driver decides what becomes of it.
-            self.pending[uid] = Pending(NOT_READY)
+            self.pending[uid] = Pending(DevicesNotReady())
 
     def _bind(self, bind: Bind, pod: PlannedPod) -> None:
         uid = pod.metadata.uid
