@@ -1,4 +1,4 @@
-"""What a taint says about itself is told by whoever explains it."""
+"""The description and the data of a taint are part of its explanation."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ import msgspec
 import pytest
 
 from devices import rule, select, taint
-from sully.domain.explaining.sources import MOST_DATA, Sources
+from sully.explain.causes import DeviceFacts, Finding, TaintFact, note
+from sully.explain.render import render
+from sully.explain.sources import Sources
+from sully.explain.text import MAX_DATA
 from sully.testing.clock import NOON
 
-LONG = "x" * MOST_DATA
+LONG = "x" * MAX_DATA
 CASES: dict[str, tuple[dict[str, Any], str]] = {
     "a description": ({"description": "fan 3\nstands still"}, ', reason "fan 3 stands still"'),
     "data": ({"data": {"fan": 3}}, ', data {"fan":3}'),
@@ -26,6 +29,12 @@ def test_details_are_told(details: dict[str, Any], want: str) -> None:
     mark = msgspec.structs.replace(taint(), **details)
     sources = Sources(rules=[rule("r", select())])
 
-    bare, told = (sources.told(each, "DeviceTaintRule/r", NOON) for each in (taint(), mark))
+    bare, told = (_rendered(sources.taint(each, "DeviceTaintRule/r")) for each in (taint(), mark))
 
-    assert told == bare + want
+    assert told == bare.removesuffix(".") + f"{want}."
+
+
+def _rendered(fact: TaintFact) -> str:
+    shown = note("ItHasTaint", taint=fact, paused=False)
+    finding = Finding(kind="Device", name="d", cause="Free", facts=DeviceFacts(taints=(shown,)))
+    return render(finding, NOON).summary[1]

@@ -1,4 +1,4 @@
-"""`sully explain` as people and scripts see it; every kind of cause is in tests/explaining.
+"""`sully explain` as people and scripts see it; every kind of cause is in tests/explain.
 
 Each file in explained/pipe and explained/terminal begins with a command about the cluster in
 explained/cluster.yaml; what follows is what it prints, to the letter.

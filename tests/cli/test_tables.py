@@ -15,7 +15,7 @@ from sully.cli.inspect.devicerows import columns as device_columns
 from sully.cli.inspect.devicerows import row as device_row
 from sully.cli.inspect.explaintext import lines as explained
 from sully.domain.devices.pools import DeviceId
-from sully.domain.explaining.story import Explanation
+from sully.explain.explanation import Explanation
 from sully.testing.clock import NOON
 from sully.views.devices.details import Sight
 

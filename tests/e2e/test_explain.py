@@ -57,7 +57,7 @@ def test_a_pod_waits_because_of_a_rule_and_the_advice_helps(cluster: Cluster) ->
     found = explain(cluster, "pod", "first")
     assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
     assert found["because"] == ["DeviceTaintRule/sick"]
-    assert "from rule sick (by kubernetes-admin)" in found["summary"][2]
+    assert "from rule sick (created by kubernetes-admin)" in found["summary"][2]
     assert found["remedies"][0].startswith("Tolerate example.com/sick:NoSchedule from rule sick")
 
     toleration = {"key": "example.com/sick", "operator": "Equal", "effect": "NoSchedule"}
@@ -66,11 +66,11 @@ def test_a_pod_waits_because_of_a_rule_and_the_advice_helps(cluster: Cluster) ->
     cluster.wait("Ready", "pod/second")
 
     node = cluster.get("pod", "second")["spec"]["nodeName"]
-    assert found["remedies"][0].endswith(f"would then go to node {node}.")
+    assert found["remedies"][0].endswith(f"would then be scheduled to node {node}.")
     running = explain(cluster, "pod", "second")
     assert (running["state"], running["cause"]) == ("Running", "TaintsDoNotEvict")
     assert (
-        "1 pod without a node is kept off by it: asking/first."
+        "It prevents scheduling of 1 Pending pod: asking/first."
         in (explain(cluster, "rule", "sick")["summary"])
     )
 
@@ -87,9 +87,9 @@ def test_a_pod_was_evicted_and_it_is_known_why(cluster: Cluster) -> None:
     found = explain(cluster, "pod", name)
     assert (found["state"], found["cause"]) == ("Evicted", "EvictedByTaint")
     assert found["because"] == ["DeviceTaintRule/dead"]
-    assert f"/{pool}/{device} carried taint example.com/sick:NoExecute" in found["summary"][1]
+    assert f"/{pool}/{device} had taint example.com/sick:NoExecute" in found["summary"][1]
     assert explain(cluster, "rule", "dead")["cause"] == "Completed"
-    assert explain(cluster, "device", f"{pool}/{device}")["cause"] == "KeepsNewPodsOff"
+    assert explain(cluster, "device", f"{pool}/{device}")["cause"] == "PreventsScheduling"
 
     cluster.run("delete", "devicetaintrule", "dead")
     assert explain(cluster, "pod", name)["because"] == ["DeviceTaintRule/dead"]
@@ -112,10 +112,11 @@ def test_a_workload_owner_asks_about_his_own_pod(
 
     assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
     assert found["because"] == ["DeviceTaintRule/sick"]
-    assert "4 devices carry taint example.com/sick:NoSchedule from rule sick." in found["summary"]
+    assert "4 devices have taint example.com/sick:NoSchedule from rule sick." in found["summary"]
     assert [f"sully explain: warning: {each}" for each in found["notes"]] == HIDDEN.splitlines()
     assert explain(his, "rule", "sick", says=HIDDEN)["summary"] == [
-        "You may not see rule sick; in namespace asking it keeps 1 pod off devices: asking/waits."
+        "You are not allowed to see rule sick; in namespace asking it prevents scheduling of 1 pod"
+        " on devices: asking/waits."
     ]
 
 

@@ -242,8 +242,8 @@ class Judge:
             case Unresolved() as unresolved:
                 event = ClusterEvent.DEVICE_CLASS_UPDATE
                 return reject_pod(pod, unresolved, len(self._nodes), event)
-            case Failed(error):
-                return FitError(FilterFailed(error), ClusterEvent.DEVICE_CLASS_UPDATE)
+            case Failed(error, _, cause):
+                return FitError(FilterFailed(error, cause), ClusterEvent.DEVICE_CLASS_UPDATE)
             case Demand() as demand:
                 return demand
 

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from sully.client.transport import Key
-    from sully.domain.explaining.story import Explanation
-    from sully.explaining.answers import Question
-    from sully.explaining.world import World
+    from sully.explain.explanation import Explanation
+    from sully.explain.questions import Question
+    from sully.explain.reader import Reader
     from sully.views.snapshot.snapshot import Gap, Snapshot
 
 _LISTS = {
@@ -87,8 +87,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 async def _explain(session: Session) -> int:
-    from sully.explaining.answers import QUESTIONS
-    from sully.explaining.devices import AmbiguousError
+    from sully.explain.facts.devices import AmbiguousNameError
+    from sully.explain.questions import QUESTIONS
 
     kind, name = _asked(session.options.kind, session.options.name)
     if session.options.cluster and kind != "placement":
@@ -101,30 +101,30 @@ async def _explain(session: Session) -> int:
     loaded = await _load(session, question, key)
     try:
         found = _answer(session, loaded, kind, key)
-    except AmbiguousError as error:
+    except AmbiguousNameError as error:
         raise CommandError(f"{error}\n  write DRIVER/POOL/DEVICE") from error
     for note in loaded.notes:
         session.warn(f"warning: {note}")
     if found is None:
-        raise CommandError(_unknown(loaded.world, kind, key))
+        raise CommandError(_unknown(loaded.reader, kind, key))
     if loaded.notes:
         found = replace(found, notes=loaded.notes)
     _show(session, found)
     return 0
 
 
-def _unknown(world: "World", kind: str, key: "Key") -> str:
+def _unknown(reader: "Reader", kind: str, key: "Key") -> str:
     """Say that nobody knows an object, and what may have been meant."""
-    from sully.domain.explaining.wording import joined
-    from sully.explaining.answers import QUESTIONS
-    from sully.explaining.meant import meant
+    from sully.explain.questions import QUESTIONS
+    from sully.explain.suggestions import suggest
+    from sully.explain.text import join
 
     text = f'there is no {QUESTIONS[kind].kind} "{key}"'
-    if names := meant(world, kind, key):
-        text += f"\n  did you mean {joined(names, 'or')}?"
+    if names := suggest(reader, kind, key):
+        text += f"\n  did you mean {join(names, 'or')}?"
     where = f" -n {key.namespace}" if key.namespace else ""
     text += f"\n  see: {_LISTS[kind]}{where}"
-    if kind in _REMEMBERED and not world.snapshot.remembers:
+    if kind in _REMEMBERED and not reader.snapshot.remembers:
         text += "\n  if it is gone, nobody remembers: evictions and rules are not recorded here"
     return text
 
@@ -132,7 +132,7 @@ def _unknown(world: "World", kind: str, key: "Key") -> str:
 class _Loaded(NamedTuple):
     """All that a question is answered from, or as much of it as may be seen."""
 
-    world: "World"
+    reader: "Reader"
     namespace: str
     partly: bool = False
     """Something is hidden that a whole answer needs."""
@@ -140,7 +140,7 @@ class _Loaded(NamedTuple):
 
 
 async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
-    from sully.explaining.world import World
+    from sully.explain.reader import Reader
     from sully.views.snapshot.loading import load
 
     namespace = key.namespace or session.namespace or session.default_namespace
@@ -148,7 +148,7 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
         found = await take(session, question.reads, needed=question.needs)
         partly = any(gap.but for gap in found.gaps)
         notes = tuple(_lacks(session.options.snapshot, found, question))
-        return _Loaded(World(found, everything=not partly), namespace, notes=notes)
+        return _Loaded(Reader(found, everything=not partly), namespace, notes=notes)
     now, transport = session.clock.now(), session.transport
     found = await load(transport, question.reads, now=now)
     narrow = any(gap.kind.namespaced for gap in _hidden(found))
@@ -156,12 +156,12 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
         # Who has a namespace only may still ask about what is in it.
         found = await load(transport, question.reads, now=now, namespace=namespace)
     gaps = [gap for gap in map(found.gap, question.needs) if gap is not None]
-    partly = question.partly is not None and all(gap.why == "not allowed" for gap in gaps)
+    partly = question.find_limited is not None and all(gap.why == "not allowed" for gap in gaps)
     if gaps and not (partly and _sees_something(question, gaps)):
         gap = gaps[0]
         raise no_answer(gap)
-    world = World(found, everything=not narrow)
-    return _Loaded(world, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
+    reader = Reader(found, everything=not narrow)
+    return _Loaded(reader, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
 
 
 def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
@@ -173,9 +173,9 @@ def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
 
 def _lacks(files: "Sequence[str]", snapshot: "Snapshot", question: "Question") -> "Iterator[str]":
     """Say what files do not have that an answer is made from; of the rest there may be none."""
-    from sully.explaining.kinds import TOLD_IF_MISSING
+    from sully.explain.kinds import EXPECTED_KINDS
 
-    matter = [*question.needs, *(each for each in TOLD_IF_MISSING if each in question.reads)]
+    matter = [*question.needs, *(each for each in EXPECTED_KINDS if each in question.reads)]
     gaps = [gap for gap in map(snapshot.gap, dict.fromkeys(matter)) if gap is not None]
     where = ", ".join(files)
     if missing := sorted(gap.kind.plural for gap in gaps if not gap.but):
@@ -197,15 +197,14 @@ def _hidden(snapshot: "Snapshot") -> "list[Gap]":
 
 
 def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explanation | None":
-    from sully.explaining import fleet
-    from sully.explaining.answers import QUESTIONS
+    from sully.explain.questions import QUESTIONS, explain_selection
 
-    question, world, about = QUESTIONS[kind], loaded.world, session.options.cluster
-    if loaded.partly and question.partly is not None:
-        return question.partly(world, key, loaded.namespace)
-    if kind == "placement" and about:
-        return fleet.placement(world.hub, key, about)
-    return question.answer(world, key)
+    question, reader, cluster = QUESTIONS[kind], loaded.reader, session.options.cluster
+    if loaded.partly:
+        return question.answer_limited(reader, key, loaded.namespace)
+    if cluster:
+        return explain_selection(reader, key, cluster)
+    return question.answer(reader, key)
 
 
 def _asked(kind: str, name: str) -> tuple[str, str]:

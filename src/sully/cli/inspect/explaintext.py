@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 from sully.cli.client.tables import STYLES, Column, Look, Table, broken, look_of
 from sully.cli.client.texts import printable
-from sully.domain.explaining.story import Explanation
+from sully.explain.explanation import Explanation
 
 _NARROW = frozenset(
     (
         "devices",
-        "refuses",
+        "excludes",
         "wanted",
         "available",
         "weight",

@@ -56,7 +56,7 @@ def allocate(
 def _failed(error: AllocationError, offer: NodeOffer) -> Failed:
     if isinstance(error, TooLongError):
         return Failed(f"node {offer.node.name}: {error}", over_budget=True)
-    return Failed(str(error))
+    return Failed(str(error), cause=error.cause)
 
 
 def _over_budget(error: CostBudgetExceededError, offer: NodeOffer, *, strict: bool) -> Failed:

@@ -23,7 +23,7 @@ from sully.domain.allocation.ledger import InUse, PoolUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
 from sully.domain.allocation.requests import Shape
 from sully.domain.allocation.toleration_expiry import expired, is_temporary
-from sully.domain.allocation.verdicts import Reason
+from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.selectors import Content, SelectorError, mismatch
@@ -41,6 +41,8 @@ _LEAVING = "taints make pods leave"
 _MOST_SHAPES = 512
 """Shapes remembered per offer; a cluster has few, and a flood of them must not fill the memory."""
 
+_PHASES = {"compile": FailureCause.CEL_COMPILE, "runtime": FailureCause.CEL_RUNTIME}
+
 
 @dataclass(frozen=True, slots=True)
 class DerivedFailure:
@@ -57,6 +59,11 @@ class DerivedFailure:
             return f"{place}: CEL compile error: {error.error}"
         advice = _ADVICE if _MISSING_KEY in error.error else ""
         return f"{place} on device {self.device.id}: CEL runtime error: {error.error}{advice}"
+
+    @property
+    def cause(self) -> FailureCause:
+        """Return the phase in which the expression fails."""
+        return _PHASES[self.error.phase]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +84,11 @@ class SelectorFailure:
         advice = _ADVICE if _MISSING_KEY in error.error else ""
         where = f"selector #{error.index} on device {self.device.id}"
         return f"{place}: {where}: CEL runtime error: {error.error}{advice}"
+
+    @property
+    def cause(self) -> FailureCause:
+        """Return the phase in which the expression fails."""
+        return _PHASES[self.error.phase]
 
 
 class Slot(msgspec.Struct, frozen=True, eq=False):

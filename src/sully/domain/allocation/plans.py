@@ -14,6 +14,7 @@ from sully.domain.allocation.candidates import Lane, Slot, candidates, lane
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.requests import Alternative, Demand
+from sully.domain.allocation.verdicts import FailureCause
 
 MOST_RESULTS: Final = 32
 """Devices that one allocation can hold."""
@@ -21,6 +22,10 @@ MOST_RESULTS: Final = 32
 
 class AllocationError(Exception):
     """Ends the attempt on all nodes; the text is what the user sees."""
+
+    def __init__(self, text: str, cause: FailureCause | None = None) -> None:
+        super().__init__(text)
+        self.cause = cause
 
 
 class TooLongError(AllocationError):
@@ -96,7 +101,8 @@ def _plan_claim(
     if least > MOST_RESULTS:
         raise AllocationError(
             f"claim {claim.key}: number of requested devices {least}"
-            f" exceeds the claim limit of {MOST_RESULTS}"
+            f" exceeds the claim limit of {MOST_RESULTS}",
+            FailureCause.TOO_MANY_DEVICES,
         )
     return planned
 
@@ -127,14 +133,19 @@ def _everything(
     found: list[Slot] = []
     for pool in offer.pools:
         if not pool.is_usable:
-            state = "being updated" if pool.is_incomplete else "invalid"
+            state, cause = (
+                ("being updated", FailureCause.POOL_INCOMPLETE)
+                if pool.is_incomplete
+                else ("invalid", FailureCause.POOL_INVALID)
+            )
             raise AllocationError(
                 f"claim {claim}, request {alternative.name}: asks for all devices,"
-                f" but resource pool {pool.id} is currently {state}"
+                f" but resource pool {pool.id} is currently {state}",
+                cause,
             )
         for slot in candidates(pool, alternative.shape, demand.budget).selected:
             if slot.failure is not None:
-                raise AllocationError(slot.failure.text(claim))
+                raise AllocationError(slot.failure.text(claim), slot.failure.cause)
             if _has_room(slot, use):
                 found.append(slot)
     return tuple(found)

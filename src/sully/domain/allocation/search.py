@@ -31,7 +31,7 @@ from sully.domain.allocation.plans import plan as plan_on
 from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.results import Chosen
 from sully.domain.allocation.state import State
-from sully.domain.allocation.verdicts import Reason
+from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.machinery.cel import UnfinishedError
 
@@ -232,7 +232,8 @@ class Search:
         claim, request = self._demand.claims[plan.claim].key, plan.alternative.name
         raise AllocationError(
             f"claim {claim}, request {request}: cannot add device {slot.device.id}"
-            " because a claim constraint would not be satisfied"
+            " because a claim constraint would not be satisfied",
+            FailureCause.CONSTRAINT,
         )
 
     def _pick(self, plan: Plan, picked: int, group: int, place: int) -> Level:
@@ -248,7 +249,8 @@ class Search:
                 if state.is_busy(plan, slot, held):
                     continue
                 if slot.failure is not None:
-                    raise AllocationError(slot.failure.text(self._demand.claims[plan.claim].key))
+                    claim = self._demand.claims[plan.claim].key
+                    raise AllocationError(slot.failure.text(claim), slot.failure.cause)
                 if in_vain and self._looks(slot) in in_vain:
                     continue
                 if self._take(plan, slot) is not None:

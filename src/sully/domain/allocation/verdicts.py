@@ -39,6 +39,17 @@ class Reason(Enum):
     CONSTRAINT = "constraint"
 
 
+class FailureCause(Enum):
+    """What an attempt to allocate fails on, where it is known."""
+
+    POOL_INCOMPLETE = "pool incomplete"
+    POOL_INVALID = "pool invalid"
+    TOO_MANY_DEVICES = "too many devices"
+    CONSTRAINT = "constraint"
+    CEL_COMPILE = "CEL compile error"
+    CEL_RUNTIME = "CEL runtime error"
+
+
 @dataclass(frozen=True, slots=True)
 class TaintCount:
     """A taint of one origin, and how many devices it kept from a request."""
@@ -140,6 +151,7 @@ class Failed:
     error: str
     over_budget: bool = False
     """Evaluating its selectors or trying devices costs too much for one attempt."""
+    cause: FailureCause | None = None
 
 
 @dataclass(frozen=True, slots=True)

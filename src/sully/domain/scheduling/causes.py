@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sully.domain.allocation.verdicts import Unresolved
+from sully.domain.allocation.verdicts import FailureCause, Unresolved
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,8 @@ class FilterFailed:
     """A request, a class or a pool is invalid; the attempt ends for all nodes."""
 
     error: str
+    failure: FailureCause | None = None
+    """What the attempt failed on, if that is known."""
 
 
 @dataclass(frozen=True, slots=True)

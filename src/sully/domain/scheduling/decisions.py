@@ -133,8 +133,8 @@ def decide(
                 no_devices = True
                 rejections.append(Rejection((reason,)))
                 unfit.add(node.name)
-            case Failed(error, over_budget):
-                return FitError(FilterFailed(error), ANY_EVENT, back_off=over_budget)
+            case Failed(error, over_budget, cause):
+                return FitError(FilterFailed(error, cause), ANY_EVENT, back_off=over_budget)
     if best is not None:
         return best[1]
     if no_devices:

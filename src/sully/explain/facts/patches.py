@@ -1,0 +1,115 @@
+"""ResourceSlicePatches: what they change, or why nothing: no device matches, or others win."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from sully.api.resource.types import ResourceSlicePatch
+from sully.client.transport import Key
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.eviction.judge import Evict, Wait
+from sully.explain.causes import Finding, Note, RuleFacts, note
+from sully.explain.explanation import Table, tables
+from sully.explain.facts.selectors import mismatch, undecided
+from sully.explain.reader import Reader
+from sully.explain.sources import of_patch
+from sully.explain.text import attribute_text, selector_text, taint_text
+from sully.views.kinds import PATCHES, PODS
+
+
+def find_patch(reader: Reader, key: Key) -> Finding | None:
+    patch = reader.snapshot.get(PATCHES, key)
+    if patch is None:
+        return None
+    inventory, source, devices = reader.snapshot.inventory, of_patch(patch), patch.spec.devices
+    choices = list(inventory.patch_choices(patch))
+    selected = [device for device, choice in choices if choice.selected]
+    winners = Counter(
+        winner
+        for device in map(inventory.device, selected)
+        if device is not None
+        for winner in _winners(patch, device)
+    )
+    failing, wanted = undecided(choices), devices.filter
+    facts = RuleFacts(
+        by=source.by,
+        created=source.since,
+        why=source.why,
+        selector="all devices" if wanted is None else selector_text(wanted),
+        mismatch=None if selected else mismatch(reader, wanted),
+        devices=len(selected),
+        values=winners.total(),
+        winners=tuple(note("Overrides", patch=x, values=winners[x]) for x in sorted(winners)),
+    )
+    if patch.metadata.deletion_timestamp is not None:
+        cause = "Deleted"
+    elif selected:
+        total = len(devices.attributes) + len(devices.capacity) + len(devices.taints)
+        entirely = winners.total() >= total * len(selected)
+        overridden = "OtherPatchesFirst" if entirely else "PartlyOverridden"
+        cause = overridden if winners else "Applied"
+    else:
+        cause = "SelectorFails" if failing else "NoDevice"
+    return Finding(
+        kind=PATCHES.kind,
+        name=key.name,
+        cause=cause,
+        facts=facts,
+        also=tuple(_also(reader, patch, failing)),
+        because=tuple(f"{PATCHES.kind}/{x}" for x in sorted(winners) if cause != "Deleted"),
+        details=tables(_values(patch)),
+    )
+
+
+def _also(reader: Reader, patch: ResourceSlicePatch, failing: tuple[Note, ...]) -> Iterator[Note]:
+    yield from failing
+    if pods := list(_evicted(reader, patch)):
+        yield note("EvictedPods", pods=pods)
+    if (until := of_patch(patch).until) is not None:
+        yield note("Expires", at=until, overdue=False)
+
+
+def _winners(patch: ResourceSlicePatch, device: EffectiveDevice) -> Iterator[str]:
+    """Yield the patches that take precedence, once for each value that this one would set."""
+    given, name = patch.spec.devices, patch.metadata.name
+    for origins, wanted in (
+        (device.attribute_origins, given.attributes),
+        (device.capacity_origins, given.capacity),
+    ):
+        for value in wanted:
+            origin = origins.get(value)
+            if origin is not None and origin.name != name:
+                yield origin.name
+    for taint in given.taints:
+        same = [
+            x.origin.name
+            for x in device.taints
+            if x.origin.kind == PATCHES.kind
+            and (x.taint.key, x.taint.effect) == (taint.key, taint.effect)
+        ]
+        if same and name not in same:
+            yield same[0]
+
+
+def _evicted(reader: Reader, patch: ResourceSlicePatch) -> Iterator[str]:
+    origin = (PATCHES.kind, patch.metadata.name)
+    for key in sorted(reader.snapshot.of(PODS).keys()) if patch.spec.devices.taints else ():
+        pod = reader.snapshot.usage.pod(key)
+        verdict = reader.exposures.judge(pod) if pod is not None and not pod.leaving else None
+        if isinstance(verdict, Evict | Wait) and any(
+            (reason.taint.origin.kind, reason.taint.origin.name) == origin
+            for reason in verdict.because
+        ):
+            yield str(key)
+
+
+def _values(patch: ResourceSlicePatch) -> Table:
+    devices = patch.spec.devices
+    rows = [
+        (name, "(removed)" if value.null is not None else attribute_text(value))
+        for name, value in sorted(devices.attributes.items())
+    ]
+    rows += [(name, amount.value) for name, amount in sorted(devices.capacity.items())]
+    rows += [("taint", taint_text(taint)) for taint in devices.taints]
+    return Table("Values", ("name", "value"), tuple(rows))

@@ -1,0 +1,474 @@
+"""Pods that have no node: the pod itself, its claims, the nodes, or the devices.
+
+What must change first comes first: a gate before claims, claims before nodes, nodes before devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import DeviceTaintSelector
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.claims.lifecycle import MOST_CONSUMERS
+from sully.domain.claims.pods import PodClaim
+from sully.domain.claims.reservations import made_for, reserved_for
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.diagnosis import CONDITION, Asked, Diagnosis, decode
+from sully.domain.scheduling.filters import not_evaluated
+from sully.domain.scheduling.objects import SCHEDULERS, Pod
+from sully.explain.accounts import (
+    AccountReader,
+    RequestSpecs,
+    request_specs,
+)
+from sully.explain.causes import Finding, Note, PendingFacts, note
+from sully.explain.explanation import Table, tables
+from sully.explain.facts.solutions import SolutionWriter
+from sully.explain.kinds import LABELED_PODS
+from sully.explain.reader import Reader
+from sully.explain.text import enumerate_names
+from sully.explain.trials.changes import Change, LargestNode, Solution
+from sully.explain.trials.scheduler import (
+    Attempt,
+    Rejection,
+    deadline,
+    resolve_claims,
+    unallocated,
+    unready,
+)
+from sully.explain.trials.search import remaining, solutions, too_large
+from sully.explain.trials.what_if import PodTrials, key_from
+from sully.views.kinds import CLAIMS, CLASSES
+from sully.views.snapshot.kinds import TEMPLATES
+
+SCHEDULED: Final = "PodScheduled"
+_MAX_REASONS: Final = 3
+_MAX_NODES: Final = 8
+_Advice = tuple[tuple[Note, ...], tuple[Note, ...]]
+"""What else is to be said, and what to look at."""
+
+
+def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) -> Finding:
+    finding = _PendingPod(reader, pod).find()
+    condition = pod.condition(SCHEDULED)
+    since = condition.last_transition_time if condition is not None else None
+    return replace(
+        finding,
+        since=since or pod.metadata.creation_timestamp,
+        also=(*finding.also, *previous),
+    )
+
+
+def current_account(reader: Reader, pod: Pod) -> Diagnosis | None:
+    """Return why there are no devices for a Pending pod, as it is now."""
+    resolved = resolve_claims(pod, reader.snapshot)
+    if reader.scheduler is None or resolved.message or not pod.waits:
+        return recorded_account(pod)
+    return reader.scheduler.account(pod, resolved.claims)
+
+
+def recorded_account(pod: Pod) -> Diagnosis | None:
+    """Return the account that the scheduler wrote into the condition of a pod."""
+    condition = pod.condition(CONDITION)
+    return decode(condition.message) if condition is not None else None
+
+
+class _PendingPod:
+    def __init__(self, reader: Reader, pod: PlannedPod) -> None:
+        self.reader = reader
+        self.pod = pod
+        self.resolved = resolve_claims(pod, reader.snapshot)
+
+    def find(self) -> Finding:
+        return (
+            self._of_pod()
+            or self._of_claims()
+            or self._unsupported()
+            or self._of_attempt()
+            or self._of_devices(recorded_account(self.pod))
+            or self._unknown()
+        )
+
+    def _finding(
+        self,
+        cause: str,
+        facts: PendingFacts | None = None,
+        because: Iterable[str] = (),
+        **more: Any,
+    ) -> Finding:
+        metadata = self.pod.metadata
+        return Finding(
+            kind="Pod",
+            namespace=metadata.namespace,
+            name=metadata.name,
+            cause=cause,
+            facts=facts or PendingFacts(),
+            because=tuple(because),
+            **more,
+        )
+
+    def _of_pod(self) -> Finding | None:
+        """Find what excludes every scheduler, or ours."""
+        spec = self.pod.spec
+        if spec.scheduler_name not in SCHEDULERS:
+            return self._finding("OtherScheduler", PendingFacts(scheduler=spec.scheduler_name))
+        if spec.scheduling_gates:
+            gates = tuple(str(gate.get("name", "")) for gate in spec.scheduling_gates)
+            return self._finding("SchedulingGated", PendingFacts(gates=gates))
+        return None
+
+    def _unsupported(self) -> Finding | None:
+        field = not_evaluated(self.pod)
+        return self._finding("UnsupportedConstraint", PendingFacts(field=field)) if field else None
+
+    # -- claims -----------------------------------------------------------------------------------
+
+    def _of_claims(self) -> Finding | None:
+        if self.resolved.message:
+            return self._unresolved(self.resolved.message)
+        return self._full() or self._not_ready()
+
+    def _unresolved(self, message: str) -> Finding:
+        """Find the claim that the scheduler cannot use."""
+        pod, namespace = self.pod, self.pod.metadata.namespace
+        names = {x.name: x.resource_claim_name for x in pod.status.resource_claim_statuses}
+        for reference in pod.spec.resource_claims:
+            generated = reference.resource_claim_name is None
+            if generated and reference.name not in names:
+                return self._not_created(reference, message)
+            name = reference.resource_claim_name or names.get(reference.name)
+            if name is None:
+                continue
+            claim = self.reader.snapshot.get(CLAIMS, Key(namespace, name))
+            cause = ""
+            if claim is None:
+                cause = "ClaimMissing"
+            elif claim.metadata.deletion_timestamp is not None:
+                cause = "ClaimDeleting"
+            elif generated and not made_for(claim, uid=pod.metadata.uid):
+                cause = "ClaimOfOtherPod"
+            if cause:
+                facts = PendingFacts(message=message, claim=name, namespace=namespace)
+                return self._finding(cause, facts, (f"ResourceClaim/{namespace}/{name}",))
+        return self._finding("ClaimMissing", PendingFacts(message=message))
+
+    def _not_created(self, reference: PodClaim, message: str) -> Finding:
+        namespace = self.pod.metadata.namespace
+        template = reference.resource_claim_template_name or ""
+        facts = PendingFacts(message=message, template=template, namespace=namespace)
+        if self.reader.snapshot.get(TEMPLATES, Key(namespace, template)) is None:
+            return self._finding("TemplateMissing", facts)
+        because = (f"ResourceClaimTemplate/{namespace}/{template}",)
+        return self._finding("ClaimNotCreated", facts, because)
+
+    def _full(self) -> Finding | None:
+        """Find a claim that is reserved for as many pods as possible."""
+        for claim in self.resolved.claims:
+            name, reserved = str(key_of(claim)), len(claim.status.reserved_for)
+            if reserved >= MOST_CONSUMERS and not self._has(claim):
+                facts = PendingFacts(claim=name, pods=reserved)
+                return self._finding("ClaimFull", facts, (f"ResourceClaim/{name}",))
+        return None
+
+    def _has(self, claim: ResourceClaim) -> bool:
+        return reserved_for(claim, uid=self.pod.metadata.uid)
+
+    def _not_ready(self) -> Finding | None:
+        """Find a device that the pod has and that its driver must prepare first."""
+        claims = filter(self._has, self.resolved.claims)
+        pending = [(claim, device) for claim in claims for device in unready(claim)]
+        # Where one has failed, the scheduler does not wait for the others.
+        for claim, device in sorted(pending, key=lambda pair: not pair[1].failed):
+            name, result = str(key_of(claim)), device.result
+            facts = PendingFacts(
+                claim=name,
+                device=f"{result.driver}/{result.pool}/{result.device}",
+                driver=result.driver,
+                conditions=tuple(device.failed or device.lacks),
+                until=None if device.failed else deadline((claim,), self.reader.now),
+            )
+            cause = "DevicesFailed" if device.failed else "DevicesNotReady"
+            return self._finding(cause, facts, (f"ResourceClaim/{name}",))
+        return None
+
+    # -- the scheduler ----------------------------------------------------------------------------
+
+    @cached_property
+    def attempt(self) -> Attempt | None:
+        scheduler = self.reader.scheduler
+        return scheduler.attempt(self.pod, self.resolved.claims) if scheduler is not None else None
+
+    @cached_property
+    def trials(self) -> PodTrials | None:
+        scheduler = self.reader.scheduler
+        return PodTrials(scheduler, self.pod, self.resolved.claims) if scheduler else None
+
+    @cached_property
+    def specs(self) -> RequestSpecs:
+        scheduler, snapshot = self.reader.scheduler, self.reader.snapshot
+        extension = scheduler.extension(self.pod) if scheduler is not None else None
+        return request_specs(
+            unallocated(self.resolved.claims), snapshot.inventory.class_, extension
+        )
+
+    def _of_attempt(self) -> Finding | None:
+        attempt = self.attempt
+        if attempt is None:
+            return None
+        if attempt.unresolved:
+            classes = self.reader.snapshot.of(CLASSES).values()
+            names = tuple(sorted(class_.metadata.name for class_ in classes))
+            facts = PendingFacts(message=attempt.unresolved, classes=names)
+            return self._finding("ClassMissing", facts)
+        if attempt.error:
+            facts = PendingFacts(message=attempt.error, failure=attempt.failure)
+            return self._finding("SchedulerError", facts)
+        if not attempt.nodes:
+            return self._finding("NoNodes")
+        if attempt.node:
+            return self._finding("NotScheduledYet", PendingFacts(node=attempt.node))
+        return (
+            self._of_shared_claim(attempt.account)
+            or self._of_nodes(attempt)
+            or self._of_devices(attempt.account)
+        )
+
+    def _unknown(self) -> Finding:
+        condition = self.pod.condition(SCHEDULED)
+        if condition is None or not condition.message:
+            return self._finding("NotScheduledYet")
+        facts = PendingFacts(message=condition.message)
+        return self._finding("Unschedulable", facts, reason=condition.reason)
+
+    def _of_shared_claim(self, account: Diagnosis | None) -> Finding | None:
+        """Find a claim that has its devices, and that the pod nevertheless cannot use."""
+        if account is None or not account.blocked:
+            return None
+        blocked, sources = account.blocked[0], self.reader.sources
+        facts = PendingFacts(claim=blocked.claim, device=blocked.device, nodes=blocked.nodes)
+        if blocked.taints:
+            origins = tuple(dict.fromkeys(taint.origin for taint in blocked.taints))
+            taints = tuple(sources.taint(taint, taint.origin) for taint in blocked.taints)
+            facts = replace(facts, sources=sources.of_all(origins), taints=taints)
+            return self._finding("ClaimTainted", facts, origins)
+        because = (f"ResourceClaim/{blocked.claim}",)
+        claim = self.reader.snapshot.get(CLAIMS, key_from(blocked.claim))
+        if claim is None:
+            return self._finding("ClaimElsewhere", facts, because)
+        devices = tuple(str(each.device) for each in self.reader.allocated(claim))
+        users = tuple(consumer.name for consumer in claim.status.reserved_for)
+        facts = replace(facts, devices=devices, users=users)
+        remedies = self._tried(account, self._solutions(account)) if users else ()
+        return self._finding("ClaimElsewhere", facts, because, remedies=remedies)
+
+    # -- nodes ------------------------------------------------------------------------------------
+
+    def _of_nodes(self, attempt: Attempt) -> Finding | None:
+        """Find nodes that do not fit the pod, where devices are not even asked for."""
+        rejections, account = attempt.rejections, attempt.account
+        if (account is not None and account.reached) or not rejections:
+            return None
+        tried = self._tried(account, self._solutions(account))
+        also, remedies = ((), tried) if tried else self._node_advice(rejections)
+        shown = rejections[:_MAX_REASONS]
+        facts = PendingFacts(
+            nodes=attempt.nodes,
+            same=len(shown) == 1 and len(shown[0].names) == attempt.nodes,
+            reasons=tuple(map(_rejecting, shown)),
+            notes=tuple(note("NodeMessage", names=x.names, message=x.message) for x in rejections),
+        )
+        return self._finding(
+            "NodesUnsuitable",
+            facts,
+            [f"Node/{name}" for name in _names(rejections)][:_MAX_NODES],
+            also=also,
+            remedies=remedies,
+            details=self._tables(account, rejections),
+        )
+
+    def _node_advice(self, rejections: Sequence[Rejection]) -> _Advice:
+        """Find what to look at, and what devices would lack if the first node fit the pod."""
+        advice, trials = tuple(replace(_rejecting(x), remedy=True) for x in rejections), self.trials
+        if trials is None:
+            return (), advice
+        first = next(iter(trials.obstacles()), None)
+        if first is None:
+            exceeding = tuple(Note("ExceedsNodes", x._asdict()) for x in trials.exceeding())
+            remedies = tuple(replace(each, remedy=True) for each in exceeding)
+            return exceeding, remedies or (note("NoNodeHasAll"),)
+        change = Change(remove=tuple(trials.pods_on(first.node)), obstacles=first)
+        account = trials.account_after(change, first.node)
+        if account is None or account.blocked:
+            return (), advice
+        read = self._read(account)
+        more = note("NotEnoughOnNode", node=first.node, shortage=read.shortage())
+        return (more,), (*advice, *read.advice())
+
+    # -- devices ----------------------------------------------------------------------------------
+
+    def _of_devices(self, account: Diagnosis | None) -> Finding | None:
+        """Find what each request lacks, and what would help."""
+        if account is None:
+            return None
+        if (shared := self._of_shared_claim(account)) is not None:
+            return shared
+        found, trials, read = self._solutions(account), self.trials, self._read(account)
+        if not found and trials is not None and (large := too_large(account, trials)):
+            return self._too_large(read, large)
+        reason = _reason(account, found)
+        rejections = self.attempt.rejections if self.attempt is not None else ()
+        also, remedies = ((), self._tried(account, found)) if found else self._not_tried(read)
+        notes = (
+            *read.notes(),
+            *also,
+            *(self._out_of_reach() if reason == "NoDevices" else ()),
+            *_other_rejections(rejections),
+            *(self._ahead() if found else ()),
+        )
+        return self._finding(
+            "InsufficientDevices",
+            PendingFacts(shortage=read.shortage(reason), notes=notes),
+            _because(account),
+            reason=reason,
+            remedies=remedies,
+            details=self._tables(account, rejections),
+        )
+
+    def _read(self, account: Diagnosis) -> AccountReader:
+        return AccountReader(account, self.specs, self.reader.sources)
+
+    def _solutions(self, account: Diagnosis | None) -> tuple[Solution, ...]:
+        return solutions(account, self.trials) if self.trials is not None else ()
+
+    def _writer(self, account: Diagnosis | None) -> SolutionWriter:
+        return SolutionWriter(account, self.reader.sources, self._users)
+
+    def _tried(self, account: Diagnosis | None, found: Sequence[Solution]) -> tuple[Note, ...]:
+        writer = self._writer(account)
+        return (*map(writer.solution, found), *writer.immutable_claims(found, self.pod))
+
+    def _not_tried(self, read: AccountReader) -> _Advice:
+        """Find what to look at: what may help, if it cannot be tried, or what is behind it all."""
+        account, advice = read.account, tuple(read.advice())
+        if self.trials is None:
+            return (), tuple(self._writer(account).untried(account)) or advice
+        then = remaining(account, self.trials)
+        if then is None:
+            return (), advice
+        rest = self._read(then[1])
+        more = note("StillNotEnough", node=then[0], shortage=rest.shortage())
+        return (more,), tuple(rest.advice()) or advice
+
+    def _users(self, claim: str) -> tuple[str, ...]:
+        found = self.reader.snapshot.get(CLAIMS, key_from(claim))
+        pods = self.reader.snapshot.usage.holders(found) if found is not None else ()
+        return tuple(str(key_of(pod)) for pod in pods)
+
+    def _too_large(
+        self, read: AccountReader, large: Sequence[tuple[Asked, LargestNode]]
+    ) -> Finding:
+        requests = tuple(
+            note(
+                "LargeRequest",
+                request=asked.request,
+                claim=asked.claim,
+                resource=read.resource(asked),
+                wanted=asked.wanted,
+                most=most.devices,
+                node=most.node,
+            )
+            for asked, most in large
+        )
+        return self._finding(
+            "NodesTooSmall",
+            PendingFacts(shortage=Note("NodesTooSmall", requests[0].values), notes=requests),
+            remedies=tuple(replace(each, remedy=True) for each in requests),
+            details=self._tables(read.account, ()),
+        )
+
+    def _out_of_reach(self) -> Iterator[Note]:
+        """Yield the number of devices that are published for no node that exists."""
+        if published := self.reader.snapshot.inventory.count_named(DeviceTaintSelector()):
+            yield note("OutOfReach", devices=published)
+
+    def _ahead(self) -> Iterator[Note]:
+        """Yield the pods before this one in the queue that request devices of the same classes."""
+        wanted = self._classes(self.pod)
+        pods = sorted(self.reader.snapshot.of(LABELED_PODS).values(), key=key_of)
+        ahead = [
+            pod.label
+            for pod in pods
+            if pod.waits
+            and _queue_order(pod) < _queue_order(self.pod)
+            and wanted & self._classes(pod)
+        ]
+        if ahead:
+            yield note("PodsAhead", pods=ahead)
+
+    def _classes(self, pod: Pod) -> set[str]:
+        """Return the classes of devices that a pod still requests."""
+        scheduler, snapshot = self.reader.scheduler, self.reader.snapshot
+        extension = scheduler.extension(pod) if scheduler is not None else None
+        claims = unallocated(resolve_claims(pod, snapshot).claims)
+        claims += [extension.claim] if extension is not None else []
+        specs = request_specs(claims, snapshot.inventory.class_)
+        return {spec.device_class for spec in specs.values()}
+
+    def _tables(
+        self, account: Diagnosis | None, rejections: Sequence[Rejection]
+    ) -> tuple[Table, ...]:
+        nodes = Table(
+            "Nodes that do not fit the pod",
+            ("reason", "nodes", "names"),
+            tuple(
+                (x.message, str(len(x.names)), enumerate_names(x.names, _MAX_NODES))
+                for x in rejections
+            ),
+        )
+        return tables(*(self._read(account).tables() if account is not None else ()), nodes)
+
+
+def _queue_order(pod: Pod) -> tuple[int, datetime]:
+    """Return what the scheduling queue is ordered by; pods of one second are equal."""
+    created = pod.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC)
+    return -(pod.spec.priority or 0), created
+
+
+def _rejecting(rejection: Rejection) -> Note:
+    name = f"Nodes/{rejection.kind}"
+    return note(name, names=rejection.names, resource=rejection.resource)
+
+
+def _names(rejections: Iterable[Rejection]) -> tuple[str, ...]:
+    """Return the nodes that do not fit, each once: one may have several reasons."""
+    return tuple(dict.fromkeys(name for nodes in rejections for name in nodes.names))
+
+
+def _other_rejections(rejections: Sequence[Rejection]) -> Iterator[Note]:
+    if nodes := len(_names(rejections)):
+        yield note("OtherRejections", nodes=nodes, messages=[x.message for x in rejections])
+
+
+def _reason(account: Diagnosis, found: Sequence[Solution]) -> str:
+    """Return the word for the cause: what helps against it, where trials have shown that."""
+    reason = account.reason
+    if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
+        return reason
+    # A taint on a device that is in use as well is in no account.
+    tainted = any(request.taints for request in account.short)
+    if tainted and any(solution.change.tolerate for solution in found):
+        return "DevicesTainted"
+    return "DevicesInUse" if any(solution.change.deallocate for solution in found) else reason
+
+
+def _because(account: Diagnosis) -> Iterator[str]:
+    for request in account.requests:
+        yield from (taint.origin for taint in request.taints)
+        yield from (f"ResourceClaim/{holder.claim}" for holder in request.holders[:4])

@@ -1,0 +1,265 @@
+"""DeviceTaintRules: which pods they evict, which they prevent scheduling of, or why none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from sully.api.resource.types import DeviceTaintRule
+from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
+from sully.client.objects import key_of
+from sully.client.transport import Key
+from sully.domain.devices.rules import UNKNOWN
+from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, NONE, PREFER_NO_SCHEDULE, blocks
+from sully.domain.eviction.preview import preview
+from sully.domain.eviction.records import EXPIRY
+from sully.domain.eviction.status import tally
+from sully.explain.causes import Finding, Note, RuleFacts, note
+from sully.explain.explanation import Table, tables
+from sully.explain.facts.pending import current_account, recorded_account
+from sully.explain.facts.selectors import mismatch, undecided
+from sully.explain.kinds import LABELED_PODS
+from sully.explain.reader import Reader
+from sully.explain.sources import of_rule
+from sully.explain.text import selector_text, taint_text, time_text
+from sully.machinery.timestamps import format_time
+from sully.views.kinds import RULES
+
+_MAX_JUDGED: Final = 200
+"""Pending pods that are judged once more; equal ones are judged together."""
+_MAX_ROWS: Final = 50
+_DONE: Final = ("PodsTerminating", "Completed", "AllPodsTolerate", "NoPodsAffected")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class AffectedPod:
+    """A pod that a rule evicts; due when it is evicted, or when its grace period ends."""
+
+    due: datetime
+    pod: str
+    node: str = ""
+    device: str = ""
+
+
+def find_rule(reader: Reader, key: Key) -> Finding | None:
+    """Find out about a rule, also about one that was deleted; None if it is unknown."""
+    rule = reader.snapshot.get(RULES, key)
+    records = reader.taint_records(key.name)
+    if rule is not None:
+        return _Rule(reader, rule, records).find()
+    return _deleted(reader, records[-1]) if records else None
+
+
+def blocked_pods(reader: Reader, name: str) -> Iterator[str]:
+    """Yield the Pending pods that a rule prevents scheduling of.
+
+    What the scheduler wrote down may be half a minute old, so the pods are judged again, unless
+    there are too many.
+    """
+    origin = f"{RULES.kind}/{name}"
+    pods = sorted(reader.snapshot.of(LABELED_PODS).values(), key=key_of)
+    pending = [pod for pod in pods if not pod.spec.node_name and not pod.finished]
+    for index, pod in enumerate(pending):
+        judged = index < _MAX_JUDGED
+        account = current_account(reader, pod) if judged else recorded_account(pod)
+        requests = account.short if account is not None else ()
+        if any(taint.origin == origin for request in requests for taint in request.taints):
+            yield pod.label
+
+
+class _Rule:
+    def __init__(self, reader: Reader, rule: DeviceTaintRule, records: list[TaintRecord]) -> None:
+        self.reader = reader
+        self.rule = rule
+        self.source = of_rule(rule)
+        uid = rule.metadata.uid
+        self.record = next((x for x in records if x.spec.rule.uid == uid), None)
+        self.evictions = reader.evictions(lambda record: uid in rules_of(record))
+        self.pods, self.terminating = self._affected()
+        recorded = max(len(self.evictions), self.record.status.evicted if self.record else 0)
+        counted = tally(rule.status.conditions, recorded, kept=reader.snapshot.remembers)
+        self.complete = counted.complete
+        """False: more pods may have been evicted than are recorded."""
+        evicted = counted.at_least(len(self.terminating))
+        self.counts = reader.exposures.counts(rule, evicted=evicted)
+        problems = [(x.device, x.choice) for x in reader.exposures.problems(rule)]
+        self.undecided = undecided(problems)
+        self.unrecorded = any(choice == UNKNOWN for _, choice in problems)
+
+    def find(self) -> Finding:
+        cause, more = self._cause()
+        rule, source, counts = self.rule, self.source, self.counts
+        facts = RuleFacts(
+            name=rule.metadata.name,
+            by=source.by,
+            created=source.since,
+            why=source.why,
+            taint=taint_text(rule.spec.taint),
+            selector=selector_text(rule.spec.device_selector),
+            finalizers=tuple(rule.metadata.finalizers),
+            unrecorded=self.unrecorded,
+            devices=counts.published,
+            allocated=counts.allocated,
+            effect=rule.spec.taint.effect,
+            pausable=self.complete,
+            terminating=len(self.terminating),
+            evicted=counts.evicted,
+            complete=self.complete,
+        )
+        return Finding(
+            kind=RULES.kind,
+            name=rule.metadata.name,
+            cause=cause,
+            facts=replace(facts, **more),
+            since=rule.metadata.deletion_timestamp,
+            also=tuple(self._also(cause)),
+            details=tables(
+                self._selection(),
+                self._pod_table("Pods to be evicted", "due", self.pods),
+                self._pod_table("Terminating pods", "grace ends", self.terminating),
+                _changes(self.record),
+                _evictions(self.evictions),
+            ),
+        )
+
+    def _affected(self) -> tuple[list[AffectedPod], list[AffectedPod]]:
+        """Return the pods that do not tolerate the rule: to be evicted, and terminating."""
+        exposures = self.reader.exposures
+        due: dict[Key, AffectedPod] = {}
+        terminating: dict[Key, AffectedPod] = {}
+        for held, at in exposures.unwelcome(self.rule):
+            for pod in filter(exposures.counts_as_running, exposures.usage.holders(held.claim)):
+                key, end = key_of(pod), pod.metadata.deletion_timestamp
+                affected = AffectedPod(end or at, str(key), pod.spec.node_name, str(held.device))
+                if end is None:
+                    due[key] = min(affected, due.get(key, affected))
+                elif at <= self.reader.now:
+                    terminating[key] = min(affected, terminating.get(key, affected))
+        return sorted(due.values()), sorted(terminating.values())
+
+    def _cause(self) -> tuple[str, dict[str, Any]]:
+        """Return the cause, and the facts that only it needs."""
+        rule, counts, effect = self.rule, self.counts, self.rule.spec.taint.effect
+        if rule.metadata.deletion_timestamp is not None:
+            return "Deleted", {}
+        if rule.spec.device_selector is None:
+            return "NoSelector", {}
+        if not counts.published and not counts.allocated:
+            reason = mismatch(self.reader, rule.spec.device_selector)
+            return "SelectorFails" if self.undecided else "NoDevice", {"mismatch": reason}
+        if effect in self.reader.terms.effects:
+            return self._evicting()
+        if effect == NONE:
+            return "NoEffect", {"preview": preview(self.reader.exposures.preview(rule)).message}
+        if blocks(rule.spec.taint):
+            return "PreventsScheduling", {}
+        return "PreferNoSchedule" if effect == PREFER_NO_SCHEDULE else "UnknownEffect", {}
+
+    def _evicting(self) -> tuple[str, dict[str, Any]]:
+        until, paused, taint = self.source.until, self.source.paused, self.rule.spec.taint
+        if paused is not None:
+            why = paused if paused != "true" else ""
+            return "EvictionPaused", {"paused": why, "pods": self.counts.pods}
+        pods = [pod for pod in self.pods if until is None or until > pod.due]
+        if self.pods and not pods:
+            return "TaintExpiresFirst", {"pods": len(self.pods)}
+        if not pods:
+            return self._done()
+        if due := sum(pod.due <= self.reader.now for pod in pods):
+            return "PodsToBeEvicted", {
+                "pods": len(pods),
+                "due": 0 if due == len(pods) else due,
+                "rate": taint.evictions_per_second,
+                "budgets": taint.effect == NO_EXECUTE_WITH_BUDGET,
+            }
+        first = min(pods)
+        cause = "TaintStartsLater" if first.due == taint.time_added else "ToleratedTemporarily"
+        return cause, {"pods": len(pods), "first": first.pod, "at": first.due}
+
+    def _done(self) -> tuple[str, dict[str, Any]]:
+        if self.terminating:
+            last = max(self.terminating).due
+            ends = "ends" if last > self.reader.now else "overdue"
+            return "PodsTerminating", {"pods": len(self.terminating), ends: last}
+        if self.counts.evicted:
+            return "Completed", {}
+        return "AllPodsTolerate" if self.counts.allocated else "NoPodsAffected", {}
+
+    def _also(self, cause: str) -> Iterator[Note]:
+        if not self.complete and cause in _DONE:
+            yield note("NotRecorded")
+        yield from self.undecided
+        if pods := list(blocked_pods(self.reader, self.rule.metadata.name)):
+            yield note("BlockedPods", pods=pods)
+        if (until := self.source.until) is not None:
+            yield note("Expires", at=until, overdue=until <= self.reader.now)
+
+    # -- details ----------------------------------------------------------------------------------
+
+    def _selection(self) -> Table:
+        counts, terminating = self.counts, len(self.terminating)
+        evicted = str(counts.evicted) if self.complete else f"at least {counts.evicted}"
+        rows = (
+            ("published devices", str(counts.published)),
+            ("allocated devices", str(counts.allocated)),
+            ("pods to be evicted", str(counts.pods)),
+            *((("terminating pods", str(terminating)),) if terminating else ()),
+            ("pods evicted", evicted),
+        )
+        return Table("Selection", ("what", "number"), rows)
+
+    def _pod_table(self, title: str, when: str, pods: Iterable[AffectedPod]) -> Table:
+        now = self.reader.now
+        rows = [(x.pod, x.node, x.device, time_text(x.due, now)) for x in pods]
+        shown = rows[:_MAX_ROWS]
+        if len(rows) > _MAX_ROWS:
+            shown.append((f"and {len(rows) - _MAX_ROWS} more", "", "", ""))
+        return Table(title, ("pod", "node", "device", when), tuple(shown))
+
+
+def _deleted(reader: Reader, record: TaintRecord) -> Finding:
+    spec, status = record.spec, record.status
+    evictions = reader.evictions(lambda x: spec.rule.uid in rules_of(x))
+    expired = status.lifted_by == EXPIRY
+    return Finding(
+        kind=RULES.kind,
+        name=spec.rule.name,
+        cause="Expired" if expired else "RuleDeleted",
+        reason="Expired" if expired else "Deleted",
+        facts=RuleFacts(
+            by=spec.created_by,
+            created=spec.added_time,
+            why=status.description or spec.description,
+            taint=taint_text(status.taint or spec.taint),
+            selector=selector_text(status.device_selector or spec.device_selector),
+            past=True,
+            deleted_by=status.lifted_by,
+            at=status.lifted_time,
+            evicted=status.evicted,
+        ),
+        because=(f"TaintRecord/{record.metadata.name}",),
+        details=tables(_changes(record), _evictions(evictions)),
+    )
+
+
+def _evictions(evictions: Iterable[EvictionRecord]) -> Table:
+    ordered = sorted(evictions, key=lambda record: record.spec.evicted_time, reverse=True)
+    rows = tuple(
+        (
+            f"{record.spec.pod.namespace}/{record.spec.pod.name}",
+            record.spec.pod.node,
+            format_time(record.spec.evicted_time),
+        )
+        for record in ordered[:_MAX_ROWS]
+    )
+    return Table("Evicted pods", ("pod", "node", "evicted"), rows)
+
+
+def _changes(record: TaintRecord | None) -> Table:
+    changes = record.status.changes if record is not None else ()
+    rows = tuple((format_time(change.time), change.what) for change in changes)
+    return Table("Changes", ("time", "what"), rows)

@@ -1,0 +1,82 @@
+"""The questions that can be asked, by kind, and who answers them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from sully.client.transport import Key, Kind
+from sully.explain.causes import Finding
+from sully.explain.explanation import Explanation
+from sully.explain.facts.claims import find_claim
+from sully.explain.facts.clusters import find_cluster
+from sully.explain.facts.devices import find_device
+from sully.explain.facts.limited import (
+    limited_cluster,
+    limited_device,
+    limited_placement,
+    limited_rule,
+)
+from sully.explain.facts.patches import find_patch
+from sully.explain.facts.placements import find_placement
+from sully.explain.facts.pods import find_pod
+from sully.explain.facts.rules import find_rule
+from sully.explain.kinds import DEVICE_KINDS, LABELED_PODS
+from sully.explain.reader import Reader
+from sully.explain.render import render
+from sully.views.fleet_kinds import BINDINGS, CLUSTERS, DECISIONS, PLACEMENTS, SETS
+from sully.views.kinds import CLAIMS, PATCHES, RULES, SLICES
+from sully.views.snapshot.kinds import FLEET
+
+Find = Callable[[Reader, Key], Finding | None]
+FindLimited = Callable[[Reader, Key, str], Finding | None]
+"""Answers from what a namespace has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A kind of object that can be explained."""
+
+    kind: str
+    find: Find
+    reads: tuple[Kind[Any], ...]
+    needs: tuple[Kind[Any], ...]
+    """Without these kinds there is no answer."""
+    find_limited: FindLimited | None = None
+    """Answers callers that may not see all of the kinds that are needed."""
+    namespaced: bool = False
+
+    def answer(self, reader: Reader, key: Key) -> Explanation | None:
+        """Explain an object; None if it is unknown."""
+        return _rendered(self.find(reader, key), reader)
+
+    def answer_limited(self, reader: Reader, key: Key, namespace: str) -> Explanation | None:
+        """Explain what an object does in a namespace, to a caller that may see only that."""
+        found = self.find_limited(reader, key, namespace) if self.find_limited else None
+        return _rendered(found, reader)
+
+
+def explain_selection(reader: Reader, key: Key, cluster: str) -> Explanation | None:
+    """Explain a placement, and what it makes of one cluster."""
+    return _rendered(find_placement(reader, key, cluster), reader)
+
+
+def _rendered(finding: Finding | None, reader: Reader) -> Explanation | None:
+    return render(finding, reader.now) if finding is not None else None
+
+
+_PLACED = (CLUSTERS, SETS, BINDINGS, PLACEMENTS, DECISIONS)
+
+_USED = (CLAIMS, LABELED_PODS)
+QUESTIONS = {
+    "pod": Question("Pod", find_pod, DEVICE_KINDS, _USED, namespaced=True),
+    "claim": Question("ResourceClaim", find_claim, DEVICE_KINDS, _USED, namespaced=True),
+    "device": Question("Device", find_device, DEVICE_KINDS, (SLICES, *_USED), limited_device),
+    "rule": Question(RULES.kind, find_rule, DEVICE_KINDS, (RULES, SLICES, *_USED), limited_rule),
+    "patch": Question(PATCHES.kind, find_patch, DEVICE_KINDS, (PATCHES, SLICES, *_USED)),
+    "placement": Question(
+        "Placement", find_placement, FLEET, _PLACED, limited_placement, namespaced=True
+    ),
+    "cluster": Question("ManagedCluster", find_cluster, FLEET, _PLACED, limited_cluster),
+}

@@ -1,0 +1,133 @@
+"""A snapshot as explanations read it: sources of taints, allocated devices, records, placements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from sully.api.cluster.types import ManagedCluster
+from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
+from sully.api.sully.types import EvictionRecord, TaintRecord
+from sully.client.objects import key_of
+from sully.client.transport import Kind
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import recorded, sourced
+from sully.domain.devices.taints import SourcedTaint
+from sully.domain.eviction.judge import Terms
+from sully.explain.facts.allocations import AllocatedDevice
+from sully.explain.facts.cluster_taints import ClusterTaints
+from sully.explain.sources import Sources
+from sully.explain.trials.scheduler import SchedulerCopy
+from sully.views.devices.exposures import Exposures
+from sully.views.fleet import FleetView
+from sully.views.fleet_kinds import CLUSTERS, POLICIES
+from sully.views.kinds import PATCHES, RULES, SLICES
+from sully.views.snapshot.kinds import EVICTION_RECORDS, NODES, SCHEDULING, TAINT_RECORDS
+from sully.views.snapshot.snapshot import Snapshot
+
+
+class Reader:
+    """Reads one snapshot; `everything` says whether it has all namespaces."""
+
+    def __init__(self, snapshot: Snapshot, *, everything: bool = True) -> None:
+        self.snapshot = snapshot
+        self._complete = everything and not any(map(self._hides, SCHEDULING))
+        """Whether it has all that the scheduler looks at."""
+
+    def _hides(self, kind: Kind[Any]) -> bool:
+        gap = self.snapshot.gap(kind)
+        return gap is not None and gap.why == "not allowed"
+
+    @property
+    def now(self) -> datetime:
+        return self.snapshot.taken
+
+    @property
+    def terms(self) -> Terms:
+        return self.snapshot.terms
+
+    @property
+    def exposures(self) -> Exposures:
+        return self.snapshot.exposures
+
+    @property
+    def fleet(self) -> FleetView:
+        return self.snapshot.fleet
+
+    @cached_property
+    def hides_taints(self) -> bool:
+        """Return whether the caller is not allowed to see the taints of devices."""
+        return self._hides(SLICES) or self._hides(RULES) or self._hides(PATCHES)
+
+    @cached_property
+    def sources(self) -> Sources:
+        return Sources(
+            self.snapshot.of(RULES).values(),
+            self.snapshot.of(PATCHES).values(),
+            self.snapshot.of(SLICES).values(),
+            self.snapshot.of(TAINT_RECORDS).values(),
+        )
+
+    @cached_property
+    def scheduler(self) -> SchedulerCopy | None:
+        """Return a scheduler to try changes with; None if not everything is known."""
+        known = self._complete and self.snapshot.gap(NODES) is None
+        return SchedulerCopy(self.snapshot) if known else None
+
+    @cached_property
+    def cluster_taints(self) -> ClusterTaints:
+        return ClusterTaints(self.snapshot.of(POLICIES).values())
+
+    @cached_property
+    def clusters(self) -> dict[str, ManagedCluster]:
+        clusters = self.snapshot.of(CLUSTERS).values()
+        return {cluster.metadata.name: cluster for cluster in clusters}
+
+    def taints(
+        self, device: DeviceId, claims: Iterable[ResourceClaim] = ()
+    ) -> tuple[SourcedTaint, ...]:
+        """Return the taints of a device; of one that is not published, those of rules."""
+        published = self.snapshot.inventory.device(device)
+        if published is not None:
+            return published.taints
+        known = (recorded(claim.metadata.annotations).get(str(device)) for claim in claims)
+        content = next((found for found in known if found is not None), None)
+        return tuple(map(sourced, self.snapshot.inventory.rules_for(device, content)))
+
+    def allocated(self, *claims: ResourceClaim) -> tuple[AllocatedDevice, ...]:
+        return tuple(
+            self.allocation(claim, result)
+            for claim in claims
+            if claim.status.allocation is not None
+            for result in claim.status.allocation.devices.results
+        )
+
+    def allocation(
+        self, claim: ResourceClaim, result: DeviceRequestAllocationResult
+    ) -> AllocatedDevice:
+        device = DeviceId(result.driver, result.pool, result.device)
+        pods = [pod for pod in self.snapshot.usage.holders(claim) if not pod.finished]
+        return AllocatedDevice(
+            device=device,
+            claim=str(key_of(claim)),
+            taints=self.taints(device, (claim,)),
+            tolerations=result.tolerations,
+            # Whoever may not see slices cannot know.
+            published=self._hides(SLICES) or self.snapshot.inventory.published(device) is not None,
+            pods=tuple(str(key_of(pod)) for pod in pods),
+            terminating=tuple(str(key_of(pod)) for pod in pods if pod.leaving),
+            admin_access=bool(result.admin_access),
+        )
+
+    def evictions(self, wanted: Callable[[EvictionRecord], bool]) -> tuple[EvictionRecord, ...]:
+        """Return records of evictions, in order of time."""
+        records = filter(wanted, self.snapshot.of(EVICTION_RECORDS).values())
+        return tuple(sorted(records, key=lambda record: record.spec.evicted_time))
+
+    def taint_records(self, rule: str) -> list[TaintRecord]:
+        """Return the records of all rules that ever had a name, the newest last."""
+        records = self.snapshot.of(TAINT_RECORDS).values()
+        named = [record for record in records if record.spec.rule.name == rule]
+        return sorted(named, key=lambda record: record.spec.added_time)

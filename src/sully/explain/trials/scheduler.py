@@ -1,0 +1,240 @@
+"""What the scheduler would do with a pod now, on a copy of the cluster.
+
+The judge is the scheduler's own (`controllers/scheduling/judging.py`), filled from a snapshot; this
+package knows the scheduler only through this file. what_if.py changes the copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.client.transport import Key
+from sully.domain.allocation.diagnosis import Survey, diagnose
+from sully.domain.allocation.requests import Demand, prepare
+from sully.domain.allocation.toleration_expiry import AsOf
+from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.causes import FilterFailed
+from sully.domain.scheduling.diagnosis import Diagnosis
+from sully.domain.scheduling.extended import Backings, Extension, extend
+from sully.domain.scheduling.filters import NodeInfo, chooses, is_cordoned, rejects, untolerated
+from sully.domain.scheduling.objects import Pod
+from sully.domain.scheduling.resources import Amounts, requests_of, shortages
+from sully.explain.kinds import LABELED_PODS
+from sully.explain.trials.changes import LargestNode, RequestName
+from sully.machinery.cel import CostBudgetExceededError
+from sully.scheduler.binding_conditions import deadline, unready
+from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve, unallocated
+from sully.scheduler.device_cache import DeviceCache
+from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
+from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.options import Options
+from sully.views.kinds import CLAIMS, CLASSES
+from sully.views.snapshot.kinds import NODES
+from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
+
+__all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
+
+OPTIONS = Options(eviction=ALL_EFFECTS)
+_RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
+"""Why a request cannot have a device that is of the right kind."""
+
+
+class Rejection(NamedTuple):
+    """Nodes that do not fit a pod for one reason."""
+
+    kind: Literal["Cordoned", "Untolerated", "NotSelected", "TooManyPods", "Insufficient"]
+    message: str
+    """What Kubernetes says."""
+    resource: str = ""
+    names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """What the scheduler would do with a pod now."""
+
+    node: str = ""
+    """Where it would be scheduled."""
+    unresolved: str = ""
+    """A request names a class that does not exist."""
+    error: str = ""
+    """Something is wrong with a request, a class or a pool."""
+    failure: FailureCause | None = None
+    account: Diagnosis | None = None
+    rejections: tuple[Rejection, ...] = ()
+    """Nodes that do not fit the pod, devices aside, those first that are the most."""
+    nodes: int = 0
+
+
+class ResolvedClaims(NamedTuple):
+    """The claims of a pod; the message says why they are not all there."""
+
+    claims: Sequence[ResourceClaim] = ()
+    message: str = ""
+
+
+def resolve_claims(pod: Pod, snapshot: Snapshot) -> ResolvedClaims:
+    """Return the claims of a pod as the scheduler resolves them."""
+    claims = resolve(pod, snapshot.of(CLAIMS).get)
+    if isinstance(claims, ClaimsNotReady):
+        return ResolvedClaims(message=claims.message)
+    return ResolvedClaims(claims)
+
+
+class Stage(NamedTuple):
+    """Nodes, and a judge that knows them."""
+
+    cluster: NodeCache
+    judge: Judge
+
+
+class SchedulerCopy:
+    """A scheduler that decides and binds nothing."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.snapshot = snapshot
+        self.devices = DeviceCache(snapshot.inventory)
+        self.backings = Backings()
+        self._pods: dict[str, list[PlannedPod]] = {}
+        for pod in snapshot.of(LABELED_PODS).values():
+            if pod.spec.node_name and not pod.finished:
+                self._pods.setdefault(pod.spec.node_name, []).append(pod)
+        for class_ in snapshot.of(CLASSES).values():
+            self.backings.change(None, class_)
+        for claim in snapshot.of(CLAIMS).values():
+            self.devices.claim_changed(None, claim)
+        self._all = self._stage(*snapshot.of(NODES).keys())
+        self._single: dict[str, Stage] = {}
+
+    def _stage(self, *nodes: Key) -> Stage:
+        cluster = NodeCache()
+        for key in nodes:
+            node = self.snapshot.get(NODES, key)
+            if node is not None:
+                cluster.update_node(node)
+            for pod in self.pods_on(key.name):
+                cluster.add_pod(pod.metadata.uid, key.name, requests_of(pod))
+        judge = Judge(
+            devices=self.devices,
+            nodes=cluster,
+            backings=self.backings,
+            options=OPTIONS,
+        )
+        return Stage(cluster, judge)
+
+    def stage(self, node: str) -> Stage:
+        """Return one node, or all."""
+        if not node:
+            return self._all
+        if node not in self._single:
+            self._single[node] = self._stage(Key("", node))
+        return self._single[node]
+
+    def pods_on(self, node: str) -> Sequence[PlannedPod]:
+        """Return the pods that use resources of a node."""
+        return self._pods.get(node, ())
+
+    def states(self) -> Iterator[NodeInfo]:
+        """Yield the nodes, the emptiest first."""
+        return self._all.cluster.by_load()
+
+    def attempt(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Attempt:
+        """Return what the scheduler would do with a pod whose claims are all there."""
+        nodes = len(self._all.cluster)
+        match self._prepare(claims):
+            case Unresolved(message):
+                return Attempt(unresolved=message, nodes=nodes)
+            case Failed(error, _, cause):
+                return Attempt(error=error, failure=cause, nodes=nodes)
+            case _:
+                pass
+        verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        if isinstance(verdict, ScheduleResult):
+            return Attempt(node=verdict.node, nodes=nodes)
+        reason = verdict.error.cause
+        failed = reason if isinstance(reason, FilterFailed) else None
+        return Attempt(
+            # Which plugin of the scheduler met the error does not matter here.
+            error=failed.error if failed is not None else "",
+            failure=failed.failure if failed is not None else None,
+            account=verdict.diagnosis,
+            rejections=tuple(self._rejections(pod)),
+            nodes=nodes,
+        )
+
+    def account(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
+        """Return why there are no devices for a pod; None if it would get a node."""
+        verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
+
+    def _prepare(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
+        inventory = self.snapshot.inventory
+        as_of = AsOf(self.snapshot.taken, inventory.times)
+        return prepare(unallocated(claims), inventory.class_, OPTIONS.honored_taints, as_of)
+
+    def extension(self, pod: Pod) -> Extension | None:
+        """Return the claim that a pod gets where devices provide its extended resources."""
+        backed = self.backings.backed(requests_of(pod))
+        return extend(pod, backed) if backed else None
+
+    def largest(
+        self, pod: Pod, claims: Sequence[ResourceClaim]
+    ) -> Mapping[RequestName, LargestNode]:
+        """Return for each request the node with the most devices that could satisfy it."""
+        extension = self.extension(pod)
+        more = (extension.claim,) if extension is not None else ()
+        demand = self._prepare((*claims, *more))
+        largest: dict[RequestName, LargestNode] = {}
+        if not isinstance(demand, Demand):
+            return largest
+        requests = requests_of(pod)
+        backed = self.backings.backed(requests)
+        for state in self.states():
+            if rejects(state, pod, requests, backed) is not None:
+                continue
+            survey = Survey([self.devices.catalogue.offer(state.target)])
+            try:
+                accounts = diagnose(demand, survey, self.devices.ledger).requests
+            except CostBudgetExceededError:
+                break
+            for asked in accounts:
+                count = asked.available + sum(asked.refused.get(why, 0) for why in _RIGHT_KIND)
+                known = largest.get((asked.claim, asked.request))
+                if known is None or count > known.devices:
+                    name = state.node.metadata.name
+                    largest[asked.claim, asked.request] = LargestNode(count, name)
+        return largest
+
+    def _rejections(self, pod: Pod) -> list[Rejection]:
+        requests = requests_of(pod)
+        backed = self.backings.backed(requests)
+        nodes: dict[Rejection, list[str]] = {}
+        for state in self.states():
+            for why in _rejections(state, pod, requests, backed):
+                nodes.setdefault(why, []).append(state.node.metadata.name)
+        found = [why._replace(names=tuple(sorted(names))) for why, names in nodes.items()]
+        return sorted(found, key=lambda rejection: (-len(rejection.names), rejection.message))
+
+
+def _rejections(
+    state: NodeInfo, pod: Pod, requests: Amounts, backed: Container[str]
+) -> Iterator[Rejection]:
+    """Yield why a node does not fit a pod, as the scheduler finds it, by kind."""
+    rejection = rejects(state, pod, requests, backed)
+    if rejection is None:
+        return
+    if is_cordoned(state.node, pod):
+        yield Rejection("Cordoned", rejection.reasons[0])
+    elif any(untolerated(state.node, pod)):
+        yield Rejection("Untolerated", rejection.reasons[0])
+    elif not chooses(pod, state.target):
+        yield Rejection("NotSelected", rejection.reasons[0])
+    else:
+        for short in shortages(requests, state.resources, backed):
+            yield Rejection(
+                "Insufficient" if short.resource else "TooManyPods", short.text, short.resource
+            )

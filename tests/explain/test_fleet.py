@@ -1,0 +1,938 @@
+"""Why placements have the clusters they have, and clusters the placements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pytest
+
+from explain.situation import Situation
+from explain.worlds import NAMESPACE, Obj, at, snapshot
+from sully.client.transport import Key
+from sully.explain.questions import explain_selection
+from sully.explain.reader import Reader
+
+GROUP = "cluster.open-cluster-management.io"
+UNREACHABLE = f"{GROUP}/unreachable"
+FLEET: tuple[Obj, ...] = (
+    {"kind": "ManagedClusterSet", "metadata": {"name": "fleet"}},
+    {
+        "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": "fleet", "namespace": NAMESPACE},
+        "spec": {"clusterSet": "fleet"},
+    },
+)
+
+
+def taint(key: str = "maintenance", effect: str = "NoSelect", **more: Any) -> Obj:
+    return {"key": key, "effect": effect, "timeAdded": at(0)} | more
+
+
+def condition(kind: str, status: str, reason: str = "R", message: str = "") -> Obj:
+    return {
+        "type": kind,
+        "status": status,
+        "reason": reason,
+        "message": message,
+        "lastTransitionTime": at(0),
+    }
+
+
+AVAILABLE = condition("ManagedClusterConditionAvailable", "True", "ManagedClusterAvailable")
+SILENT = condition(
+    "ManagedClusterConditionAvailable",
+    "Unknown",
+    "ManagedClusterLeaseUpdateStopped",
+    "Registration agent stopped updating its lease.",
+)
+DOWN = condition(
+    "ManagedClusterConditionAvailable", "False", "ManagedClusterKubeAPIServerUnavailable"
+)
+ACCEPTED = condition("HubAcceptedManagedCluster", "True")
+
+
+def cluster(
+    name: str,
+    *taints: Obj,
+    conditions: Iterable[Obj] = (ACCEPTED, AVAILABLE),
+    labels: Mapping[str, str] | None = None,
+    member: bool = True,
+    **metadata: Any,
+) -> Obj:
+    of = {f"{GROUP}/clusterset": "fleet"} if member else {}
+    return {
+        "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": {**of, **(labels or {})}} | metadata,
+        "spec": {"hubAcceptsClient": True, "taints": list(taints)},
+        "status": {"conditions": list(conditions)},
+    }
+
+
+def wish(*, annotations: Mapping[str, str] | None = None, **spec: Any) -> Obj:
+    return {
+        "kind": "Placement",
+        "metadata": {"name": "p", "namespace": NAMESPACE, "annotations": {**(annotations or {})}},
+        "spec": spec,
+    }
+
+
+def decision(*names: str) -> Obj:
+    return {
+        "kind": "PlacementDecision",
+        "metadata": {
+            "name": "p-decision-1",
+            "namespace": NAMESPACE,
+            "labels": {f"{GROUP}/placement": "p"},
+        },
+        "status": {"decisions": [{"clusterName": name, "reason": ""} for name in names]},
+    }
+
+
+def predicate(**labels: str) -> Obj:
+    return {"requiredClusterSelector": {"labelSelector": {"matchLabels": labels}}}
+
+
+def selecting(**parts: Any) -> Obj:
+    return {"requiredClusterSelector": parts}
+
+
+IN_EU: Obj = {"key": "region", "operator": "In", "values": ["eu"]}
+
+
+def by_score(kind: str, **coordinate: Any) -> Obj:
+    """Return a policy with one score."""
+    score = {"scoreCoordinate": {"type": kind} | coordinate, "weight": 1}
+    return {"mode": "Exact", "configurations": [score]}
+
+
+def told(made: Obj, *conditions: Obj) -> Obj:
+    return made | {"status": {"conditions": list(conditions)}}
+
+
+def leaving(made: Obj) -> Obj:
+    metadata = {"deletionTimestamp": at(0), "finalizers": ["x/y"]}
+    return made | {"metadata": made["metadata"] | metadata}
+
+
+def tolerates(key: str = "maintenance", **more: Any) -> Obj:
+    return {"key": key, "operator": "Exists"} | more
+
+
+POLICY: Obj = {
+    "kind": "ClusterTaintPolicy",
+    "metadata": {"name": "disk"},
+    "spec": {
+        "clusterSelector": {},
+        "rules": [
+            {
+                "condition": {"type": "DiskFull", "status": "True"},
+                "taint": {"key": "disk-full", "effect": "NoSelect"},
+            }
+        ],
+    },
+}
+FULL = cluster(
+    "a",
+    taint("disk-full"),
+    conditions=(ACCEPTED, AVAILABLE, condition("DiskFull", "True", message="97 % used")),
+    annotations={"sully.dev/policy-taints": "disk-full:NoSelect"},
+)
+
+
+def about_placement(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="placement", name="p", objects=objects, state=state, cause=cause, **more)
+
+
+def about_cluster(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="cluster", name="a", objects=objects, state=state, cause=cause, **more)
+
+
+PLACEMENTS = {
+    "all that fit": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        cluster("b"),
+        wish(),
+        decision("a", "b"),
+        says=("Placement team/p wants all clusters that fit and gets 2 of the 2 in its sets",),
+        helps=None,
+    ),
+    "as many as it wants": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        cluster("b"),
+        wish(numberOfClusters=1),
+        decision("a"),
+        says=("1 cluster (b) is left out because others score higher",),
+    ),
+    "a taint advises against one": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a", taint(effect="PreferNoSelect")),
+        cluster("b"),
+        wish(numberOfClusters=1),
+        decision("b"),
+        says=("1 cluster (a) is left out because of a PreferNoSelect taint.",),
+    ),
+    "scores of an add-on have run out": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy=by_score("AddOn", addOn={"resourceName": "x", "scoreName": "y"})),
+        decision("a"),
+        {
+            "kind": "AddOnPlacementScore",
+            "metadata": {"name": "x", "namespace": "a"},
+            "status": {"validUntil": at(-60), "scores": [{"name": "y", "value": 50}]},
+        },
+        says=("AddOnPlacementScores a/x expired.",),
+    ),
+    "clusters stay only for the budget of departures": about_placement(
+        "Satisfied",
+        "HeldByBudget",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
+        told(
+            wish(),
+            condition("sully.dev/LeavesHeld", "True", "LeaveBudget", "Waiting for the budget: a"),
+        ),
+        decision("a"),
+        after=60,
+        first="Placement team/p wants all clusters that fit and keeps 1 cluster, some of which"
+        " only the hub's leave budget keeps selected since 2030-01-01T12:00:00Z (60s"
+        " ago).",
+        says=(
+            "Waiting for the budget: a.",
+            "1 cluster (a) is not selected: taint"
+            " cluster.open-cluster-management.io/unreachable:NoSelect"
+            " is not tolerated.",
+        ),
+        because=("ManagedCluster/a",),
+        helps="They stay selected if they recover before it is their turn.",
+    ),
+    "the decisions lag": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a"),
+        wish(),
+        says=("Its decisions do not reflect this yet; they name none.",),
+    ),
+    "no binding": about_placement(
+        "Empty",
+        "NoManagedClusterSetBindings",
+        FLEET[0],
+        cluster("a"),
+        wish(),
+        says=(
+            "Placement team/p gets no cluster: no existing ManagedClusterSet is bound to"
+            " namespace team.",
+        ),
+        helps="Create a ManagedClusterSetBinding in team",
+    ),
+    "a binding without its set": about_placement(
+        "Empty", "NoManagedClusterSetBindings", FLEET[1], cluster("a"), wish()
+    ),
+    "another set is bound": about_placement(
+        "Empty",
+        "NoIntersection",
+        *FLEET,
+        cluster("a"),
+        wish(clusterSets=["edge"]),
+        says=("it asks for set edge, and only fleet is bound to namespace team",),
+        helps="Bind the set to team",
+    ),
+    "the set is empty": about_placement(
+        "Empty",
+        "AllManagedClusterSetsEmpty",
+        *FLEET,
+        cluster("a", member=False),
+        wish(),
+        because=("ManagedClusterSet/fleet",),
+    ),
+    "all members are leaving": about_placement(
+        "Empty",
+        "AllManagedClusterSetsEmpty",
+        *FLEET,
+        cluster("a", deletionTimestamp=at(0), finalizers=["x/y"]),
+        wish(),
+        because=("ManagedClusterSet/fleet",),
+    ),
+    "the set is broken": about_placement(
+        "Blocked",
+        "ClusterSetInvalid",
+        {
+            "kind": "ManagedClusterSet",
+            "metadata": {"name": "fleet"},
+            "spec": {"clusterSelector": {"selectorType": "Guess"}},
+        },
+        FLEET[1],
+        wish(),
+        says=("ManagedClusterSet fleet: selectorType is not right: Guess",),
+        helps="Correct the selector of the set",
+    ),
+    "no predicate matches": about_placement(
+        "Empty",
+        "PredicatesDoNotMatch",
+        *FLEET,
+        cluster("a", labels={"env": "dev"}),
+        wish(predicates=[predicate(env="prod")]),
+        first="gets 0 of the 1 in its sets: its predicates do not match 1 cluster.",
+        says=("1 cluster (a) is not matched: labels env=prod",),
+        helps="Widen the predicates, or label clusters so that they match.",
+    ),
+    "no cluster claim matches": about_placement(
+        "Empty",
+        "PredicatesDoNotMatch",
+        *FLEET,
+        cluster("a"),
+        wish(predicates=[selecting(claimSelector={"matchExpressions": [IN_EU]})]),
+        says=("1 cluster (a) is not matched: claims region in (eu)",),
+        helps="have clusters report such claims",
+    ),
+    "an expression fails": about_placement(
+        "Empty",
+        "PredicatesDoNotMatch",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[
+                selecting(
+                    celSelector={
+                        "celExpressions": ["managedCluster.status.version.kubernetes > ''"]
+                    }
+                )
+            ]
+        ),
+        says=("which fails: no such key: kubernetes",),
+        helps="what the expression asks for",
+    ),
+    "no expression matches": about_placement(
+        "Empty",
+        "PredicatesDoNotMatch",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[
+                {
+                    "requiredClusterSelector": {
+                        "celSelector": {
+                            "celExpressions": ['managedCluster.metadata.name == "b"'],
+                        }
+                    }
+                }
+            ]
+        ),
+        says=('expression managedCluster.metadata.name == "b"',),
+    ),
+    "taints keep all out": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(),
+        first="gets 0 of the 1 in its sets: taint maintenance:NoSelect prevents selection of"
+        " 1 cluster.",
+        says=(
+            "1 cluster (a) is not selected: taint maintenance:NoSelect is not tolerated.",
+            "On a: taint maintenance:NoSelect, added 2030-01-01T12:00:00Z (0s ago).",
+        ),
+        because=("ManagedCluster/a",),
+        helps="Tolerate maintenance:NoSelect, or have the taint removed. The placement would"
+        " then get 1",
+    ),
+    "two taints, and both must be tolerated": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(), taint("disk")),
+        wish(),
+        because=("ManagedCluster/a",),
+        helps="Tolerate disk:NoSelect and maintenance:NoSelect, or have the taints removed.",
+    ),
+    "of two tainted clusters one is enough": about_placement(
+        "Unsatisfied",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        cluster("b", taint("disk")),
+        cluster("c"),
+        wish(numberOfClusters=2),
+        decision("c"),
+        because=("ManagedCluster/a", "ManagedCluster/b"),
+        helps="Tolerate disk:NoSelect, or have the taint removed. The placement would then"
+        " get 2 clusters.",
+    ),
+    "neither matched nor tolerated": about_placement(
+        "Empty",
+        "PredicatesDoNotMatch",
+        *FLEET,
+        cluster("a", taint(), labels={"env": "dev"}),
+        wish(predicates=[predicate(env="prod")]),
+        helps="Tolerate maintenance:NoSelect, or have the taint removed. Also widen the"
+        " predicates, or"
+        " label clusters so that they match. The placement would then get 1 cluster.",
+    ),
+    "tolerating is not enough, nor is anything": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(numberOfClusters=3),
+        because=("ManagedCluster/a",),
+        helps="The placement would then get 1 cluster.\nAsk for at most 1 cluster, or add some",
+    ),
+    "the hub keeps it out for its health": about_placement(
+        "Unsatisfied",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
+        cluster("b"),
+        wish(numberOfClusters=2),
+        decision("b"),
+        first=f"taint {UNREACHABLE}:NoSelect, added by the hub, prevents selection of 1 cluster.",
+        says=(
+            "by the hub because its condition ManagedClusterConditionAvailable is Unknown.",
+            "On a: ManagedClusterConditionAvailable is Unknown since 2030-01-01T12:00:00Z (0s ago):"
+            " Registration agent stopped updating its lease.",
+        ),
+        because=("ManagedCluster/a",),
+        helps=f"Tolerate {UNREACHABLE}:NoSelect",
+    ),
+    "a policy keeps it out": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        POLICY,
+        FULL,
+        wish(),
+        first="taint disk-full:NoSelect, added by policy disk, prevents selection of 1 cluster.",
+        says=("by policy disk because its condition DiskFull is True",),
+        because=("ClusterTaintPolicy/disk",),
+    ),
+    "the toleration is over": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(tolerationSeconds=60)]),
+        after=90,
+        says=("was tolerated until 2030-01-01T12:01:00Z",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration has no time to count from": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", {"key": "maintenance", "effect": "NoSelect"}),
+        wish(tolerations=[tolerates(tolerationSeconds=60)]),
+        says=("has no timeAdded from which a toleration for some time could count",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration is of another value": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(value="1")),
+        wish(tolerations=[tolerates(operator="Equal", value="2")]),
+        says=("the nearest toleration differs in its value",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration is of another key": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates("other")]),
+        says=("the nearest toleration differs in its key",),
+        because=("ManagedCluster/a",),
+    ),
+    "the operator of the toleration means nothing": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(operator="Like")]),
+        says=("the nearest toleration differs in its operator",),
+        because=("ManagedCluster/a",),
+    ),
+    "the toleration is of another effect": about_placement(
+        "Empty",
+        "ClustersTainted",
+        *FLEET,
+        cluster("a", taint(effect="NoSelectIfNew")),
+        wish(tolerations=[tolerates(effect="NoSelect")]),
+        says=("the nearest toleration differs in its effect",),
+        because=("ManagedCluster/a",),
+    ),
+    "who had it before keeps it": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a", taint(effect="NoSelectIfNew")),
+        wish(),
+        decision("a"),
+    ),
+    "tolerated for now": about_placement(
+        "Satisfied",
+        "AllDecisionsScheduled",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(tolerationSeconds=300)]),
+        decision("a"),
+        says=("a is tolerated until 2030-01-01T12:05:00Z (in 5m)",),
+    ),
+    "too few clusters": about_placement(
+        "Unsatisfied",
+        "NotEnoughClusters",
+        *FLEET,
+        cluster("a"),
+        wish(numberOfClusters=3),
+        decision("a"),
+        first="wants 3 clusters and gets 1 of the 1 in its sets: there are no more.",
+        helps="Ask for at most 1 cluster, or add some to the sets.",
+    ),
+    "none wanted": about_placement(
+        "Empty",
+        "NoClustersRequested",
+        *FLEET,
+        cluster("a"),
+        wish(numberOfClusters=-1),
+        first="gets no cluster: its numberOfClusters is -1, not above 0.",
+        helps="Raise numberOfClusters",
+    ),
+    "being deleted": about_placement(
+        "Deleting",
+        "Deleted",
+        *FLEET,
+        cluster("a"),
+        leaving(wish()),
+        first="is being deleted since 2030-01-01T12:00:00Z",
+    ),
+    "a value where none may be": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(tolerations=[tolerates(value="x")]),
+        first="(TaintToleration): If the operator is Exists, the value should be empty.",
+        helps="Correct what the message names",
+    ),
+    "a label selector that means nothing": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[
+                selecting(labelSelector={"matchExpressions": [{"key": "a", "operator": "Like"}]})
+            ]
+        ),
+        first='(Predicate): "Like" is not a valid label selector operator.',
+    ),
+    "a mode of scores that nobody knows": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy={"mode": "Guess"}),
+        first="cannot be evaluated: incorrect prioritizer policy mode: Guess.",
+    ),
+    "a prioritizer that nobody knows": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy=by_score("BuiltIn", builtIn="Spread")),
+        first="incorrect builtin prioritizer: Spread.",
+    ),
+    "an add-on score without a name": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy=by_score("AddOn")),
+        first="addOn should not be empty.",
+    ),
+    "groups of no size": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(decisionStrategy={"groupStrategy": {"clustersPerDecisionGroup": "some"}}),
+        first="some invalid type: string is not a percentage.",
+    ),
+    "a score without anything to score by": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(prioritizerPolicy={"configurations": [{"weight": 1}]}),
+        first="scoreCoordinate field is required.",
+    ),
+    "a group whose selector means nothing": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(
+            decisionStrategy={
+                "groupStrategy": {
+                    "decisionGroups": [
+                        {
+                            "groupName": "g",
+                            "groupClusterSelector": {
+                                "labelSelector": {
+                                    "matchExpressions": [{"key": "x", "operator": "Near"}]
+                                }
+                            },
+                        }
+                    ]
+                }
+            }
+        ),
+        first='"Near" is not a valid label selector operator',
+    ),
+    "a toleration that makes no sense": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(tolerations=[{"operator": "Equal", "value": "x"}]),
+        says=("(TaintToleration): If the key is empty, operator must be Exists.",),
+        helps="Correct what the message names",
+    ),
+    "an expression that does not compile": about_placement(
+        "Misconfigured",
+        "Misconfigured",
+        *FLEET,
+        cluster("a"),
+        wish(
+            predicates=[{"requiredClusterSelector": {"celSelector": {"celExpressions": ["1 +"]}}}]
+        ),
+        decision("a"),
+        says=("compilation failed", "It keeps 1 cluster meanwhile."),
+    ),
+    "left alone": about_placement(
+        "Disabled",
+        "SchedulingDisabled",
+        *FLEET,
+        cluster("a"),
+        wish(annotations={f"{GROUP}/experimental-scheduling-disable": "true"}),
+        decision("a"),
+        says=("keeps 1 cluster",),
+        helps="Remove the annotation",
+    ),
+}
+
+CLUSTERS = {
+    "nothing is wrong": about_cluster(
+        "Available",
+        "NotTainted",
+        *FLEET,
+        cluster("a"),
+        wish(),
+        says=(
+            "Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet.",
+            "1 placement selects it: team/p.",
+        ),
+    ),
+    "a person tainted it": about_cluster(
+        "Tainted",
+        "TaintNotTolerated",
+        *FLEET,
+        cluster(
+            "a",
+            taint(),
+            managedFields=[
+                {"manager": "kubectl-edit", "fieldsV1": {"f:spec": {"f:taints": {}}}},
+            ],
+        ),
+        wish(),
+        decision("a"),
+        says=(
+            "Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet,"
+            " but taint maintenance:NoSelect, added by kubectl-edit, prevents selection by"
+            " placement team/p.",
+            "It has taint maintenance:NoSelect, added 2030-01-01T12:00:00Z (0s ago) by"
+            " kubectl-edit.",
+            "1 placement does not select it because of a taint, 1 of them had it: team/p.",
+        ),
+        because=("ManagedCluster/a",),
+        helps="For placement team/p: tolerate maintenance:NoSelect, or have the taint"
+        " removed. Cluster a"
+        " would then be selected.",
+    ),
+    "a policy tainted it": about_cluster(
+        "Tainted",
+        "TaintNotTolerated",
+        *FLEET,
+        POLICY,
+        FULL,
+        wish(),
+        says=(
+            "by policy disk because its condition DiskFull is True",
+            "Its DiskFull is True since 2030-01-01T12:00:00Z (0s ago): 97 % used.",
+        ),
+        because=("ClusterTaintPolicy/disk",),
+    ),
+    "a policy that is gone tainted it": about_cluster(
+        "Tainted",
+        "TaintNotTolerated",
+        *FLEET,
+        FULL,
+        wish(),
+        says=(
+            "Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet,"
+            " but taint disk-full:NoSelect, added by a policy that was deleted or changed,"
+            " prevents selection by placement team/p.",
+        ),
+        because=("ManagedCluster/a",),
+    ),
+    "tainted and tolerated for now": about_cluster(
+        "Tainted",
+        "TaintsTolerated",
+        *FLEET,
+        cluster("a", taint()),
+        wish(tolerations=[tolerates(tolerationSeconds=300)]),
+        says=(
+            "Placement team/p loses it at 2030-01-01T12:05:00Z (in 5m), when the toleration ends.",
+        ),
+        because=("ManagedCluster/a",),
+    ),
+    "tainted, and nobody looks": about_cluster(
+        "Tainted",
+        "NoPlacement",
+        *FLEET,
+        cluster("a", taint()),
+        first="in set fleet, but no placement may use that set.",
+        because=("ManagedCluster/a",),
+    ),
+    "no placement may use its set": about_cluster(
+        "Available", "NoPlacement", FLEET[0], cluster("a"), wish(), first="no placement may use"
+    ),
+    "no predicate matches it": about_cluster(
+        "Available",
+        "NotSelected",
+        *FLEET,
+        cluster("a"),
+        wish(predicates=[predicate(env="prod")]),
+        first="Cluster a has been available since 2030-01-01T12:00:00Z (0s ago), in set fleet,"
+        " but is not selected by placement team/p.",
+        says=("team/p: no predicate matches: predicate 0: labels (env=prod).",),
+    ),
+    "in another set than the placement that had it": about_cluster(
+        "Available",
+        "NotSelected",
+        *FLEET,
+        {"kind": "ManagedClusterSet", "metadata": {"name": "edge"}},
+        cluster("a", labels={f"{GROUP}/clusterset": "edge"}),
+        wish(),
+        decision("a"),
+        says=("team/p: the cluster is in no set that the placement may use.",),
+        helps="For placement team/p: add cluster a to set fleet.",
+    ),
+    "others score higher": about_cluster(
+        "Available",
+        "NotSelected",
+        *FLEET,
+        cluster("a"),
+        cluster("b"),
+        wish(numberOfClusters=1),
+        decision("b"),
+        says=("team/p: rank 2 with 100, and 1 are wanted.",),
+    ),
+    "silent": about_cluster(
+        "Unreachable",
+        "ManagedClusterLeaseUpdateStopped",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE), conditions=(ACCEPTED, SILENT)),
+        wish(),
+        says=(
+            "Cluster a has been unreachable since 2030-01-01T12:00:00Z (0s ago): Registration"
+            " agent stopped updating its lease.",
+            "by the hub because",
+        ),
+        because=("ManagedCluster/a",),
+        helps="It recovers when its agent updates its status again; renewing its lease is not"
+        " enough.",
+    ),
+    "its API server is down": about_cluster(
+        "Unavailable",
+        "ManagedClusterKubeAPIServerUnavailable",
+        *FLEET,
+        cluster(
+            "a",
+            conditions=(
+                ACCEPTED,
+                condition(
+                    "ManagedClusterConditionAvailable",
+                    "False",
+                    "ManagedClusterKubeAPIServerUnavailable",
+                    "status code: 500",
+                ),
+            ),
+        ),
+        says=(
+            "Cluster a has not been available since 2030-01-01T12:00:00Z (0s ago): status"
+            " code: 500.",
+        ),
+    ),
+    "never accepted": about_cluster(
+        "Unreachable",
+        "NotAccepted",
+        *FLEET,
+        cluster("a", conditions=()) | {"spec": {}},
+        says=("the hub has not accepted it",),
+        helps="hubAcceptsClient",
+    ),
+    "denied": about_cluster(
+        "Unreachable",
+        "Denied",
+        *FLEET,
+        cluster(
+            "a",
+            conditions=(
+                condition(
+                    "HubAcceptedManagedCluster", "False", message="Denied by hub cluster admin"
+                ),
+            ),
+        ),
+        says=("Denied by hub cluster admin.",),
+    ),
+    "accepted, and the hub fails to give it what it needs": about_cluster(
+        "Unreachable",
+        "AcceptanceFailed",
+        *FLEET,
+        cluster("a", conditions=(condition("HubAcceptedManagedCluster", "False", "Error", "no"),)),
+        first="Cluster a cannot be accepted by the hub since 2030-01-01T12:00:00Z (0s ago): no.",
+    ),
+    "not available, and nobody says why": about_cluster(
+        "Unavailable",
+        "ManagedClusterKubeAPIServerUnavailable",
+        *FLEET,
+        cluster("a", conditions=(ACCEPTED, DOWN)),
+        first="Cluster a has not been available since 2030-01-01T12:00:00Z (0s ago):"
+        " ManagedClusterKubeAPIServerUnavailable.",
+    ),
+    "a taint with a key of the hub that the hub does not set": about_cluster(
+        "Tainted",
+        "TaintNotTolerated",
+        *FLEET,
+        cluster("a", taint(UNREACHABLE, value="by-hand")),
+        wish(),
+        says=(
+            "It has taint cluster.open-cluster-management.io/unreachable=by-hand:NoSelect,"
+            " added 2030-01-01T12:00:00Z (0s ago).",
+        ),
+        silent=("the hub",),
+        because=("ManagedCluster/a",),
+        helps=f"tolerate {UNREACHABLE}=by-hand:NoSelect, or have the taint removed. Cluster"
+        " a would",
+    ),
+    "never joined": about_cluster(
+        "Unreachable", "NeverAvailable", *FLEET, cluster("a", conditions=(ACCEPTED,))
+    ),
+    "in no set": about_cluster(
+        "Unassigned",
+        "NoClusterSet",
+        *FLEET,
+        cluster("a", member=False),
+        says=("in no ManagedClusterSet",),
+        helps="clusterset",
+    ),
+    "being deleted": about_cluster(
+        "Deleting", "Deleted", *FLEET, cluster("a", deletionTimestamp=at(0), finalizers=["x/y"])
+    ),
+    "its clock is off": about_cluster(
+        "Available",
+        "NotTainted",
+        *FLEET,
+        cluster(
+            "a",
+            conditions=(
+                ACCEPTED,
+                AVAILABLE,
+                condition("ManagedClusterConditionClockSynced", "False"),
+            ),
+        ),
+        wish(),
+        says=(
+            "Its clock is out of sync since 2030-01-01T12:00:00Z (0s ago): its agent is ignored.",
+        ),
+    ),
+}
+
+SITUATIONS = {
+    f"{subject}: {name}": each
+    for subject, table in (("placement", PLACEMENTS), ("cluster", CLUSTERS))
+    for name, each in table.items()
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+def test_cause(situation: Situation) -> None:
+    situation.check()
+
+
+@pytest.mark.parametrize(
+    ("about", "says", "helps"),
+    [
+        ("a", "Cluster a: selected, rank 1 with 100.", None),
+        (
+            "b",
+            "Cluster b: no predicate matches: predicate 0: labels (env=prod).",
+            "Widen the predicates, or label cluster b so that it matches. Also ask for 2 clusters."
+            " Cluster b would then be selected.",
+        ),
+        (
+            "c",
+            "Cluster c: taint maintenance:NoSelect is not tolerated.",
+            "Tolerate maintenance:NoSelect and disk:NoSelect, or have the taints removed."
+            " Also ask for 2"
+            " clusters. Cluster c would then be selected.",
+        ),
+        (
+            "out",
+            "Cluster out: the cluster is in no set that the placement may use.",
+            "Add cluster out to set fleet.",
+        ),
+        ("x", "Cluster x: there is no such cluster.", None),
+    ],
+)
+def test_one_cluster_of_a_placement(about: str, says: str, helps: str | None) -> None:
+    objects = (
+        *FLEET,
+        cluster("a", labels={"env": "prod"}),
+        cluster("b"),
+        cluster("c", taint(), taint("disk"), labels={"env": "prod"}),
+        cluster("out", member=False),
+        wish(predicates=[predicate(env="prod")], numberOfClusters=1),
+    )
+    found = explain_selection(Reader(snapshot(objects)), Key(NAMESPACE, "p"), about)
+
+    assert found is not None
+    assert says in found.summary
+    assert found.remedies == ((helps,) if helps is not None else ())
+
+
+def test_a_hub_without_our_kinds_places_as_the_reference() -> None:
+    objects = (*FLEET, cluster("a"), wish(tolerations=[{"operator": "Equal", "value": "x"}]))
+    with_decision = (*objects, decision("a"))
+
+    ours = explain_selection(Reader(snapshot(with_decision)), Key(NAMESPACE, "p"), "")
+    foreign = explain_selection(
+        Reader(snapshot(with_decision, missing=["ClusterTaintPolicy"])), Key(NAMESPACE, "p"), ""
+    )
+
+    assert ours is not None
+    assert foreign is not None
+    assert "It keeps 1 cluster meanwhile." in ours.summary
+    assert "It gets no cluster." in foreign.summary

@@ -1,0 +1,977 @@
+"""Why pods stay or leave, claims keep devices, and devices are free or not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from explain.situation import Situation
+from explain.worlds import (
+    DRIVER,
+    Obj,
+    at,
+    budget,
+    claim,
+    class_,
+    device,
+    evicted,
+    node,
+    patch,
+    pod,
+    rule,
+    slice_,
+    snapshot,
+    taint,
+    taint_record,
+)
+from sully.explain.facts.devices import AmbiguousNameError, known_devices, match_name
+from sully.explain.facts.pods import BY_TAINT
+from sully.explain.reader import Reader
+
+GPU = f"{DRIVER}/n1/gpu-0"
+TWO = slice_(device("gpu-0"), device("gpu-1"))
+PLAIN = (node(), class_(), TWO)
+ON_GPU = {"device": "gpu-0"}
+HOLDER = pod("q", "c", on="n1")
+IN_ZONE = {
+    "nodeSelectorTerms": [
+        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+    ]
+}
+RECORDS = ("EvictionRecord", "TaintRecord")
+"""What a server does not have on which another controller evicts."""
+
+
+def tolerates(effect: str = "NoExecute", seconds: int | None = None) -> Obj:
+    given: Obj = {"key": "example.com/fw", "operator": "Exists", "effect": effect}
+    return given | ({"tolerationSeconds": seconds} if seconds is not None else {})
+
+
+def holds(*tolerations: Obj, **more: Any) -> Obj:
+    """Return a claim `c` that has gpu-0 and is reserved for pod `q`."""
+    return claim("c", holds=("n1/gpu-0",), pods=("q",), tolerations=tolerations, **more)
+
+
+def draws(memory: str, name: str = "counterSet") -> Obj:
+    """Return what a device takes of a card, or what the card has."""
+    return {name: "card", "counters": {"memory": {"value": memory}}}
+
+
+def disrupted(*claims: str, status: str = "True", **more: str) -> Obj:
+    """Return a pod `q` that is being deleted, and that somebody said would be."""
+    told = {"type": "DisruptionTarget", "status": status} | more
+    return pod("q", *claims, on="n1", deleted=30, status={"conditions": [told]})
+
+
+MADE_TO_LEAVE = disrupted("c", reason=BY_TAINT)
+
+
+def about_pod(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="pod", name="q", objects=objects, state=state, cause=cause, **more)
+
+
+def about_claim(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="claim", name="c", objects=objects, state=state, cause=cause, **more)
+
+
+def about_device(state: str, cause: str, *objects: Obj, **more: Any) -> Situation:
+    return Situation(kind="device", name=GPU, objects=objects, state=state, cause=cause, **more)
+
+
+PODS = {
+    "nothing is tainted": about_pod(
+        "Running",
+        "NotTainted",
+        *PLAIN,
+        holds(),
+        HOLDER,
+        says=(f"is on node n1 and holds {GPU}, which is not tainted",),
+        helps=None,
+    ),
+    "its node does not exist": about_pod(
+        "Orphaned",
+        "NodeNotFound",
+        node(),
+        pod("q", on="n9"),
+        first="Pod team/q is on node n9, which does not exist: nothing runs it.",
+        because=("Node/n9",),
+        helps="Delete the pod, or recreate node n9.",
+    ),
+    "its node cannot be seen": about_pod(
+        "Running",
+        "NoDevices",
+        pod("q", on="n9"),
+        hidden=("Node",),
+        first="is on node n9 and holds no",
+    ),
+    "it holds nothing": about_pod(
+        "Running", "NoDevices", node(), pod("q", on="n1"), says=("holds no device",)
+    ),
+    "it tolerates for ever": about_pod(
+        "Running",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates()),
+        HOLDER,
+        first="Pod team/q is on node n1 and holds gpu.example.com/n1/gpu-0. It is not evicted:"
+        " it tolerates the taints from rule fw (created by alice).",
+        says=(f"Device {GPU} has taint example.com/fw:NoExecute",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it tolerates, whatever the effect": about_pod(
+        "Running",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates("")),
+        HOLDER,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "Kubernetes itself evicts who names no effect": about_pod(
+        "Evicting",
+        "EvictionDue",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates("")),
+        HOLDER,
+        missing=RECORDS,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "the taint only keeps others off": about_pod(
+        "Running",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoSchedule", select=ON_GPU),
+        holds(),
+        HOLDER,
+        first="Pod team/q is on node n1 and holds gpu.example.com/n1/gpu-0. It is not evicted:"
+        " the taints from rule fw (created by alice) do not evict pods.",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it tolerates for a while": about_pod(
+        "Running",
+        "ToleratedTemporarily",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=600)),
+        HOLDER,
+        after=60,
+        first="Pod team/q is on node n1 and will be evicted at 2030-01-01T12:10:00Z (in 9m):"
+        " until then it tolerates the taints from rule fw (created by alice).",
+        because=("DeviceTaintRule/fw",),
+        helps="It is not evicted if rule fw is deleted in time; pausing the rule postpones the"
+        " eviction.",
+    ),
+    "the taint counts from later on": about_pod(
+        "Running",
+        "TaintStartsLater",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, timeAdded=at(600)),
+        holds(),
+        HOLDER,
+        first="Pod team/q is on node n1 and will be evicted at 2030-01-01T12:10:00Z (in 10m):"
+        " then the taints from rule fw (created by alice) take effect.",
+        because=("DeviceTaintRule/fw",),
+        helps="It is not evicted if rule fw is deleted in time; pausing the rule postpones the"
+        " eviction.",
+    ),
+    "the rule ends before its time": about_pod(
+        "Running",
+        "TaintExpiresFirst",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/expires-at": at(300)}),
+        holds(tolerates(seconds=600)),
+        HOLDER,
+        first="Pod team/q is on node n1 and is not evicted: rule fw (created by alice) expires"
+        " before its toleration.",
+        says=("until 2030-01-01T12:05:00Z (in 5m)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its time is over": about_pod(
+        "Evicting",
+        "EvictionDue",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=30)),
+        HOLDER,
+        after=60,
+        first="Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:30Z (30s ago)"
+        " because of rule fw (created by alice). It is evicted as soon as the eviction"
+        " controller processes it.",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "one of two taints is tolerated": about_pod(
+        "Evicting",
+        "EvictionDue",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        rule("heat", "NoExecute", select=ON_GPU, key="example.com/heat"),
+        holds(tolerates()),
+        HOLDER,
+        first="because of rule heat (created by alice).",
+        because=("DeviceTaintRule/heat",),
+        helps="It is not evicted if rule heat is deleted in time; pausing the rule postpones"
+        " the eviction.",
+    ),
+    "two rules make it leave at the same time": about_pod(
+        "Running",
+        "ToleratedTemporarily",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        rule("more", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        first="rule fw (created by alice) and rule more (created by alice)",
+        because=("DeviceTaintRule/fw", "DeviceTaintRule/more"),
+        helps="It is not evicted if rules fw and more are deleted in time; pausing them"
+        " postpones the eviction.",
+    ),
+    "its driver makes it leave with a slice of taints": about_pod(
+        "Evicting",
+        "EvictionDue",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        slice_(
+            name="marks",
+            count=2,
+            taints=[{"device": "gpu-0", "taint": taint("NoExecute", description="too hot")}],
+        ),
+        holds(),
+        HOLDER,
+        first="because of slice marks (driver gpu.example.com).",
+        says=('reason "too hot"',),
+        because=("ResourceSlice/marks",),
+    ),
+    "it shares a claim, and both must leave": about_pod(
+        "Evicting",
+        "EvictionDue",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        claim("c", holds=("n1/gpu-0",), pods=("r", "q")),
+        HOLDER,
+        pod("r", "c", on="n1"),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its extended resource is a device": about_pod(
+        "Evicting",
+        "EvictionDue",
+        node(),
+        class_(extendedResourceName="example.com/gpu"),
+        TWO,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(
+            ownerReferences=[
+                {"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "uid-q", "controller": True}
+            ]
+        ),
+        pod("q", on="n1", status={"extendedResourceClaimStatus": {"resourceClaimName": "c"}}),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "many leave before it": about_pod(
+        "Evicting",
+        "EvictionRateLimited",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, evictionsPerSecond=2),
+        holds(),
+        HOLDER,
+        says=(
+            "Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
+            " because of rule fw (created by alice). The rate is 2 pods per second, and other"
+            " pods are evicted first.",
+        ),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "budgets have a say": about_pod(
+        "Evicting",
+        "WaitingForDisruptionBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        says=(
+            "Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
+            " because of rule fw (created by alice). It is evicted when its"
+            " PodDisruptionBudgets allow it.",
+        ),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "a budget keeps it": about_pod(
+        "Evicting",
+        "WaitingForDisruptionBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        budget("quorum", allowed=0),
+        first="Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
+        " because of rule fw (created by alice). It is evicted when PodDisruptionBudget"
+        " team/quorum allows it, which currently allows no disruption.",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "a budget lets it go": about_pod(
+        "Evicting",
+        "WaitingForDisruptionBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        budget("quorum", allowed=1),
+        first="Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
+        " because of rule fw (created by alice). PodDisruptionBudget team/quorum allows"
+        " its eviction.",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "two budgets keep it for ever": about_pod(
+        "Evicting",
+        "WaitingForDisruptionBudget",
+        *PLAIN,
+        rule("fw", "NoExecuteWithPodDisruptionBudget", select=ON_GPU),
+        holds(),
+        HOLDER,
+        budget("one", allowed=1),
+        budget("two", allowed=1),
+        first="Pod team/q is due for eviction from node n1 since 2030-01-01T12:00:00Z (0s ago)"
+        " because of rule fw (created by alice). It cannot be evicted: more than one"
+        " PodDisruptionBudget selects it, team/one and team/two.",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "eviction is paused": about_pod(
+        "Running",
+        "EvictionPaused",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "vendor is asked"}),
+        holds(),
+        HOLDER,
+        first="Pod team/q is on node n1 and is not evicted while eviction by rule fw (created"
+        ' by alice) is paused: "vendor is asked".',
+        because=("DeviceTaintRule/fw",),
+        helps="sully evictions resume fw",
+    ),
+    "its driver makes it leave": about_pod(
+        "Evicting",
+        "EvictionDue",
+        node(),
+        class_(),
+        slice_(device("gpu-0", taint("NoExecute", "gpu.example.com/dead"))),
+        holds(),
+        HOLDER,
+        says=(
+            "Device gpu.example.com/n1/gpu-0 has taint gpu.example.com/dead:NoExecute from"
+            " slice slice-n1 (driver gpu.example.com), added 2030-01-01T12:00:00Z (0s ago).",
+        ),
+        because=("ResourceSlice/slice-n1",),
+        helps="It is not evicted if the taint is removed in time by its source.",
+    ),
+    "a patch makes it leave": about_pod(
+        "Evicting",
+        "EvictionDue",
+        *PLAIN,
+        patch("hot", taints=[taint("NoExecute")]),
+        holds(),
+        HOLDER,
+        says=("from patch hot (created by bob)",),
+        because=("ResourceSlicePatch/hot",),
+    ),
+    "a rule makes it leave a device that is gone": about_pod(
+        "Evicting",
+        "EvictionDue",
+        node(),
+        class_(),
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        HOLDER,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it is on its way": about_pod(
+        "Terminating",
+        "EvictedByTaint",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        pod("q", "c", on="n1", deleted=10),
+        evicted("q", after=10),
+        after=15,
+        first="Pod team/q is being deleted, which should have ended at 2030-01-01T12:00:10Z (5s"
+        " ago): it was evicted because of rule fw (created by alice).",
+        says=(f"Device {GPU} had taint example.com/fw:NoExecute from rule fw (created by alice)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it is on its way and has time": about_pod(
+        "Terminating",
+        "EvictedByTaint",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        MADE_TO_LEAVE,
+        first="Pod team/q is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest:"
+        " it was evicted because of rule fw (created by alice).",
+        says=(f"Device {GPU} has taint example.com/fw:NoExecute from rule fw (created by alice)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "of two taints only one made it leave": about_pod(
+        "Terminating",
+        "EvictedByTaint",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        rule("full", "NoSchedule", select=ON_GPU, by="bob"),
+        holds(),
+        MADE_TO_LEAVE,
+        missing=RECORDS,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "it was evicted, and the rule is gone": about_pod(
+        "Terminating",
+        "EvictedByTaint",
+        *PLAIN,
+        holds(),
+        MADE_TO_LEAVE,
+        missing=RECORDS,
+        says=("because of a taint on one of its devices.", "The taint is not recorded."),
+    ),
+    "it must leave, and nobody there heeds pauses": about_pod(
+        "Evicting",
+        "EvictionDue",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        HOLDER,
+        missing=RECORDS,
+        because=("DeviceTaintRule/fw",),
+        helps="It is not evicted if rule fw is deleted in time.",
+    ),
+    "it is on its way for another reason": about_pod(
+        "Terminating",
+        "PreemptionByScheduler",
+        *PLAIN,
+        disrupted(reason="PreemptionByScheduler", message="somebody else needs the room"),
+        says=("somebody else needs the room.",),
+    ),
+    "somebody who meant to evict it did not, and it was deleted later": about_pod(
+        "Terminating",
+        "Deleted",
+        *PLAIN,
+        disrupted(status="False"),
+        first="Pod team/q is being deleted, until 2030-01-01T12:00:30Z (in 30s) at the latest."
+        " No device taint is the reason.",
+    ),
+    "somebody deleted it": about_pod(
+        "Terminating",
+        "Deleted",
+        *PLAIN,
+        pod("q", on="n1", deleted=10),
+        says=(
+            "Pod team/q is being deleted, until 2030-01-01T12:00:10Z (in 10s) at the latest."
+            " No device taint is the reason.",
+        ),
+    ),
+    "it was evicted": about_pod(
+        "Evicted",
+        "EvictedByTaint",
+        rule("fw", "NoExecute", description="firmware"),
+        evicted("q", after=10, owner="web"),
+        after=70,
+        says=(
+            "Pod team/q of ReplicaSet web was evicted from node n1 at 2030-01-01T12:00:10Z"
+            " (60s ago) because of rule fw (created by alice).",
+            f"Device {GPU} had taint example.com/fw:NoExecute from rule fw (created by alice)",
+            'reason "firmware"',
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="Its owner creates a replacement; explain that one if it is Pending.",
+    ),
+    "it was evicted by a rule that is gone": about_pod(
+        "Evicted",
+        "EvictedByTaint",
+        taint_record("fw", lifted=60),
+        evicted("q", after=10),
+        after=120,
+        says=(
+            "Device gpu.example.com/n1/gpu-0 had taint example.com/fw:NoExecute from rule fw"
+            ' (created by alice), added 2030-01-01T12:00:00Z (2m ago), reason "firmware",'
+            " deleted 2030-01-01T12:01:00Z (60s ago).",
+        ),
+        because=("DeviceTaintRule/fw",),
+        helps="No controller manages it: create it again, with a toleration if it may use such"
+        " devices.",
+    ),
+    "who asks may not see taints": about_pod(
+        "Running",
+        "TaintsNotVisible",
+        claim("c", holds=("n1/gpu-0",), pods=("q",)),
+        HOLDER,
+        hidden=("ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch", "Node", "DeviceClass"),
+        says=(
+            "Pod team/q is on node n1 and holds gpu.example.com/n1/gpu-0. You are not allowed"
+            " to see whether they are tainted, and so whether it will be evicted.",
+            "Pod team/q is on node n1 and holds"
+            " gpu.example.com/n1/gpu-0. You are"
+            " not allowed to see whether they are"
+            " tainted, and so whether it will be"
+            " evicted.",
+        ),
+        helps="Ask an admin",
+    ),
+    "it ran to its end": about_pod(
+        "Finished", "Succeeded", pod("q", on="n1", status={"phase": "Succeeded"})
+    ),
+    "it got its node past the scheduler": about_pod(
+        "Running",
+        "ClaimNotReserved",
+        *PLAIN,
+        claim("c"),
+        HOLDER,
+        says=("claim team/c is not reserved for it",),
+        because=("ResourceClaim/team/c",),
+        helps="without spec.nodeName",
+    ),
+}
+
+CLAIMS = {
+    "nobody uses it": about_claim(
+        "Pending", "NoConsumer", *PLAIN, claim("c"), says=("because no pod uses it",)
+    ),
+    "its pod is done": about_claim(
+        "Pending",
+        "NoConsumer",
+        *PLAIN,
+        claim("c"),
+        pod("q", "c", on="n1", status={"phase": "Succeeded"}),
+        first="Claim team/c has no devices because no pod uses it: devices are allocated when a"
+        " pod that uses it is scheduled.",
+        helps=None,
+    ),
+    "of two pods only one still wants it": about_claim(
+        "Pending",
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        claim("c"),
+        pod("a", "c", deleted=30),
+        pod("p", "c"),
+        first="Claim team/c has no devices: they are allocated when pod team/p is scheduled.",
+        because=("Pod/team/p", "DeviceTaintRule/fw"),
+        helps="Tolerate",
+    ),
+    "its pod waits": about_claim(
+        "Pending",
+        "DevicesTainted",
+        *PLAIN,
+        rule("fw"),
+        claim("c"),
+        pod("p", "c"),
+        says=(
+            "Claim team/c has no devices: they are allocated when pod team/p is scheduled.",
+            "2 are tainted",
+        ),
+        because=("Pod/team/p", "DeviceTaintRule/fw"),
+        helps="Tolerate example.com/fw:NoSchedule",
+    ),
+    "its pod went past the scheduler": about_claim(
+        "Pending",
+        "SchedulerBypassed",
+        *PLAIN,
+        claim("c"),
+        HOLDER,
+        because=("Pod/team/q",),
+        helps="without spec.nodeName",
+    ),
+    "it is in use": about_claim(
+        "Reserved",
+        "InUse",
+        *PLAIN,
+        holds(),
+        HOLDER,
+        says=(f"Claim team/c has {GPU}, reserved for q",),
+    ),
+    "its users must leave": about_claim(
+        "Reserved",
+        "PodsToBeEvicted",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        HOLDER,
+        says=(
+            "Its pods will be evicted immediately because of rule fw (created by alice).",
+            "from rule fw (created by alice)",
+        ),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its users must leave later": about_claim(
+        "Reserved",
+        "PodsToBeEvicted",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        says=("Its pods will be evicted at 2030-01-01T12:01:00Z (in 60s)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "a rule that evicts nobody is paused": about_claim(
+        "Reserved",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoSchedule", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        says=("; no pod is evicted because of it.",),
+        silent=("paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "a rule is paused, and nobody is there to leave": about_claim(
+        "Allocated",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
+        claim("c", holds=("n1/gpu-0",)),
+        silent=("paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "eviction of its users is paused": about_claim(
+        "Reserved",
+        "EvictionPaused",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        says=("eviction by it is paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "the taint ends before its users must leave": about_claim(
+        "Reserved",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU, annotations={"sully.dev/expires-at": at(30)}),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        says=("no pod is evicted because of it",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "nobody uses it, so nobody must leave": about_claim(
+        "Allocated",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        claim("c", holds=("n1/gpu-0",)),
+        first="Claim team/c has gpu.example.com/n1/gpu-0 and is not reserved for any pod: it"
+        " keeps them until a pod has used it.",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "its user has finished": about_claim(
+        "Reserved",
+        "ConsumersGone",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        pod("q", "c", on="n1", status={"phase": "Failed"}),
+        says=("q is gone or finished; the claim controller removes the reservation.",),
+        because=("Pod/q",),
+    ),
+    "its users tolerate the taint": about_claim(
+        "Reserved",
+        "TaintsDoNotEvict",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(tolerates()),
+        HOLDER,
+        says=("no pod is evicted because of it",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "who asks may not see taints": about_claim(
+        "Reserved",
+        "TaintsNotVisible",
+        holds(),
+        HOLDER,
+        hidden=("DeviceTaintRule",),
+        says=(
+            "You are not allowed to see whether they are tainted, and so whether its pods"
+            " will be evicted.",
+        ),
+        helps="Ask an admin",
+    ),
+    "its users are gone": about_claim(
+        "Reserved",
+        "ConsumersGone",
+        *PLAIN,
+        holds(),
+        because=("Pod/q",),
+        says=("q is gone or finished",),
+    ),
+    "its device is gone": about_claim(
+        "Reserved",
+        "DeviceUnpublished",
+        node(),
+        class_(),
+        holds(),
+        HOLDER,
+        says=(f"{GPU} is no longer published",),
+        helps="Check that the driver of the device is running.",
+    ),
+    "it keeps devices for nobody": about_claim(
+        "Allocated",
+        "Unused",
+        *PLAIN,
+        claim("c", holds=("n1/gpu-0",)),
+        says=(
+            "Claim team/c has gpu.example.com/n1/gpu-0 and is not reserved for any pod: it"
+            " keeps them until a pod has used it.",
+        ),
+    ),
+    "it is being deleted and in use": about_claim(
+        "Deleting",
+        "StillInUse",
+        *PLAIN,
+        holds(deletionTimestamp=at(0), finalizers=["x/y"]),
+        HOLDER,
+        because=("Pod/q",),
+    ),
+    "it is being deleted": about_claim(
+        "Deleting",
+        "FinalizersPending",
+        claim("c", deletionTimestamp=at(0), finalizers=["x/y"]),
+        says=(
+            "Claim team/c is being deleted since 2030-01-01T12:00:00Z (0s ago) and waits for x/y.",
+        ),
+    ),
+}
+
+DEVICES = {
+    "free": about_device(
+        "Free", "NotTainted", *PLAIN, says=(f"Device {GPU} on node n1 is free",), helps=None
+    ),
+    "free, with a taint that does nothing": about_device(
+        "Free",
+        "TaintWithoutEffect",
+        *PLAIN,
+        rule("fw", "None"),
+        says=("It has taint example.com/fw:None from rule fw (created by alice)",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "kept from new pods": about_device(
+        "Tainted",
+        "PreventsScheduling",
+        *PLAIN,
+        rule("fw"),
+        first="Device gpu.example.com/n1/gpu-0 on node n1 is not in use: rule fw (created by"
+        " alice) prevents scheduling of pods that do not tolerate it.",
+        because=("DeviceTaintRule/fw",),
+        helps="delete rule fw",
+    ),
+    "marked by a slice of taints": about_device(
+        "Tainted",
+        "PreventsScheduling",
+        node(),
+        class_(),
+        slice_(device("gpu-0"), count=2),
+        slice_(name="marks", count=2, taints=[{"device": "gpu-0", "taint": taint()}]),
+        because=("ResourceSlice/marks",),
+        helps=f"have driver {DRIVER} clear its taint",
+    ),
+    "in use": about_device(
+        "InUse",
+        "NotTainted",
+        *PLAIN,
+        holds(),
+        HOLDER,
+        says=("is in use by pod team/q",),
+        because=("ResourceClaim/team/c",),
+    ),
+    "its users are on their way out": about_device(
+        "InUse",
+        "PodsTerminating",
+        *PLAIN,
+        rule("fw", "NoExecute", select=ON_GPU),
+        holds(),
+        pod("q", "c", on="n1", deleted=30),
+        missing=RECORDS,
+        first="Device gpu.example.com/n1/gpu-0 on node n1 is in use by pod team/q, which is"
+        " terminating because of rule fw (created by alice).",
+        because=("DeviceTaintRule/fw",),
+        helps=None,
+    ),
+    "in use by who must leave": about_device(
+        "InUse",
+        "PodsToBeEvicted",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(),
+        HOLDER,
+        first="Device gpu.example.com/n1/gpu-0 on node n1 is in use by pod team/q, which will"
+        " be evicted immediately because of rule fw (created by alice).",
+        because=("DeviceTaintRule/fw",),
+        helps="delete rule fw",
+    ),
+    "in use by who may stay": about_device(
+        "InUse",
+        "PodsNotEvicted",
+        *PLAIN,
+        rule("fw", "NoExecute"),
+        holds(tolerates()),
+        HOLDER,
+        because=("DeviceTaintRule/fw",),
+    ),
+    "in use while the rule is paused": about_device(
+        "InUse",
+        "PodsNotEvicted",
+        *PLAIN,
+        rule("fw", "NoExecute", annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        says=("eviction by it is paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "in use while a rule is paused that evicts nobody": about_device(
+        "InUse",
+        "PodsNotEvicted",
+        *PLAIN,
+        rule("fw", annotations={"sully.dev/paused": "true"}),
+        holds(),
+        HOLDER,
+        silent=("paused",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "in use, and the taint ends first": about_device(
+        "InUse",
+        "PodsNotEvicted",
+        *PLAIN,
+        rule("fw", "NoExecute", annotations={"sully.dev/expires-at": at(30)}),
+        holds(tolerates(seconds=60)),
+        HOLDER,
+        first="Device gpu.example.com/n1/gpu-0 on node n1 is in use by pod team/q, which is not"
+        " evicted despite rule fw (created by alice).",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "known only from an eviction": about_device(
+        "Gone",
+        "NotPublished",
+        rule("fw", "NoExecute"),
+        evicted("q", after=10),
+        after=70,
+        first="Device gpu.example.com/n1/gpu-0 is no longer published by any driver, and no"
+        " claim has it; pod team/q was evicted from it at 2030-01-01T12:00:10Z (60s ago)"
+        " because of rule fw (created by alice).",
+        because=("DeviceTaintRule/fw",),
+    ),
+    "known only from an eviction, as is another of that name": about_device(
+        "Gone",
+        "NotPublished",
+        rule("fw", "NoExecute"),
+        evicted("q", after=10),
+        evicted("r", after=20, device="n2/gpu-0"),
+        after=70,
+        first="Device gpu.example.com/n1/gpu-0 is no longer published by any driver, and no"
+        " claim has it; pod team/q was evicted from it at 2030-01-01T12:00:10Z (60s ago)"
+        " because of rule fw (created by alice).",
+        silent=("n2",),
+        because=("DeviceTaintRule/fw",),
+    ),
+    "looked at by an admin": about_device(
+        "Free",
+        "NotTainted",
+        *PLAIN,
+        claim("c", holds=("n1/gpu-0",), pods=("q",), admin=True),
+        HOLDER,
+        says=("Claim team/c has admin access to it, which does not prevent scheduling.",),
+    ),
+    "gone, but held": about_device(
+        "Unpublished",
+        "StillAllocated",
+        node(),
+        class_(),
+        holds(),
+        HOLDER,
+        says=(
+            "Device gpu.example.com/n1/gpu-0 is no longer published by any driver, but claim"
+            " team/c still has it.",
+        ),
+        because=("ResourceClaim/team/c",),
+    ),
+    "in a pool that is being written": about_device(
+        "Unusable",
+        "PoolIncomplete",
+        node(),
+        slice_(device("gpu-0"), count=3),
+        first="Device gpu.example.com/n1/gpu-0 on node n1 cannot be allocated (pool incomplete:"
+        " 1 of 3 slices).",
+        helps="whole pool",
+    ),
+    "in a pool for the nodes of a selector that is being written": about_device(
+        "Unusable",
+        "PoolIncomplete",
+        node(zone="a"),
+        slice_(device("gpu-0"), count=3, nodeName=None, nodeSelector=IN_ZONE),
+        first="Device gpu.example.com/n1/gpu-0 (for the nodes of a selector) cannot be"
+        " allocated (pool incomplete: 1 of 3 slices).",
+        helps="whole pool",
+    ),
+    "in use, in a pool that is being written": about_device(
+        "InUse",
+        "PodsToBeEvicted",
+        node(),
+        slice_(device("gpu-0"), count=3),
+        rule("fw", "NoExecute"),
+        holds(),
+        HOLDER,
+        first="Device gpu.example.com/n1/gpu-0 on node n1 is in use by pod team/q, which will"
+        " be evicted immediately because of rule fw (created by alice).",
+        says=("Even when it is free, it cannot be allocated (pool incomplete: 1 of 3 slices).",),
+        because=("DeviceTaintRule/fw",),
+        helps="delete rule fw",
+    ),
+    "in a pool that contradicts itself": about_device(
+        "Unusable",
+        "PoolInvalid",
+        node(),
+        slice_(device("gpu-0"), name="a", count=2),
+        slice_(device("gpu-0"), name="b", count=2),
+        says=("duplicate device name gpu-0",),
+    ),
+    "whose counters another device uses": about_device(
+        "Unusable",
+        "CountersUsed",
+        node(),
+        class_(),
+        slice_(
+            device("gpu-0", consumesCounters=[draws("4")]),
+            device("part", consumesCounters=[draws("1")]),
+            count=2,
+        ),
+        slice_(name="counters", count=2, sharedCounters=[draws("4", "name")]),
+        claim("c", holds=("n1/part",)),
+        says=(
+            "Device gpu.example.com/n1/gpu-0 on node n1 cannot be allocated (takes 4 memory"
+            " of card, of which 3 is left by part).",
+        ),
+        helps="Wait until devices",
+    ),
+    "with an attribute of a patch": about_device(
+        "Free",
+        "NotTainted",
+        *PLAIN,
+        patch("grade", attributes={f"{DRIVER}/grade": {"string": "b"}}),
+        says=(f"{DRIVER}/grade is set by patch grade (created by bob), not by the driver",),
+    ),
+}
+
+SITUATIONS = {
+    f"{subject}: {name}": each
+    for subject, table in (("pod", PODS), ("claim", CLAIMS), ("device", DEVICES))
+    for name, each in table.items()
+}
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+def test_cause(situation: Situation) -> None:
+    situation.check()
+
+
+def test_a_device_is_found_by_the_end_of_its_name() -> None:
+    devices = known_devices(Reader(snapshot([TWO, slice_(device("gpu-0"), on="n2")])))
+
+    assert str(match_name(devices, "n1/gpu-0")) == GPU
+    assert str(match_name(devices, "gpu-1")) == f"{DRIVER}/n1/gpu-1"
+    assert match_name(devices, "gpu-9") is None
+    with pytest.raises(AmbiguousNameError, match=f"2 devices are called gpu-0: {GPU} and "):
+        match_name(devices, "gpu-0")

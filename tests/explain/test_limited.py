@@ -1,0 +1,150 @@
+"""Who may not see what he asks about is told what it does to his own things."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from explain.test_fleet import condition, decision, told, wish
+from explain.worlds import DRIVER, NAMESPACE, Obj, claim, evicted, pod, snapshot
+from sully.client.transport import Key
+from sully.domain.scheduling.diagnosis import CONDITION
+from sully.explain.explanation import Explanation
+from sully.explain.facts.devices import AmbiguousNameError
+from sully.explain.questions import QUESTIONS
+from sully.explain.reader import Reader
+
+GPU = f"{DRIVER}/n1/gpu-0"
+OF_ALL = ("ResourceSlice", "DeviceTaintRule", "ResourceSlicePatch", "Node", "TaintRecord")
+FLEET = ("ManagedCluster", "ManagedClusterSet")
+KEPT_OFF = {
+    "type": CONDITION,
+    "status": "False",
+    "message": '{"nodes":1,"requests":[{"claim":"team/d","request":"gpu","wanted":1,"taints":'
+    '[{"key":"example.com/fw","effect":"NoSchedule","origin":"DeviceTaintRule/fw","devices":2}]}]}',
+}
+SATISFIED = condition("PlacementSatisfied", "False", "NotAllDecisionsScheduled", "1 is missing")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Glimpse:
+    """A question of somebody who sees one namespace, and the first sentence of the answer."""
+
+    kind: str
+    name: str
+    objects: tuple[Obj, ...] = ()
+    hidden: tuple[str, ...] = OF_ALL
+    says: str
+    cause: str = "NotAllowed"
+
+    def ask(self) -> Explanation | None:
+        question = QUESTIONS[self.kind]
+        assert question.find_limited is not None
+        reader = Reader(snapshot(self.objects, after=70, hidden=self.hidden), everything=False)
+        key = Key(NAMESPACE if question.namespaced else "", self.name)
+        return question.answer_limited(reader, key, NAMESPACE)
+
+
+GLIMPSES = {
+    "a rule keeps his pod off": Glimpse(
+        kind="rule",
+        name="fw",
+        objects=(pod("w", status={"conditions": [KEPT_OFF]}),),
+        says="You are not allowed to see rule fw; in namespace team it prevents scheduling"
+        " of 1 pod on"
+        " devices: team/w.",
+    ),
+    "a rule made his pods leave": Glimpse(
+        kind="rule",
+        name="fw",
+        objects=(evicted("a"), evicted("b", after=10), evicted("c", "other")),
+        says="You are not allowed to see rule fw; in namespace team it evicted 2 pods, the"
+        " last, team/b, at"
+        " 2030-01-01T12:00:10Z (60s ago).",
+    ),
+    "a rule did both": Glimpse(
+        kind="rule",
+        name="fw",
+        objects=(evicted("a"), pod("w", status={"conditions": [KEPT_OFF]})),
+        says="You are not allowed to see rule fw; in namespace team it prevents scheduling"
+        " of 1 pod on"
+        " devices: team/w and it evicted 1 pod, the last, team/a, at 2030-01-01T12:00:00Z"
+        " (70s ago).",
+    ),
+    "a rule that has nothing to do with him": Glimpse(
+        kind="rule",
+        name="fw",
+        says="You are not allowed to see rule fw, and nothing that you may see refers to it.",
+    ),
+    "a device he has": Glimpse(
+        kind="device",
+        name="n1/gpu-0",
+        objects=(claim("c", holds=("n1/gpu-0",), pods=("q",)), pod("q", "c", on="n1")),
+        says="You are not allowed to see device n1/gpu-0; in namespace team it is allocated"
+        " to claim team/c for pod"
+        " team/q.",
+    ),
+    "a device he had": Glimpse(
+        kind="device",
+        name=GPU,
+        objects=(evicted("a", after=10),),
+        says=f"You are not allowed to see device {GPU}; in namespace team 1 pod was evicted"
+        " from it, the last,"
+        " team/a, at 2030-01-01T12:00:10Z (60s ago).",
+    ),
+    "his placement": Glimpse(
+        kind="placement",
+        name="p",
+        objects=(told(wish(), SATISFIED), decision("eu-1")),
+        hidden=FLEET,
+        cause="NotAllDecisionsScheduled",
+        says="Placement team/p has 1 cluster (eu-1) since 2030-01-01T12:00:00Z (70s ago): 1 is"
+        " missing.",
+    ),
+    "a cluster he has": Glimpse(
+        kind="cluster",
+        name="eu-1",
+        objects=(wish(), decision("eu-1")),
+        hidden=FLEET,
+        says="You are not allowed to see cluster eu-1; in namespace team 1 placement selects"
+        " it: team/p.",
+    ),
+    "a cluster he has not": Glimpse(
+        kind="cluster",
+        name="eu-2",
+        objects=(wish(), decision("eu-1")),
+        hidden=FLEET,
+        says="You are not allowed to see cluster eu-2, and nothing that you may see refers to it.",
+    ),
+}
+
+
+@pytest.mark.parametrize("glimpse", GLIMPSES.values(), ids=GLIMPSES.keys())
+def test_a_part_of_the_answer(glimpse: Glimpse) -> None:
+    found = glimpse.ask()
+
+    assert found is not None
+    assert (found.state, found.cause) == ("NotVisible", glimpse.cause)
+    assert found.summary[0] == glimpse.says
+    assert found.remedies[0].startswith("Ask an admin")
+
+
+def test_a_name_that_ends_as_two_devices_do_is_none() -> None:
+    objects = (claim("a", holds=("n1/gpu-0",)), claim("b", holds=("n2/gpu-0",)))
+
+    with pytest.raises(AmbiguousNameError, match=f"2 devices are called gpu-0: {GPU} and "):
+        Glimpse(kind="device", name="gpu-0", objects=objects, says="").ask()
+
+
+def test_a_placement_that_is_not_there() -> None:
+    assert Glimpse(kind="placement", name="p", hidden=FLEET, says="").ask() is None
+
+
+def test_whether_a_device_is_published_is_not_claimed_by_who_cannot_know() -> None:
+    objects = (claim("c", holds=("n1/gpu-0",), pods=("q",)), pod("q", "c", on="n1"))
+    reader = Reader(snapshot(objects, hidden=OF_ALL), everything=False)
+    found = QUESTIONS["pod"].answer(reader, Key(NAMESPACE, "q"))
+
+    assert found is not None
+    assert found.details[0].rows == ((GPU, "team/c", "", "", ""),)

@@ -1,0 +1,173 @@
+"""What is said to give a placement its clusters does so, and so does what gives it one of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from explain.test_fleet import FLEET, GROUP, cluster, decision, predicate, taint, wish
+from explain.worlds import NAMESPACE, Obj, snapshot
+from sully.client.transport import Key
+from sully.explain.explanation import Explanation
+from sully.explain.questions import explain_selection
+from sully.explain.reader import Reader
+
+AFTER = 30
+NAMES = ("a", "b", "c", "d")
+KEYS = ("maintenance", "disk")
+EFFECTS = ("NoSelect", "NoSelectIfNew", "PreferNoSelect")
+ENVS = ("dev", "prod")
+World = list[Obj]
+
+_TOLERATE = re.compile(r"^[Tt]olerate (?P<taints>.+), or have the taints? removed$")
+_GETS = re.compile(r"^The placement would then get (?P<number>\d+) clusters?\.$")
+_ASKS = re.compile(r"^[Aa]sk for (?P<number>\d+) clusters?$")
+_AT_MOST = re.compile(r"^Ask for at most (?P<number>\d+) clusters?, or add some to the sets\.$")
+
+
+def split(marks: str) -> list[str]:
+    return re.split(r", | and ", marks)
+
+
+def tolerations(marks: str) -> list[Obj]:
+    found = []
+    for each in split(marks):
+        key, _, effect = each.partition(":")
+        found.append({"key": key, "operator": "Equal", "effect": effect})
+    return found
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    found: World = [*deepcopy(FLEET)]
+    for name in NAMES[: draw(st.integers(1, 4))]:
+        marks = draw(
+            st.lists(
+                st.tuples(st.sampled_from(KEYS), st.sampled_from(EFFECTS)), unique=True, max_size=2
+            )
+        )
+        env = draw(st.sampled_from(ENVS))
+        member = draw(st.integers(0, 4)) > 0
+        made = [taint(key, effect) for key, effect in marks]
+        found.append(cluster(name, *made, labels={"env": env}, member=member))
+    spec: Obj = {"tolerations": []}
+    if draw(st.booleans()):
+        spec["numberOfClusters"] = draw(st.integers(1, 3))
+    if draw(st.booleans()):
+        spec["predicates"] = [predicate(env="prod")]
+    if draw(st.booleans()):
+        over = {"tolerationSeconds": 1} if draw(st.booleans()) else {}
+        spec["tolerations"] = [{"key": "disk", "operator": "Exists"} | over]
+    return [*found, wish(**spec), decision(*draw(st.sets(st.sampled_from(NAMES), max_size=2)))]
+
+
+def asked(world: World, about: str = "") -> Explanation:
+    found = explain_selection(Reader(snapshot(world, after=AFTER)), Key(NAMESPACE, "p"), about)
+    assert found is not None
+    return found
+
+
+def selected(world: World) -> set[str]:
+    rows = next((each for each in asked(world).details if each.title == "Clusters"), None)
+    return {name for name, stage, _ in rows.rows if stage == "Selected"} if rows else set()
+
+
+def wanted(world: World) -> Obj:
+    (found,) = (each["spec"] for each in world if each["kind"] == "Placement")
+    return found
+
+
+def follow(world: World, steps: Sequence[str], about: str = "") -> World:
+    world = deepcopy(world)
+    for step in steps:
+        if found := _TOLERATE.match(step):
+            wanted(world)["tolerations"] += tolerations(found["taints"])
+        elif found := _ASKS.match(step):
+            wanted(world)["numberOfClusters"] = int(found["number"])
+        elif about and "label cluster" in step:
+            for each in world:
+                if each["kind"] == "ManagedCluster" and each["metadata"]["name"] == about:
+                    each["metadata"]["labels"]["env"] = "prod"
+        elif step.lower().startswith("widen the predicates"):
+            del wanted(world)["predicates"]
+        else:
+            raise AssertionError(f"nobody knows how to do this: {step}")
+    return world
+
+
+def lifted(world: World, steps: Sequence[str]) -> tuple[World, list[str]]:
+    """Take the taints away instead of tolerating them; return the other steps."""
+    world = deepcopy(world)
+    rest = []
+    for step in steps:
+        found = _TOLERATE.match(step)
+        marks = split(found["taints"]) if found else []
+        rest += [] if found else [step]
+        for each in world:
+            if each["kind"] == "ManagedCluster":
+                taints = each["spec"]["taints"]
+                each["spec"]["taints"] = [
+                    x for x in taints if f"{x['key']}:{x['effect']}" not in marks
+                ]
+    return world, rest
+
+
+def fewer(steps: Sequence[str]) -> Iterator[list[str]]:
+    """Yield the steps with one thing less."""
+    for at, step in enumerate(steps):
+        rest = [*steps[:at], *steps[at + 1 :]]
+        found = _TOLERATE.match(step)
+        marks = split(found["taints"]) if found else []
+        for each in marks if len(marks) > 1 else ():
+            less = " and ".join(one for one in marks if one != each)
+            yield [*rest, f"tolerate {less}, or have the taint removed"]
+        if len(marks) < 2:
+            yield rest
+
+
+@settings(max_examples=60)
+@given(worlds())
+def test_a_placement_gets_what_is_said(world: World) -> None:
+    found, has = asked(world), selected(world)
+    want = wanted(world).get("numberOfClusters", 1)
+    for text in found.remedies:
+        if at_most := _AT_MOST.match(text):
+            assert int(at_most["number"]) < want
+            continue
+        if "would then" not in text:
+            continue
+        *steps, then = re.split(r"\. Also |\. (?=The )", text)
+        promise = _GETS.match(then)
+        assert promise is not None, text
+        number = int(promise["number"])
+        assert number > len(has)
+        assert len(selected(follow(world, steps))) == number, text
+        assert len(selected(follow(*lifted(world, steps)))) == number, text
+        for less in fewer(steps):
+            assert len(selected(follow(world, less))) < min(want, number), text
+
+
+@settings(max_examples=60)
+@given(worlds(), st.sampled_from(NAMES))
+def test_a_placement_gets_the_cluster_that_is_asked_about(world: World, about: str) -> None:
+    found = asked(world, about)
+    mine = [
+        each for each in found.remedies if each.endswith(f"Cluster {about} would then be selected.")
+    ]
+    for text in mine:
+        *steps, _ = re.split(r"\. Also |\. (?=Cluster )", text)
+        assert about not in selected(world)
+        assert about in selected(follow(world, steps, about)), text
+        assert about in selected(follow(*lifted(world, steps), about)), text
+        for less in fewer(steps):
+            assert about not in selected(follow(world, less, about)), text
+    known = {
+        each["metadata"]["name"]
+        for each in world
+        if each["kind"] == "ManagedCluster" and f"{GROUP}/clusterset" in each["metadata"]["labels"]
+    }
+    assert mine or about in selected(world) or about not in known
