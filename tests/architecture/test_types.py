@@ -149,7 +149,7 @@ def test_a_type_of_several_kinds_says_what_their_tables_say(type_: type[Wire]) -
 
 
 BASES = {"HasController", "SharedContent", "Workload"}
-IN_ANNOTATIONS = ("sully.domain.scheduling.account", "sully.domain.devices.rules")
+IN_ANNOTATIONS = ("sully.domain.scheduling.diagnosis", "sully.domain.devices.rules")
 UNREAD = {"ClusterClaim", "ClusterClaimSpec"}
 """Of clusters that are no hub."""
 

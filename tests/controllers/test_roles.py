@@ -33,7 +33,7 @@ Obj = dict[str, Any]
 ACCOUNT = "system:serviceaccount:kube-system:"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 TURNS = 400
-"""Turns of the loop in which every cache has listed; none waits for anything else."""
+"""ClaimLocks of the loop in which every cache has listed; none waits for anything else."""
 
 
 def _identity(agent: str) -> User:

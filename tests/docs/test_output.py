@@ -16,7 +16,7 @@ from devices import rule, select
 from sully.cli.main import main
 from sully.client.transport import Key
 from sully.domain.planning.report import Plan
-from sully.domain.scheduling.account import Account
+from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.testing.clock import NOON
 from sully.views.evictions import Progress
 from sully.views.timeline import Happening
@@ -80,7 +80,7 @@ def test_fields_of_a_plan(
 
 
 def test_fields_of_an_account() -> None:
-    assert told("An account") == set(type_paths(Account))
+    assert told("An account") == set(type_paths(Diagnosis))
 
 
 def test_fields_of_an_explanation(

@@ -10,9 +10,9 @@ from devices import DRIVER, cel, device, rule, select, slice_, text
 from sully.client.transport import Key
 from sully.controllers.evaluation import SelectorEvaluation
 from sully.controllers.framework import AGAIN, DONE, Result
-from sully.controllers.scheduling.devices import Shelf
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.evaluation import Evaluator
+from sully.scheduler.device_cache import AllocatableDevices
 from views.feeds import Scene
 
 _NUMBERS = count()
@@ -41,7 +41,7 @@ def selected(made: Scene) -> list[str]:
 def offered(made: Scene) -> list[str]:
     known = made.inventory.pool(POOL)
     assert known is not None
-    shelf = Shelf(made.inventory)
+    shelf = AllocatableDevices(made.inventory)
     return [
         found.published.device.name
         for each in known.slices.values()

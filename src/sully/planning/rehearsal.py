@@ -14,9 +14,9 @@ from functools import partial
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.allocation.availability import Availability, used_up
 from sully.domain.allocation.capacity import left_of
 from sully.domain.allocation.ledger import PoolUse
-from sully.domain.allocation.vacancy import Vacancies, used_up
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Evict, Reason, Wait
@@ -33,7 +33,7 @@ from sully.domain.planning.report import DeviceTold
 from sully.domain.planning.supply import Counted, Counter, Supply
 from sully.planning.changes import Change, apply, copies, let_expire, told
 from sully.planning.evicting import Evictions
-from sully.planning.seating import Refusal, Seating
+from sully.planning.scheduler import Pending, PlannedScheduler
 from sully.planning.settings import Settings
 from sully.planning.world import World
 from sully.views.devices.changes import Change as Touch
@@ -75,7 +75,7 @@ class Rehearsal:
         self.changes: list[str] = []
         self.evictions = Evictions(self.world, self._evicted)
         self.evictions.on_skipped = self._due_again
-        self.seating = Seating(self.world, self._seated)
+        self.scheduler = PlannedScheduler(self.world, self._bound)
         self._replaced: dict[str, Eviction] = {}
         """Evictions by the uid of the replacement."""
         self._anyway: dict[str, datetime] = {}
@@ -86,7 +86,7 @@ class Rehearsal:
         self.after: Merged = {}
         """All devices before and right after the change."""
         self.supply: dict[str, Supply] = {}
-        self.seated_before: frozenset[str] = frozenset()
+        self.bound_before: frozenset[str] = frozenset()
         self.differences: tuple[DeviceTold, ...] = ()
         self.restless: set[str] = set()
         """Pods, by uid, that were Pending before, got a node, and are due for eviction there."""
@@ -98,8 +98,8 @@ class Rehearsal:
     def run(self, changes: Sequence[Change]) -> None:
         """Let the cluster come to rest, apply the changes, and see what happens."""
         world = self.world
-        self.seating.settle()
-        self.seated_before = frozenset(self.seating.seats)
+        self.scheduler.settle()
+        self.bound_before = frozenset(self.scheduler.bindings)
         self.evictions.clear_exemptions()
         let_expire(world)
         self.before = self.merged()
@@ -124,7 +124,7 @@ class Rehearsal:
             if not world.timeline.leap(until):
                 break
             self._settle()
-        self.seating.look_again()
+        self.scheduler.diagnose()
         self._ends()
 
     def _ends(self) -> None:
@@ -138,7 +138,7 @@ class Rehearsal:
         while True:
             self.evictions.settle()
             self._replace()
-            self.seating.settle()
+            self.scheduler.settle()
             if not self.evictions.settle() and not self._to_replace:
                 return
 
@@ -234,9 +234,9 @@ class Rehearsal:
             eviction.replacement, eviction.missing = made.pod.metadata.uid, made.missing
             self._replaced[eviction.replacement] = eviction
             replacements.append(made)
-        self.seating.receive(replacements)
+        self.scheduler.create(replacements)
 
-    def _seated(self, pod: PlannedPod) -> None:
+    def _bound(self, pod: PlannedPod) -> None:
         # A pod that is due for eviction where it has just been scheduled would be so every time.
         self.evictions.exempt(pod)
         self.evictions.scheduled(pod)
@@ -267,34 +267,34 @@ class Rehearsal:
         return Counter({each.metadata.name: each for each in self.world.classes.values()})
 
     def _with_use(self, merged: Merged) -> Iterator[Counted]:
-        inventory, ledger = self.world.inventory, self.seating.devices.ledger
+        inventory, ledger = self.world.inventory, self.scheduler.core.devices.ledger
         for id_, devices in merged.items():
             pool, use = inventory.pool(id_), ledger.get(id_) or PoolUse()
-            vacancies = Vacancies(
+            availability = Availability(
                 tuple(pool.slices.values()) if pool is not None else (),
                 use.devices.keys() | use.shares.keys(),
             )
-            if vacancies.are_plain and not use.shares:
+            if availability.are_plain and not use.shares:
                 # Most pools: then nothing but their users closes devices.
                 yield from (Counted(each, name in use.devices) for name, each in devices.items())
                 continue
             for name, device in devices.items():
                 used = name in use.devices or (name in use.shares and not device.shareable)
-                yield Counted(device, used, _is_closed(device, use, vacancies))
+                yield Counted(device, used, _is_closed(device, use, availability))
 
-    def refusal(self, uid: str) -> Refusal | None:
-        """Return why a pod got no node."""
-        return self.seating.refusals.get(uid)
+    def pending(self, uid: str) -> Pending | None:
+        """Return why a pod stays Pending."""
+        return self.scheduler.pending.get(uid)
 
 
 def _owner(eviction: Eviction) -> tuple[str, str]:
     return eviction.pod.metadata.namespace, eviction.pod.owner_text
 
 
-def _is_closed(device: EffectiveDevice, use: PoolUse, vacancies: Vacancies) -> bool:
+def _is_closed(device: EffectiveDevice, use: PoolUse, availability: Availability) -> bool:
     """Say whether nobody could get a device, or a share of it, whoever has it."""
     published = device.published
-    if vacancies.obstacle(published.slice, published.device) is not None:
+    if availability.obstacle(published.slice, published.device) is not None:
         return True
     taken = use.amounts.get(published.device.name) if device.shareable else None
     if not taken:

@@ -24,7 +24,7 @@ from sully.domain.planning.report import (
     TaintTold,
 )
 from sully.domain.planning.supply import Supply
-from sully.domain.scheduling.account import shortened
+from sully.domain.scheduling.diagnosis import shortened
 from sully.evictor.admission import BudgetExhausted, Paused
 from sully.planning.rehearsal import Eviction, Rehearsal
 from sully.views.kinds import CLAIMS, CLASSES, PODS
@@ -111,16 +111,16 @@ def _landing(rehearsal: Rehearsal, eviction: Eviction) -> Landing:
     pod = eviction.pod
     if not is_replaced(pod):
         return Landing(fate=Fate.LOST, why=NOBODY)
-    seat = rehearsal.seating.seats.get(eviction.replacement)
-    if seat is None:
+    binding = rehearsal.scheduler.bindings.get(eviction.replacement)
+    if binding is None:
         return _nowhere(rehearsal, eviction, pod)
-    devices = tuple(map(str, seat.devices))
+    devices = tuple(map(str, binding.devices))
     if eviction.evicted_again is None:
-        return Landing(fate=Fate.LANDS, at=seat.at, node=seat.node, devices=devices)
-    seconds = int((eviction.evicted_again - seat.at).total_seconds())
+        return Landing(fate=Fate.LANDS, at=binding.at, node=binding.node, devices=devices)
+    seconds = int((eviction.evicted_again - binding.at).total_seconds())
     when = f"after {seconds}s" if seconds else "immediately"
     why = f"it tolerates the taints there only for some time, and would be evicted again {when}"
-    return Landing(fate=Fate.RETURNS, at=seat.at, node=seat.node, devices=devices, why=why)
+    return Landing(fate=Fate.RETURNS, at=binding.at, node=binding.node, devices=devices, why=why)
 
 
 def _nowhere(rehearsal: Rehearsal, eviction: Eviction, pod: PlannedPod) -> Landing:
@@ -130,12 +130,12 @@ def _nowhere(rehearsal: Rehearsal, eviction: Eviction, pod: PlannedPod) -> Landi
     if not pod.asks_for():
         why = f"the decisions of scheduler {pod.spec.scheduler_name} are not known"
         return Landing(fate=Fate.PENDING, why=why)
-    refusal = rehearsal.refusal(eviction.replacement)
-    if refusal is None:
+    pending = rehearsal.pending(eviction.replacement)
+    if pending is None:
         return Landing(fate=Fate.PENDING, why="it has a scheduling gate")
     # Thousands of pods may wait for the same thousand claims.
-    account = shortened(refusal.account) if refusal.account is not None else None
-    return Landing(fate=Fate.PENDING, why=refusal.why, account=account)
+    account = shortened(pending.diagnosis) if pending.diagnosis is not None else None
+    return Landing(fate=Fate.PENDING, why=pending.message, account=account)
 
 
 def _stays(rehearsal: Rehearsal) -> Iterator[Stay]:
@@ -161,17 +161,17 @@ def _held_back_by(cause: Paused | BudgetExhausted) -> str:
 def _arrivals(rehearsal: Rehearsal) -> Iterator[Arrival]:
     """Yield the pods that waited before the change and got a node after it."""
     pods = {each.metadata.uid: each for each in rehearsal.world.pods.values()}
-    for uid, seat in rehearsal.seating.seats.items():
+    for uid, binding in rehearsal.scheduler.bindings.items():
         pod = pods.get(uid)
-        if pod is None or uid in rehearsal.seated_before or MARK in uid:
+        if pod is None or uid in rehearsal.bound_before or MARK in uid:
             continue
         yield Arrival(
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             owner=pod.owner_text,
-            node=seat.node,
-            devices=tuple(map(str, seat.devices)),
-            at=seat.at,
+            node=binding.node,
+            devices=tuple(map(str, binding.devices)),
+            at=binding.at,
             returns=uid in rehearsal.restless,
         )
 

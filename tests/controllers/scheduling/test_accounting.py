@@ -22,12 +22,12 @@ from controllers.scheduling.placing import (
 )
 from controllers.world import PODS, World
 from sully.client.transport import Key
-from sully.controllers.scheduling.wishes import Options
-from sully.domain.scheduling.account import CONDITION, Account, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, decode
 from sully.machinery.compat import Compat
+from sully.scheduler.options import Options
 
 
-async def account(world: World, name: str) -> Account | None:
+async def account(world: World, name: str) -> Diagnosis | None:
     found = await condition(world, name, CONDITION)
     return decode(found["message"]) if found is not None else None
 

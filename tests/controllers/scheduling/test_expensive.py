@@ -17,8 +17,8 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import World
-from sully.controllers.scheduling.wishes import Options
 from sully.machinery.compat import Compat
+from sully.scheduler.options import Options
 
 _NUMBERS = count()
 LIST = f"[{','.join(map(str, range(20)))}]"

@@ -27,10 +27,10 @@ from controllers.world import PODS, World
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.client.events import EVENTS
 from sully.client.transport import Key
-from sully.controllers.scheduling.wishes import Options
 from sully.domain.claims.lifecycle import FINALIZER
 from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
+from sully.scheduler.options import Options
 
 
 async def test_a_pod_without_claims(world: World) -> None:

@@ -19,7 +19,7 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.nodes import Node, selects_node
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Refused
+from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Unallocatable
 
 ALL = wish(exactly(allocationMode="All"))
 BUSY = "claim default/claim, request r: asks for all devices, but resource pool {} is currently {}"
@@ -199,7 +199,7 @@ def test_what_is_wrong_with_a_pool(devices: list[Device], want: str) -> None:
     counters = pool_slice(name="counters", count=2, counters=(MEMORY,), all_nodes=True)
     got = attempt([pool_slice(*devices, name="devices", count=2), counters], wish())
 
-    assert isinstance(got, Refused)
+    assert isinstance(got, Unallocatable)
     assert list(got.invalid.values()) == [want]
 
 

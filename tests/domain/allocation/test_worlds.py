@@ -32,7 +32,7 @@ from sully.domain.allocation.verdicts import (
     NOT_ON_NODE,
     Allocated,
     Failed,
-    Refused,
+    Unallocatable,
     Unresolved,
 )
 from sully.machinery.compat import Compat
@@ -111,7 +111,7 @@ class World:
                     self.allocations[key] = allocation
                     self.ledger.take(allocation)
                 return ""
-            case Refused(reason=reason):
+            case Unallocatable(reason=reason):
                 return reason
             case Failed(error=error):
                 return FILTER_ERROR + error

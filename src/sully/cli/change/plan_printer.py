@@ -12,7 +12,7 @@ from sully.cli.client.tables import Cell, Column, Table, broken, look_of
 if TYPE_CHECKING:
     from sully.domain.planning.grouping import Group
     from sully.domain.planning.report import ClassTold, Departure, DeviceTold, Landing, Plan
-    from sully.domain.scheduling.account import Taint
+    from sully.domain.scheduling.diagnosis import Taint
 
 _DONE = re.compile(r" (created|changed|unchanged|deleted)$")
 _PUBLISHED = {"appears": "published", "vanishes": "unpublished"}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sully.domain.allocation.accounts import account_on, refuse
+from sully.domain.allocation.diagnosis import diagnose_on, unallocatable
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance
@@ -31,13 +31,13 @@ def allocate(
 ) -> Verdict:
     """Choose devices for all claims of a pod on a node, or say why not.
 
-    Without `explain` a refusal carries no account: whoever asks many nodes asks for it once, at
-    the end. Raises UnfinishedError if the budget of the demand has slices.
+    Without `explain` a failure carries no diagnosis: callers that ask many nodes ask for it once,
+    at the end. Raises UnfinishedError if the budget of the demand has slices.
     """
     try:
         seen = at_a_glance(demand, offer, use) if not explain else None
         if seen is not None:
-            return _allocated(demand, [seen], offer) if seen else refuse(offer)
+            return _allocated(demand, [seen], offer) if seen else unallocatable(offer)
         found = search(demand, offer, use, compat=compat, most_steps=most_steps)
     except AllocationError as error:
         return _failed(error, offer)
@@ -47,10 +47,10 @@ def allocate(
         return _failed(found.error, offer)
     if found.chosen is not None:
         return _allocated(demand, found.chosen, offer)
-    refused = refuse(offer)
+    failure = unallocatable(offer)
     if not explain:
-        return refused
-    return replace(refused, requests=account_on(demand, offer, use, found.unfit))
+        return failure
+    return replace(failure, requests=diagnose_on(demand, offer, use, found.unfit))
 
 
 def _failed(error: AllocationError, offer: NodeOffer) -> Failed:

@@ -58,7 +58,7 @@ class Constraint:
         self._seen: set[tuple[str, object]] = set()
 
     def covers(self, alternative: Alternative) -> bool:
-        """Say whether devices of an alternative are bound by this."""
+        """Report whether devices of an alternative are bound by this."""
         return (
             not self._requests
             or alternative.request in self._requests

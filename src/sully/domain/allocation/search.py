@@ -68,7 +68,7 @@ class Outcome(NamedTuple):
     chosen: Sequence[Chosen] | None
     """The devices of each claim; None without a solution."""
     unfit: Mapping[Plan, set[EffectiveDevice]]
-    """Devices that a constraint spoke against, for the account."""
+    """Devices that a constraint spoke against, for the diagnosis."""
     error: AllocationError | None = None
 
 

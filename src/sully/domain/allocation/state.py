@@ -39,11 +39,11 @@ class State:
         self._balances: dict[PoolId, Balance] = {}
 
     def is_held(self, device: EffectiveDevice) -> bool:
-        """Say whether this attempt has a device already, in whatever way."""
+        """Report whether this attempt has a device already, in whatever way."""
         return bool(self._held.get(device)) or device in self._share_counts
 
     def is_busy(self, plan: Plan, slot: Slot, held: PoolUse | None) -> bool:
-        """Say whether a device is in use; `held` is what others have of its pool.
+        """Report whether a device is in use; `held` is what others have of its pool.
 
         Admin access minds only what the same claim has already.
         """
@@ -115,7 +115,7 @@ class State:
         return need.fits_into({name: others.get(name, 0) + mine[name] for name in need.amounts})
 
     def _draws(self, slot: Slot, held: PoolUse | None) -> bool:
-        """Say whether taking a device draws on counters; only its first share does."""
+        """Report whether taking a device draws on counters; only its first share does."""
         if not slot.draws:
             return False
         shared = slot.device in self._share_counts or (

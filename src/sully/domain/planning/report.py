@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from sully.domain.scheduling.account import Account
+from sully.domain.scheduling.diagnosis import Diagnosis
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -54,7 +54,7 @@ class Landing(Told, frozen=True, kw_only=True):
     devices: tuple[str, ...] = ()
     why: str = ""
     """Why it is unschedulable, as the scheduler reports it."""
-    account: Account | None = None
+    account: Diagnosis | None = None
     """Why devices were not available."""
 
 

@@ -142,7 +142,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """Say whether it is for us to find a node."""
+        """Report whether it is for us to find a node."""
         return (
             not self.spec.node_name
             and self.asks_for()
@@ -161,7 +161,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
         return self.spec.scheduler_name in schedulers
 
     def asks_as(self, other: Pod) -> bool:
-        """Say whether it asks for the same as another state of it."""
+        """Report whether it asks for the same as another state of it."""
         return (
             self.spec == other.spec
             and self.status.resource_claim_statuses == other.status.resource_claim_statuses
@@ -232,7 +232,7 @@ class Node(Wire, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
     def may_take_more(self, before: Node) -> bool:
-        """Say whether it may take a pod that it did not take in an earlier state."""
+        """Report whether it may take a pod that it did not take in an earlier state."""
         return (
             self.metadata.labels != before.metadata.labels
             or self.status != before.status
@@ -241,7 +241,7 @@ class Node(Wire, frozen=True, kw_only=True):
         )
 
     def offers_as(self, other: Node) -> bool:
-        """Say whether it is the same to pods as another state of it."""
+        """Report whether it is the same to pods as another state of it."""
         return (self.metadata.labels, self.spec, self.status) == (
             other.metadata.labels,
             other.spec,

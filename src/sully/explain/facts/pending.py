@@ -20,7 +20,7 @@ from sully.domain.claims.lifecycle import MOST_CONSUMERS
 from sully.domain.claims.pods import PodClaim, claim_references
 from sully.domain.claims.reservations import made_for, reserved_for
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.account import CONDITION, Account, Asked, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Asked, Diagnosis, decode
 from sully.domain.scheduling.filters import not_evaluated
 from sully.domain.scheduling.objects import Pod
 from sully.explain.accounts import (
@@ -66,7 +66,7 @@ def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) ->
     )
 
 
-def current_account(reader: Reader, pod: Pod) -> Account | None:
+def current_account(reader: Reader, pod: Pod) -> Diagnosis | None:
     """Return why there are no devices for a Pending pod, as it is now."""
     resolved = resolve_claims(pod, reader.snapshot)
     if reader.scheduler is None or resolved.message or not pod.waits:
@@ -74,7 +74,7 @@ def current_account(reader: Reader, pod: Pod) -> Account | None:
     return reader.scheduler.account(pod, resolved.claims)
 
 
-def recorded_account(pod: Pod) -> Account | None:
+def recorded_account(pod: Pod) -> Diagnosis | None:
     """Return the account that the scheduler wrote into the condition of a pod."""
     condition = pod.condition(CONDITION)
     return decode(condition.message) if condition is not None else None
@@ -246,7 +246,7 @@ class _PendingPod:
         facts = PendingFacts(message=condition.message)
         return self._finding("Unschedulable", facts, reason=condition.reason)
 
-    def _of_shared_claim(self, account: Account | None) -> Finding | None:
+    def _of_shared_claim(self, account: Diagnosis | None) -> Finding | None:
         """Find a claim that has its devices, and that the pod nevertheless cannot use."""
         if account is None or not account.blocked:
             return None
@@ -312,7 +312,7 @@ class _PendingPod:
 
     # -- devices ----------------------------------------------------------------------------------
 
-    def _of_devices(self, account: Account | None) -> Finding | None:
+    def _of_devices(self, account: Diagnosis | None) -> Finding | None:
         """Find what each request lacks, and what would help."""
         if account is None:
             return None
@@ -340,16 +340,16 @@ class _PendingPod:
             details=self._tables(account, rejections),
         )
 
-    def _read(self, account: Account) -> AccountReader:
+    def _read(self, account: Diagnosis) -> AccountReader:
         return AccountReader(account, self.specs, self.reader.sources)
 
-    def _solutions(self, account: Account | None) -> tuple[Solution, ...]:
+    def _solutions(self, account: Diagnosis | None) -> tuple[Solution, ...]:
         return solutions(account, self.trials) if self.trials is not None else ()
 
-    def _writer(self, account: Account | None) -> SolutionWriter:
+    def _writer(self, account: Diagnosis | None) -> SolutionWriter:
         return SolutionWriter(account, self.reader.sources, self._users)
 
-    def _tried(self, account: Account | None, found: Sequence[Solution]) -> tuple[Note, ...]:
+    def _tried(self, account: Diagnosis | None, found: Sequence[Solution]) -> tuple[Note, ...]:
         writer = self._writer(account)
         return (*map(writer.solution, found), *writer.immutable_claims(found, self.pod))
 
@@ -421,7 +421,7 @@ class _PendingPod:
         return {spec.device_class for spec in specs.values()}
 
     def _tables(
-        self, account: Account | None, rejections: Sequence[Rejection]
+        self, account: Diagnosis | None, rejections: Sequence[Rejection]
     ) -> tuple[Table, ...]:
         nodes = Table(
             "Nodes that do not fit the pod",
@@ -455,7 +455,7 @@ def _other_rejections(rejections: Sequence[Rejection]) -> Iterator[Note]:
         yield note("OtherRejections", nodes=nodes, messages=[x.message for x in rejections])
 
 
-def _reason(account: Account, found: Sequence[Solution]) -> str:
+def _reason(account: Diagnosis, found: Sequence[Solution]) -> str:
     """Return the word for the cause: what helps against it, where trials have shown that."""
     reason = account.reason
     if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
@@ -467,7 +467,7 @@ def _reason(account: Account, found: Sequence[Solution]) -> str:
     return "DevicesInUse" if any(solution.change.deallocate for solution in found) else reason
 
 
-def _because(account: Account) -> Iterator[str]:
+def _because(account: Diagnosis) -> Iterator[str]:
     for request in account.requests:
         yield from (taint.origin for taint in request.taints)
         yield from (f"ResourceClaim/{holder.claim}" for holder in request.holders[:4])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sully.domain.claims.pods import claim_references
-from sully.domain.scheduling.account import Account, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
 from sully.explain.accounts import merged_holders, merged_taints
@@ -19,7 +19,7 @@ class SolutionWriter:
     """Writes steps with the names that an account and sources have; `users` are pods of a claim."""
 
     def __init__(
-        self, account: Account | None, sources: Sources, users: Callable[[str], tuple[str, ...]]
+        self, account: Diagnosis | None, sources: Sources, users: Callable[[str], tuple[str, ...]]
     ) -> None:
         self._requests = account.requests if account is not None else ()
         self._sources = sources
@@ -39,7 +39,7 @@ class SolutionWriter:
             steps.append(self._deallocate(change.deallocate))
         return note("ScheduledAfter", steps=steps, node=solution.node)
 
-    def untried(self, account: Account) -> Iterator[Note]:
+    def untried(self, account: Diagnosis) -> Iterator[Note]:
         """Yield what may help where it cannot be tried: the caller cannot see everything."""
         short = account.short
         requests = [(asked.claim, asked.request) for asked in short if asked.taints]
