@@ -3,7 +3,7 @@
 A pipe gets every cell whole, so that scripts can rely on it. On a terminal, columns that may shrink
 are wrapped where a line is too long, and where that is not enough, each row becomes a list of its
 cells. Colors are only for terminals, and not if NO_COLOR is set or the terminal is dumb. Texts of
-others cannot break a line (text.py). Why this is not rich: docs/adr/0011-click-and-rich.md.
+others cannot break a line (text.py). Why this is not rich: docs/adr/0016-click-and-rich.md.
 """
 
 import os
