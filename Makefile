@@ -1,58 +1,58 @@
-# Every command anyone types here. `make` alone lists them.
+# All commands of the project. `make` lists them.
 
-# Empty: the first of PYTHONS that is new enough. On many machines python3 is not.
+# Empty: the first of PYTHONS that is new enough. On many machines python3 is too old.
 PYTHON ?=
 PYTHONS := python3 python3.14 python3.13 python3.12 python3.11
 ARGS ?=
 DEVICES ?=
 DIR ?=
-# The tests that take longest wait for other processes, so there are more of them than cores.
+# The longest tests wait for other processes, so run more of them than there are cores.
 JOBS ?= $(shell expr 2 '*' $$(getconf _NPROCESSORS_ONLN))
 
-# Some environments forbid Python to keep what it compiled. Then each program that the tests start
-# compiles all of Sully again: a server needs twice the processor time to start.
+# Some environments disable Python's bytecode cache. Then each process that the tests start compiles
+# all of Sully again, and a server needs twice the CPU time to start.
 unexport PYTHONDONTWRITEBYTECODE
 
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
-# What an install depends on: it is done again only when one of these changes.
+# An install runs again only when one of these changes.
 PINS := pyproject.toml constraints.txt
 RUN_STAMP := $(VENV)/.installed
 DEV_STAMP := $(VENV)/.installed-dev
 
-# Old and new kubectl, for the tests that drive the server with a real client.
+# Programs for the tests with real clients and a real etcd.
 DEBIAN_KUBECTL := .cache/debian-kubectl/usr/bin/kubectl
 ETCD := .cache/etcd/etcd
 IPROUTE2 := .cache/iproute2
 
 .DEFAULT_GOAL := help
-# What broke off halfway is begun anew the next time, not taken for done.
+# A target that failed halfway is built again the next time.
 .DELETE_ON_ERROR:
 .PHONY: help setup up fmt lint quick test coverage clients bench robust conformance generate verify demo clean
 
-help: ## list the targets
+help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: $(DEV_STAMP) ## install what developers need into .venv, and the git hooks
+setup: $(DEV_STAMP) ## install the development tools into .venv, and the git hooks
 
-up: $(RUN_STAMP) ## run a control plane; ARGS="--listen 127.0.0.1:0" passes flags on
+up: $(RUN_STAMP) ## run a control plane; flags in ARGS="--listen 127.0.0.1:0"
 	@$(BIN)/sully up $(ARGS)
 
-fmt: $(DEV_STAMP) ## rewrite what the tools can fix
+fmt: $(DEV_STAMP) ## format the code and fix lint errors
 	$(BIN)/ruff format
 	$(BIN)/ruff check --fix
 
-lint: $(DEV_STAMP) ## check form, imports and types; changes nothing
+lint: $(DEV_STAMP) ## check formatting, imports and types; change nothing
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/lint-imports
 	$(BIN)/mypy
 
-quick: $(DEV_STAMP) ## the fast tests
+quick: $(DEV_STAMP) ## run the fast tests
 	$(BIN)/pytest -m "not slow and not e2e" $(ARGS)
 
-test: $(DEV_STAMP) clients ## all tests, real clients included
+test: $(DEV_STAMP) clients ## run all tests, including real clients
 	$(BIN)/pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 coverage: $(DEV_STAMP) clients ## all tests, and how much of src they cover: not below its floor
@@ -65,7 +65,7 @@ clients:
 	@tools/fetch-iproute2 $(IPROUTE2)
 	@tools/fetch-shells .cache/shells
 
-bench: $(DEV_STAMP) ## measure on this machine, minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
+bench: $(DEV_STAMP) ## run the benchmarks, some minutes; ARGS="--seconds 1" DEVICES="--only 100x8"
 	$(BIN)/python bench/api.py $(ARGS)
 	$(BIN)/python bench/cel.py
 	$(BIN)/python bench/devices.py $(DEVICES)
@@ -74,34 +74,34 @@ bench: $(DEV_STAMP) ## measure on this machine, minutes; ARGS="--seconds 1" DEVI
 	$(BIN)/python bench/stores.py
 	$(BIN)/python bench/seeing.py --runs 1
 
-robust: $(DEV_STAMP) ## kills, lost machines, hostile input, for half an hour; ARGS="crashes --seed 7"
+robust: $(DEV_STAMP) ## run fault injection and attacks, half an hour; ARGS="crashes --seed 7"
 	$(BIN)/python tools/robust.py $(ARGS)
 
-conformance: $(DEV_STAMP) ## replay recorded answers of a real server: DIR=folder with api.jsonl
+conformance: $(DEV_STAMP) ## replay recorded responses of a real server; DIR=folder with api.jsonl
 	@test -n "$(DIR)" || { echo "usage: make conformance DIR=FOLDER [ARGS=…]" >&2; exit 2; }
 	$(BIN)/python tools/conformance.py $(DIR) --floor tests/conformance-floor.txt $(ARGS)
 
-generate: $(DEV_STAMP) ## rewrite everything that is generated
+generate: $(DEV_STAMP) ## update all generated files
 	$(BIN)/python tools/generate_types.py
 	$(BIN)/python tools/generate_reference.py
 	$(BIN)/python tools/generate_deploy.py
 	$(BIN)/python tools/generate_picture.py
 
-verify: generate lint test ## what a merge must pass: generate, lint, test, and a clean tree
+verify: generate lint test ## run what a merge must pass: generate, lint, test, and a clean tree
 	@dirt=$$(git status --porcelain); test -z "$$dirt" || { \
-	  echo "the tree is not clean: commit what was generated or changed" >&2; \
+	  echo "the tree is not clean: commit the generated or changed files" >&2; \
 	  echo "$$dirt" >&2; exit 1; }
 
-demo: $(RUN_STAMP) ## a control plane with a fleet of GPUs in use, in a folder of its own
+demo: $(RUN_STAMP) ## run a control plane with simulated GPU nodes in use, in its own folder
 	@$(BIN)/sully up --demo --data-dir data/demo $(ARGS)
 
-clean: ## remove the virtual environment, caches and build outputs; data stays
+clean: ## remove the virtual environment, caches and build outputs; keep data
 	rm -rf $(VENV) .cache build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis \
 	  .import_linter_cache .coverage htmlcov
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# pip comes last into a new environment: where it is missing, what there is broke off halfway, and
-# would be taken for whole. So it is cleared.
+# pip is installed last into a new environment. If it is missing, the environment is incomplete, so
+# create it again.
 $(BIN)/pip:
 	@for each in $(or $(PYTHON),$(PYTHONS)); do \
 	  if "$$each" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \

@@ -5,15 +5,16 @@ from __future__ import annotations
 import random
 
 from sully.api import build_scheme
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.api import Api, Chance
+from sully.server.api import Api, Env
 from sully.store.base import Store
 
 SCHEME = build_scheme()
-REFERENCE = build_scheme(reference=True)
+REFERENCE = build_scheme(Compat.KUBERNETES)
 
 
 def embedded(
@@ -30,7 +31,7 @@ def embedded(
     return Api(
         scheme=scheme,
         store=store,
-        chance=Chance(clock, ids or Ids(chance), chance),
+        env=Env(clock, ids or Ids(chance), chance),
         gates=gates,
-        strict_compat=strict,
+        compat=Compat.KUBERNETES if strict else Compat.SULLY,
     )

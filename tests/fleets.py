@@ -35,10 +35,10 @@ from sully.api.cluster.types import (
     ScoreCoordinate,
     Toleration,
 )
-from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.fleet import Fleet, Touched
 from sully.domain.placement.membership import eligible_sets, membership
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Reach
 from sully.domain.placement.schedule import Inputs
 from sully.machinery.meta import ObjectMeta
@@ -174,7 +174,7 @@ def inputs_of(
     wish: Placement,
     *,
     at: float = 0,
-    behaviour: Behaviour = REFERENCE,
+    options: PlacementOptions = OCM,
     granted: Iterable[str] = (),
 ) -> Inputs:
     """Collect what a pass depends on from objects, plainly: what the fleet is compared with."""
@@ -222,14 +222,14 @@ def inputs_of(
         decided=own,
         counts=others,
         now=later(at),
-        behaviour=behaviour,
+        options=options,
         granted=frozenset(granted),
     )
 
 
-def fleet_of(objects: Iterable[Any], behaviour: Behaviour = REFERENCE) -> Fleet:
+def fleet_of(objects: Iterable[Any], options: PlacementOptions = OCM) -> Fleet:
     """Return a fleet of objects, as they came one after the other."""
-    fleet = Fleet(behaviour)
+    fleet = Fleet(options)
     for one in objects:
         put(fleet, one)
     return fleet

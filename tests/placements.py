@@ -9,6 +9,7 @@ from typing import Any
 from serving import Http
 from sully.api.cluster.types import PLACEMENT_LABEL, SET_LABEL
 from sully.app import Config
+from sully.machinery.compat import Compat
 
 GROUP = "/apis/cluster.open-cluster-management.io"
 CLUSTERS, SETS = f"{GROUP}/v1/managedclusters", f"{GROUP}/v1beta2/managedclustersets"
@@ -25,7 +26,7 @@ def config(folder: Path, *, strict: bool = False) -> Config:
         data_dir=folder,
         port=0,
         store="memory",
-        strict_compat=strict,
+        compat=Compat.KUBERNETES if strict else Compat.SULLY,
         controllers=frozenset(),
     )
 

@@ -5,15 +5,15 @@ metrics), so a page cannot say what the program does not do. `tests/docs` fails 
 """
 
 import argparse
-import importlib
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from sully.api import build_scheme
-from sully.cli.main import COMMANDS
+from sully.cli.main import COMMANDS, load
 from sully.client.informers.metrics import InformerMetrics
 from sully.controllers.claims.metrics import ClaimMetrics
 from sully.controllers.eviction.metrics import EvictionMetrics
@@ -168,12 +168,12 @@ def cli_page() -> Iterator[str]:
     """Yield the page of all commands and flags, and the feature gates."""
     yield "# Command line"
     yield ""
-    yield "`kubectl sully …` is the same program; `sully help COMMAND` is `sully COMMAND --help`."
-    yield "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 something would find no place (`plan`,"
-    yield "`taint --dry-run`), 130 ended by Ctrl-C, 141 nobody reads the output any more."
-    for name, (module, summary) in COMMANDS.items():
+    yield "`kubectl sully ...` is the same program; `sully help COMMAND` is `sully COMMAND --help`."
+    yield "Exit codes: 0 done, 1 failed, 2 usage error, 3 something would be unschedulable (`plan`,"
+    yield "`taint --dry-run`), 130 interrupted by Ctrl-C, 141 the reader of the output is gone."
+    for name in COMMANDS:
         yield ""
-        yield from _command(name, module, summary)
+        yield from _command(name)
     yield ""
     yield "## Feature gates"
     yield ""
@@ -191,41 +191,50 @@ def _about(gate: str) -> str:
     return f"needs `{NEEDS[gate]}`" if gate in NEEDS else "ours" if gate in OURS else ""
 
 
-def _command(name: str, module: str, summary: str) -> Iterator[str]:
-    parser = argparse.ArgumentParser(prog=f"sully {name}", add_help=False)
-    importlib.import_module(module).configure(parser)
+def _command(name: str) -> Iterator[str]:
+    command = load(name)
     yield f"## sully {name}"
     yield ""
-    yield parser.description or summary
-    # argparse shows its flags nowhere else.
-    rows = [_flag(action) for action in parser._actions]
+    yield "```text"
+    yield from (f"sully {name} {usage}".rstrip() for usage in command.usage.splitlines() or [""])
+    yield "```"
+    yield ""
+    yield from _paragraphs(command.help or "")
+    rows = [_flag(each) for each in command.params if isinstance(each, click.Option)]
     if rows:
         yield ""
-        yield from table(("flag", "default", "what it does"), rows)
-    if parser.epilog:
+        yield from table(("flag", "default", "description"), rows)
+    if command.examples:
         yield ""
-        yield "```text"
-        yield parser.epilog.strip()
+        yield "```bash"
+        yield command.examples.strip()
         yield "```"
 
 
-def _flag(action: argparse.Action) -> tuple[str, str, str]:
-    value = action.metavar or ("|".join(map(str, action.choices)) if action.choices else "")
-    names = ", ".join(action.option_strings) or action.dest
-    text = re.sub(_DEFAULT, "", action.help or "")
-    return f"`{names} {value}`".replace(" `", "`"), _default(action), text
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield help as Markdown: what click must not fill is not filled here either."""
+    for number, paragraph in enumerate(text.strip().split("\n\n")):
+        if number:
+            yield ""
+        as_is = paragraph.startswith("\b\n")
+        yield f"```text\n{paragraph.removeprefix(chr(8)).strip()}\n```" if as_is else paragraph
 
 
-_DEFAULT = r" \(default: ([^)]*)\)"
+def _flag(option: click.Option) -> tuple[str, str, str]:
+    names = ", ".join(sorted(option.opts, key=len))
+    return (
+        f"`{names} {option.metavar or ''}`".replace(" `", "`"),
+        _default(option),
+        option.help or "",
+    )
 
 
-def _default(action: argparse.Action) -> str:
-    """Return what is so where a flag is not given, in the words of its help if that has any."""
-    if told := re.search(_DEFAULT, action.help or ""):
-        return told[1] if " " in told[1] else f"`{told[1]}`"
-    default: Any = action.default
-    none = default in (None, "", False, argparse.SUPPRESS) or default == []
-    return "" if none else f"`{default}`"
+def _default(option: click.Option) -> str:
+    """Return what a flag is if it is not set."""
+    if isinstance(option.show_default, str):
+        told = option.show_default
+        return told if " " in told else f"`{told}`"
+    return f"`{option.default}`" if option.show_default else ""
 
 
 # -- metrics ----------------------------------------------------------------------------------

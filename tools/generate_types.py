@@ -2,7 +2,7 @@
 
 A table says what a type looks like on the wire; a Struct is the same type for whoever reads objects
 and decides. They are in `_generated/` folders, one module a group; `types.py` of the group exports
-them together with what is written by hand. `tests/house` fails if one is stale.
+them together with what is written by hand. `tests/architecture` fails if one is stale.
 
 How flags of a field become the type and the default of a member is `_member`; what tables cannot
 say is in the constants below.

@@ -17,29 +17,30 @@ from functools import partial
 from pathlib import Path
 
 from sully.api import build_scheme
-from sully.client.calls import Guard
+from sully.client.calls import WriteGuard
 from sully.client.direct import DirectTransport
 from sully.client.discovery.resources import of_scheme
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
-from sully.client.leases import Elector, Timing
+from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.transport import Transport
-from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, Given
+from sully.controller_context import HISTORY_KEPT, LEASE, MANAGER, ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.leaderelection import Leading
+from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
-from sully.controllers.placement.settings import PlacementSettings, behaviour
+from sully.controllers.placement.settings import PlacementSettings, placement_options
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
-from sully.controllers.simulatednodes.wiring import HollowSettings
+from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import Members
+from sully.evictor.settings import EvictionSettings
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
 from sully.runtime.metrics import Metrics
-from sully.server.api import Api, Chance
+from sully.server.api import Api, Env
 from sully.server.audit.log import AuditLog
 from sully.server.authentication import documents, reviews
 from sully.server.authentication.accounts import Accounts
@@ -50,7 +51,7 @@ from sully.server.authentication.keys import SigningKey
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.fleet import StoredFleet
 from sully.server.flowcontrol.limits import Allowance, FlowMetrics, Limits
-from sully.server.http.access import Door
+from sully.server.http.access import AccessControl
 from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.http.placements import PlacementPages
@@ -76,13 +77,13 @@ CONTROLLER_GROUPS = (
     "system:authenticated",
 )
 LONGEST_TOKEN = 365 * 24 * 3600
-"""Seconds a service-account token may be good for."""
+"""The most seconds that a service account token is valid for."""
 LOCAL_NAMES = ("localhost", "127.0.0.1", "::1", "kubernetes", "kubernetes.default.svc")
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """How a control plane is to run."""
+    """The configuration of a control plane."""
 
     data_dir: Path
     host: str = "127.0.0.1"
@@ -90,22 +91,22 @@ class Config:
     store: str | Address = "sqlite"  # or memory, or where an etcd is
     gates: Gates = field(default_factory=Gates)
     runtime: RuntimeConfig = field(default_factory=RuntimeConfig)  # which versions are served
-    strict_compat: bool = False
-    names: tuple[str, ...] = ()  # further names and addresses under which clients find the server
-    anonymous: bool = False  # whether roles decide what those without credentials may do
+    compat: Compat = Compat.SULLY
+    names: tuple[str, ...] = ()  # additional names of the server certificate
+    anonymous: bool = False  # --anonymous-auth
     audit_log: str | None = None  # a file, `-` for the standard output, empty for none; None: usual
-    audit_reads: bool = False  # whether the audit log also tells what clients read
+    audit_reads: bool = False  # whether the audit log also has reads
     allowance: Allowance = field(default_factory=Allowance)
     connections: ConnectionSettings = field(default_factory=ConnectionSettings)
     controllers: frozenset[str] | None = None  # which of them run here; None: all
-    hollow: HollowSettings | None = None  # nodes of our own
-    hollow_clusters: Members | None = None  # members of our own, where this is a hub
-    history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
-    event_ttl: timedelta = LIFETIME  # how long events stay that nobody writes again; 0: for ever
+    simulated_nodes: SimulatedNodeSettings | None = None  # simulated nodes, like kwok
+    simulated_clusters: Members | None = None  # simulated managed clusters
+    history: timedelta = HISTORY_KEPT  # how long records of evictions and deleted rules are kept
+    event_ttl: timedelta = LIFETIME  # how long events are kept; 0: indefinitely
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    leader_elect: bool = False  # whether they wait for a lease: for a store that others share
-    timing: Timing = field(default_factory=Timing)  # of that lease
+    leader_elect: bool = False  # whether controllers wait for a lease: for a shared store
+    timing: LeaseTiming = field(default_factory=LeaseTiming)  # of that lease
 
 
 class ControlPlane:
@@ -119,7 +120,7 @@ class ControlPlane:
 
     @property
     def url(self) -> str:
-        """Return where clients find the API."""
+        """Return the URL of the API server."""
         host = self.config.host
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(
             host, f"[{host}]" if ":" in host else host
@@ -128,11 +129,11 @@ class ControlPlane:
 
     @property
     def kubeconfig(self) -> Path:
-        """Return the file that lets an admin in."""
+        """Return the kubeconfig of the admin."""
         return self.config.data_dir / "kubeconfig"
 
     def direct(self, user: User = ADMIN) -> InProcess:
-        """Return a user's access without a socket."""
+        """Return the in-process API of a user."""
         return InProcess(self.api, user)
 
 
@@ -147,13 +148,13 @@ async def running(config: Config, clock: Clock | None = None) -> AsyncIterator[C
             # The objects may be shared, the keys and the kubeconfig beside them are not.
             stack.callback(DataDirectory(config.data_dir).release)
         store = await stack.enter_async_context(await _open_store(config))
-        chance = Chance(clock, Ids(), random.Random())
+        env = Env(clock, Ids(), random.Random())
         api = Api(
-            scheme=build_scheme(reference=config.strict_compat, runtime=config.runtime),
+            scheme=build_scheme(config.compat, runtime=config.runtime),
             store=store,
-            chance=chance,
+            env=env,
             gates=config.gates,
-            strict_compat=config.strict_compat,
+            compat=config.compat,
         )
         await api.authorizer.start()
         await api.devices.start()
@@ -191,7 +192,7 @@ async def _open_etcd(address: Address) -> Store:
 async def _check_identity(
     store: Store, folder: Path, authority: Authority, key: SigningKey
 ) -> None:
-    """Refuse to serve beside replicas whose certificates and tokens we would not accept."""
+    """Fail if other replicas of the store have another CA or token key."""
     own = hashlib.sha256(authority.pair.certificate.strip() + key.id.encode()).hexdigest().encode()
     if await store.agree("identity", own) != own:
         raise OpenError(
@@ -211,11 +212,13 @@ async def _serving(
     metrics = Metrics()
     key = SigningKey.open(config.data_dir)
     await _check_identity(api.store, config.data_dir, authority, key)
-    door = _door(config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics)))
-    patience = config.connections.timeouts.whole_body
-    app = HttpApp(api, clock, RequestCounter(metrics), door, body_seconds=patience)
-    placing = behaviour(config.placement, strict=config.strict_compat)
-    app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), door, clock)
+    access = _access_control(
+        config, api, key, clock, Limits(config.allowance, FlowMetrics(metrics))
+    )
+    body_seconds = config.connections.timeouts.whole_body
+    app = HttpApp(api, clock, RequestCounter(metrics), access, body_seconds=body_seconds)
+    placing = placement_options(config.placement, config.compat)
+    app.placements = PlacementPages(StoredFleet(api.store, api.objects, placing), access, clock)
     app.checks["store"] = lambda: api.store.problem
     listener = Listener(app, listening, context, config.connections)
     await listener.start()
@@ -223,24 +226,24 @@ async def _serving(
     app.documents |= documents.pages(key, plane.url)
     login = _AdminLogin(plane, clock)
     renewal = Renewal(serving, context, clock, login.ensure)
-    crew = _crew(config, api, authority.pair.certificate.decode(), clock, metrics)
+    controllers = _controllers(config, api, authority.pair.certificate.decode(), clock, metrics)
     async with asyncio.TaskGroup() as tasks:
         serving_requests = tasks.create_task(listener.serve())
         compacting = tasks.create_task(Compactor(api.store, clock).run())
         forgetting = tasks.create_task(EventExpiry(api.store, clock, config.event_ttl).run())
-        following = tasks.create_task(api.authorizer.keep(clock))
-        guarding = tasks.create_task(api.devices.keep(clock))
-        limiting = tasks.create_task(api.quotas.keep(clock))
-        reviewing = tasks.create_task(app.watches.keep())
+        following = tasks.create_task(api.authorizer.run(clock))
+        guarding = tasks.create_task(api.devices.run(clock))
+        limiting = tasks.create_task(api.quotas.run(clock))
+        reviewing = tasks.create_task(app.watches.run())
         renewing = tasks.create_task(renewal.run())
-        controlling = tasks.create_task(crew.run())
+        controlling = tasks.create_task(controllers.run())
         try:
-            # Whoever is told that we are ready may at once create pods in `default`.
-            await crew.settled()
+            # Clients may create pods in `default` as soon as the server is ready.
+            await controllers.settled()
             yield plane
         finally:
-            # First those who use the API; their watches must not be cut off under them.
-            crew.stop()
+            # Controllers first: they use the API.
+            controllers.stop()
             await asyncio.wait([controlling])
             # Watches end by themselves, then the listener has nothing left to wait for.
             api.watcher.stop()
@@ -255,29 +258,31 @@ async def _serving(
             await serving_requests
 
 
-def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics) -> Leading:
-    """Build what runs the controllers of this process."""
+def _controllers(
+    config: Config, api: Api, certificate: str, clock: Clock, metrics: Metrics
+) -> LeaderElectedManager:
+    """Return the manager of the controllers of this process."""
     ids = api.writer.ids
     elector = None
     if config.leader_elect:
         name = f"{socket.gethostname()}_{os.getpid()}_{ids.suffix()}"
         access = controller_access(api, MANAGER)
-        elector = Elector(access, LEASE, name, clock=clock, timing=config.timing)
-    given = Given(
+        elector = LeaderElector(access, LEASE, name, clock=clock, timing=config.timing)
+    given = ControllerConfig(
         transport=partial(
             controller_access,
             api,
-            guard=elector.left if elector else None,
-            agent=MANAGER if config.strict_compat else "",
+            guard=elector.time_left if elector else None,
+            agent="" if config.compat.names_each_controller else MANAGER,
         ),
         served=of_scheme(api.scheme),
         gates=config.gates,
         ids=ids,
         certificate=certificate,
-        strict=config.strict_compat,
-        hollow=config.hollow,
-        hollow_clusters=config.hollow_clusters,
-        agent=partial(agent_access, api, guard=elector.left if elector else None),
+        compat=config.compat,
+        simulated_nodes=config.simulated_nodes,
+        simulated_clusters=config.simulated_clusters,
+        agent=partial(agent_access, api, guard=elector.time_left if elector else None),
         history=config.history,
         eviction=config.eviction,
         placement=config.placement,
@@ -288,13 +293,13 @@ def _crew(config: Config, api: Api, certificate: str, clock: Clock, metrics: Met
     async def build() -> Manager:
         return build_manager(given, clock, metrics)
 
-    return Leading(build, clock=clock, elector=elector)
+    return LeaderElectedManager(build, clock=clock, elector=elector)
 
 
 def controller_access(
-    api: Api, name: str, guard: Guard | None = None, agent: str = ""
+    api: Api, name: str, guard: WriteGuard | None = None, agent: str = ""
 ) -> Transport:
-    """Return a controller's own access, so that the API can tell who did what.
+    """Return a controller's own client, so that audit and RBAC distinguish controllers.
 
     `agent` is the program that all controllers share in Kubernetes, where only the scheduler is
     another one; field managers are called after it. Ours have names of their own.
@@ -306,21 +311,23 @@ def controller_access(
     return DirectTransport(InProcess(api, user, agent=shown), guard=guard)
 
 
-def agent_access(api: Api, cluster: str, guard: Guard | None = None) -> Transport:
-    """Return the access of a hollow cluster's agent, so that it may no more than a real one."""
+def agent_access(api: Api, cluster: str, guard: WriteGuard | None = None) -> Transport:
+    """Return the client of a simulated cluster's agent, with the permissions of a real one."""
     name, groups = agent_user(cluster, "hollow")
     return DirectTransport(InProcess(api, User(name, groups), agent="hollow"), guard=guard)
 
 
-def _door(config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits) -> Door:
-    """Build the way in, and let those answer who know about tokens."""
+def _access_control(
+    config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limits
+) -> AccessControl:
+    """Build authentication and authorization, and register what answers about tokens."""
     accounts = Accounts(key, api.writer.lookup, clock)
-    longest = 0 if config.strict_compat else LONGEST_TOKEN
+    longest = LONGEST_TOKEN if config.compat.limits_token_lifetime else 0
     issuer = Issuer(key, api.writer, max_seconds=longest)
     api.connector.add("serviceaccounts", "token", issuer.issue)
     api.virtual.add(reviews.GROUP, "tokenreviews", reviews.review_tokens(accounts))
     api.virtual.add(reviews.GROUP, "selfsubjectreviews", reviews.who_am_i(clock))
-    return Door(
+    return AccessControl(
         Authenticator(clock, accounts),
         api.authorizer,
         limits,
@@ -328,8 +335,7 @@ def _door(config: Config, api: Api, key: SigningKey, clock: Clock, limits: Limit
         api.writer.ids,
         api.audit,
         audit_reads=config.audit_reads,
-        # The reference lets its rules decide, so there it is always so.
-        anonymous=config.anonymous or config.strict_compat,
+        anonymous=config.anonymous or not config.compat.rejects_anonymous,
     )
 
 
@@ -346,7 +352,7 @@ def _names(config: Config) -> list[str]:
 
 
 class _AdminLogin:
-    """The kubeconfig that lets an admin in, made anew at each start and before it ends."""
+    """The kubeconfig of the admin, renewed at each start and before it expires."""
 
     def __init__(self, plane: ControlPlane, clock: Clock) -> None:
         self._plane = plane

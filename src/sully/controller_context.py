@@ -1,8 +1,8 @@
-"""What every controller is put together from, and what they share.
+"""What controllers are constructed from, and what they share.
 
-controlling.py hands a `Parts` to each function that adds a controller. Nothing here knows whether
-the API is in this process or far away: that is decided by whoever makes the `Given`, app.py for an
-embedded control plane and remote.py for controllers in a process of their own.
+controller_setup.py passes a `ControllerContext` to each function that adds a controller. The API
+server may be in this process or not: app.py makes the `ControllerConfig` of an embedded control
+plane, remote.py that of controllers in a process of their own.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from sully.client.discovery.resources import Served
+from sully.client.discovery.resources import APIResource
 from sully.client.events import EventRecorder
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.evaluation import BACKOFF, WORKERS, SelectorEvaluation
-from sully.controllers.eviction.settings import EvictionSettings
 from sully.controllers.history.retention import DEFAULT as HISTORY_KEPT
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
-from sully.controllers.simulatednodes.wiring import HollowSettings
+from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import PODS, Pods
 from sully.domain.scheduling.objects import SCHEDULERS
 from sully.domain.simulated.clusters import Members
+from sully.evictor.settings import EvictionSettings
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
@@ -34,99 +35,100 @@ from sully.views.devices.changes import Features, features
 from sully.views.devices.inventory import Inventory
 from sully.views.kinds import CLASSES, PATCHES, RULES, SLICES
 
-__all__ = ["HISTORY_KEPT", "LEASE", "MANAGER", "Given", "Parts"]
+__all__ = ["HISTORY_KEPT", "LEASE", "MANAGER", "ControllerConfig", "ControllerContext"]
 
 MANAGER = "kube-controller-manager"
-"""Whose informers all controllers share; it may read everything and write next to nothing."""
+"""The user of the shared informers; it may read everything and write next to nothing."""
 LEASE = Key("kube-system", "sully-controllers")
-"""What those hold who run all controllers."""
+"""The lease of a process that runs all controllers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Given:
-    """What controllers need to know of their control plane."""
+class ControllerConfig:
+    """The control plane that controllers run against."""
 
     transport: Callable[[str], Transport]
-    """A controller's own access, by its name, so that the server can tell who did what."""
-    served: tuple[Served, ...]
-    """What the server offers."""
+    """A controller's own client, by its name, so that audit and RBAC distinguish controllers."""
+    served: tuple[APIResource, ...]
+    """The resources of the server."""
     gates: Gates
     ids: Ids
     certificate: str = ""
-    """Of the authority, to be published in every namespace; empty publishes none."""
-    strict: bool = False
-    """As the reference does, nothing of ours."""
+    """The CA certificate to publish in every namespace; empty publishes none."""
+    compat: Compat = Compat.SULLY
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
-    """What flags say about the pace of evictions."""
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    """What flags say about clusters that leave placements."""
     history: timedelta = HISTORY_KEPT
-    """How long records of evictions and lifted rules are kept."""
-    hollow: HollowSettings | None = None
-    """Machines that exist only in the API; None: none, and those of a former start are left."""
-    hollow_clusters: Members | None = None
-    """Members of this hub that exist only in the API; None as above."""
+    """How long records of evictions and deleted rules are kept."""
+    simulated_nodes: SimulatedNodeSettings | None = None
+    """Simulated nodes; None: none, and those of an earlier start are kept."""
+    simulated_clusters: Members | None = None
+    """Simulated managed clusters; None: none, and those of an earlier start are kept."""
     agent: Callable[[str], Transport] | None = None
-    """The access of a managed cluster's agent, by the name of the cluster; for hollow clusters."""
+    """The client of a managed cluster's agent, by cluster name; for simulated clusters."""
     serving_since: datetime | None = None
-    """When the server began, if it is of this process; before that nobody could reach it."""
+    """When the server started, if it runs in this process."""
     chosen: frozenset[str] | None = None
-    """Which controllers run, by their names in the table of controlling.py; None: all."""
-
+    """Which controllers run, by their names in controller_setup.py; None: all."""
     schedulers: frozenset[str] = SCHEDULERS
-    """Which `schedulerName` makes a pod ours; fewer where another scheduler is at work."""
+    """The values of `schedulerName` to schedule; fewer where another scheduler runs."""
+
+    def runs(self, name: str) -> bool:
+        """Say whether a controller is one of those that run."""
+        return self.chosen is None or name in self.chosen
 
     def serves(self, kind: Kind[Any]) -> bool:
-        """Say whether the server has a resource; to follow one it has not would never begin."""
+        """Say whether the server has a resource; the informer of another would never sync."""
         return any(
-            (each.group, each.plural) == (kind.group, kind.plural) and kind.version in each.versions
-            for each in self.served
+            (resource.group, resource.plural) == (kind.group, kind.plural)
+            and kind.version in resource.versions
+            for resource in self.served
         )
 
 
-class Parts:
-    """What one run of the controllers is made of; caches and views are shared among them."""
+class ControllerContext:
+    """One run of the controllers: the manager, and the caches and views that they share."""
 
-    def __init__(self, given: Given, clock: Clock, metrics: Metrics) -> None:
-        self.given = given
+    def __init__(self, config: ControllerConfig, clock: Clock, metrics: Metrics) -> None:
+        self.config = config
         self.clock = clock
         self.metrics = metrics
-        self.manager = Manager(given.transport(MANAGER), clock=clock, metrics=metrics)
+        self.manager = Manager(config.transport(MANAGER), clock=clock, metrics=metrics)
 
-    def acting(self, name: str, component: str = "") -> tuple[Transport, EventRecorder]:
-        """Return a controller's own access, and how it tells people what it does."""
-        access = self.given.transport(name)
-        recorder = EventRecorder(access, component or name, clock=self.clock)
+    def client(self, name: str, component: str = "") -> tuple[Transport, EventRecorder]:
+        """Return a controller's own client and event recorder."""
+        transport = self.config.transport(name)
+        recorder = EventRecorder(transport, component or name, clock=self.clock)
         self.manager.alongside(recorder.run)
-        return access, recorder
+        return transport, recorder
 
     @cached_property
     def inventory(self) -> Inventory:
         """The devices with their effective taints."""
-        return self._inventory(features(self.given.gates, strict=self.given.strict))
+        return self._inventory(features(self.config.gates, self.config.compat))
 
     @cached_property
     def scheduling_inventory(self) -> Inventory:
-        """The devices as the scheduler sees them: the same ones, except for the reference."""
-        if not self.given.strict:
+        """The devices as the scheduler sees them; in Kubernetes it reads rules otherwise."""
+        if self.config.compat.rules_need_selector:
             return self.inventory
-        seen = features(self.given.gates, strict=True)
-        return self._inventory(replace(seen, absent_selects_all=True))
+        enabled = features(self.config.gates, self.config.compat)
+        return self._inventory(replace(enabled, absent_selects_all=True))
 
     @cached_property
     def evaluator(self) -> Evaluator:
-        """Who evaluates the expressions that take long."""
+        """What evaluates expensive expressions."""
         return Evaluator(self.clock)
 
-    def _inventory(self, switched: Features) -> Inventory:
+    def _inventory(self, enabled: Features) -> Inventory:
         inventory = Inventory(
             slices=self.manager.informer(SLICES),
             classes=self.manager.informer(CLASSES),
-            # A Kubernetes server may have them switched off.
-            rules=self.manager.informer(RULES) if self.given.serves(RULES) else None,
-            # The reference has no such kind.
-            patches=self.manager.informer(PATCHES) if self.given.serves(PATCHES) else None,
-            features=switched,
+            # Kubernetes may have them disabled.
+            rules=self.manager.informer(RULES) if self.config.serves(RULES) else None,
+            # Kubernetes has no such kind.
+            patches=self.manager.informer(PATCHES) if self.config.serves(PATCHES) else None,
+            features=enabled,
             defer=True,
         )
         evaluation = SelectorEvaluation(
@@ -137,5 +139,5 @@ class Parts:
 
     @cached_property
     def pods(self) -> Pods:
-        """The pods as those see them who keep and count them."""
+        """The pods by their controllers."""
         return Pods(self.manager.informer(PODS))

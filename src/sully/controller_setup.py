@@ -1,9 +1,8 @@
-"""Which controllers run in a control plane, and what each of them is given.
+"""Constructs the controllers: a part of the composition root (app.py, remote.py).
 
-A part of the composition root (app.py, remote.py): nothing here decides anything. `CONTROLLERS` is
-the table; each controller has one function that adds it to a manager, and gets what it needs from
-controller_context.py: the caches it reads, which are shared, and a client of its own, so that the
-audit log and the roles tell them apart.
+`CONTROLLERS` is the table. Each controller has one function that adds it to a manager. It gets the
+shared caches from controller_context.py, and a client of its own, so that audit and RBAC
+distinguish controllers.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from sully.controller_context import Given, Parts
+from sully.controller_context import ControllerConfig, ControllerContext
 from sully.controllers.aggregation.controller import CLUSTER_ROLES, AggregationController
 from sully.controllers.claims import controller as claims
 from sully.controllers.claims.lookups import TEMPLATES, Lookups
@@ -25,7 +24,6 @@ from sully.controllers.disruption.controller import DisruptionController, Worklo
 from sully.controllers.disruption.marks import StaleMarksController
 from sully.controllers.eviction.controller import BACKOFF as EVICTION_BACKOFF
 from sully.controllers.eviction.controller import WORKERS, EvictionController
-from sully.controllers.eviction.settings import eviction_options
 from sully.controllers.eviction.wiring import Access, make_eviction
 from sully.controllers.expiry.controller import ExpiryController
 from sully.controllers.garbagecollection import controller as garbagecollection
@@ -33,18 +31,13 @@ from sully.controllers.garbagecollection.graph import Graph
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.history.controller import TaintHistoryController
 from sully.controllers.history.wiring import add_history
-from sully.controllers.kinds import (
-    EVICTION_RECORDS,
-    NAMESPACES,
-    SERVICE_ACCOUNTS,
-    TAINT_RECORDS,
-)
+from sully.controllers.kinds import NAMESPACES, SERVICE_ACCOUNTS
 from sully.controllers.manager import Manager
 from sully.controllers.namespaces.content import Content, namespaced_kinds
 from sully.controllers.namespaces.controller import BACKOFF, NamespacesController
 from sully.controllers.patchstatus.controller import PatchStatusController
 from sully.controllers.placement.controller import PlacementController
-from sully.controllers.placement.settings import behaviour
+from sully.controllers.placement.settings import placement_options
 from sully.controllers.placement.wiring import WORKERS as PLACEMENT_WORKERS
 from sully.controllers.placement.wiring import make_placement
 from sully.controllers.replicasets.controller import ReplicaSetController
@@ -55,152 +48,164 @@ from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
 from sully.controllers.scheduling.wiring import add_scheduler
 from sully.controllers.scheduling.wiring import options as scheduling_options
 from sully.controllers.serviceaccounts.controller import ACCOUNTS, ServiceAccountsController
-from sully.controllers.simulatedclusters.kinds import AGENT as HOLLOW_CLUSTERS
-from sully.controllers.simulatedclusters.wiring import add_hollow_clusters
-from sully.controllers.simulatednodes.kinds import AGENT as HOLLOW
-from sully.controllers.simulatednodes.wiring import add_hollow
+from sully.controllers.simulatedclusters.kinds import AGENT as SIMULATED_CLUSTERS
+from sully.controllers.simulatedclusters.wiring import add_simulated_clusters
+from sully.controllers.simulatednodes.kinds import AGENT as SIMULATED_NODES
+from sully.controllers.simulatednodes.wiring import add_simulated_nodes
 from sully.controllers.workloads import BUDGETS, DEPLOYMENTS, REPLICA_SETS
+from sully.evictor.settings import eviction_options
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES
+from sully.views.kinds import (
+    CLAIMS,
+    CLASSES,
+    EVICTION_RECORDS,
+    PATCHES,
+    RULES,
+    TAINT_RECORDS,
+)
 
 
-def build_manager(given: Given, clock: Clock, metrics: Metrics) -> Manager:
-    """Put together the controllers that were chosen, in the order of the table."""
-    parts = Parts(given, clock, metrics)
+def build_manager(config: ControllerConfig, clock: Clock, metrics: Metrics) -> Manager:
+    """Return a manager with the chosen controllers, in the order of the table."""
+    context = ControllerContext(config, clock, metrics)
     for name, add in CONTROLLERS.items():
-        if given.chosen is None or name in given.chosen:
-            add(parts)
-    _add_hollow(parts)
-    _add_hollow_clusters(parts)
-    return parts.manager
+        if config.runs(name):
+            add(context)
+    _add_simulated_nodes(context)
+    _add_simulated_clusters(context)
+    return context.manager
 
 
-def _add_aggregation(parts: Parts) -> None:
-    parts.manager.add(
+def _add_aggregation(context: ControllerContext) -> None:
+    context.manager.add(
         AggregationController(
-            roles=parts.manager.informer(CLUSTER_ROLES),
-            transport=parts.given.transport(AggregationController.name),
+            roles=context.manager.informer(CLUSTER_ROLES),
+            transport=context.config.transport(AggregationController.name),
         )
     )
 
 
-def _add_serviceaccounts(parts: Parts) -> None:
-    parts.manager.add(
+def _add_serviceaccounts(context: ControllerContext) -> None:
+    context.manager.add(
         ServiceAccountsController(
-            namespaces=parts.manager.informer(NAMESPACES),
-            accounts=parts.manager.informer(SERVICE_ACCOUNTS, ACCOUNTS),
-            creator=parts.given.transport(ServiceAccountsController.name),
+            namespaces=context.manager.informer(NAMESPACES),
+            accounts=context.manager.informer(SERVICE_ACCOUNTS, ACCOUNTS),
+            creator=context.config.transport(ServiceAccountsController.name),
         )
     )
 
 
-def _add_namespaces(parts: Parts) -> None:
-    access = parts.given.transport(NamespacesController.name)
+def _add_namespaces(context: ControllerContext) -> None:
+    access = context.config.transport(NamespacesController.name)
     controller = NamespacesController(
-        namespaces=parts.manager.informer(NAMESPACES),
-        content=Content(access, namespaced_kinds(parts.given.served)),
+        namespaces=context.manager.informer(NAMESPACES),
+        content=Content(access, namespaced_kinds(context.config.served)),
         transport=access,
-        clock=parts.clock,
+        clock=context.clock,
     )
-    parts.manager.add(controller, backoff=BACKOFF)
+    context.manager.add(controller, backoff=BACKOFF)
 
 
-def _add_rootca(parts: Parts) -> None:
-    # The reference was observed with this one switched off.
-    if parts.given.strict or not parts.given.certificate:
+def _add_rootca(context: ControllerContext) -> None:
+    if not (context.config.certificate and context.config.compat.publishes_root_ca):
         return
-    parts.manager.add(
+    context.manager.add(
         RootCaController(
-            namespaces=parts.manager.informer(NAMESPACES),
-            maps=parts.manager.informer(CONFIG_MAPS, PUBLISHED),
-            transport=parts.given.transport(RootCaController.name),
-            certificate=parts.given.certificate,
+            namespaces=context.manager.informer(NAMESPACES),
+            maps=context.manager.informer(CONFIG_MAPS, PUBLISHED),
+            transport=context.config.transport(RootCaController.name),
+            certificate=context.config.certificate,
         )
     )
 
 
-def _add_garbagecollection(parts: Parts) -> None:
-    graph, kinds = Graph(), collected_kinds(parts.given.served)
+def _add_garbagecollection(context: ControllerContext) -> None:
+    graph, kinds = Graph(), collected_kinds(context.config.served)
     for kind in kinds.all:
-        graph.follow(parts.manager.informer(kind))
-    access, recorder = parts.acting(
+        graph.follow(context.manager.informer(kind))
+    access, recorder = context.client(
         garbagecollection.GarbageCollector.name, garbagecollection.COMPONENT
     )
     collector = garbagecollection.GarbageCollector(
         graph=graph, kinds=kinds, transport=access, recorder=recorder
     )
-    parts.manager.add(collector, workers=garbagecollection.WORKERS)
+    context.manager.add(collector, workers=garbagecollection.WORKERS)
 
 
-def _add_resourcequota(parts: Parts) -> None:
-    access = parts.given.transport(ResourceQuotaController.name)
-    kinds = [kind for kind in collected_kinds(parts.given.served).all if kind.namespaced]
-    classes = parts.manager.informer(CLASSES)
-    parts.manager.add(
+def _add_resourcequota(context: ControllerContext) -> None:
+    access = context.config.transport(ResourceQuotaController.name)
+    kinds = [kind for kind in collected_kinds(context.config.served).all if kind.namespaced]
+    classes = context.manager.informer(CLASSES)
+    context.manager.add(
         ResourceQuotaController(
-            quotas=parts.manager.informer(QUOTAS),
-            pods=parts.pods.informer,
-            claims=parts.manager.informer(CLAIMS),
-            counting=Counting(access, kinds, classes, parts.clock),
+            quotas=context.manager.informer(QUOTAS),
+            pods=context.pods.informer,
+            claims=context.manager.informer(CLAIMS),
+            counting=Counting(access, kinds, classes, context.clock),
             transport=access,
-            clock=parts.clock,
+            clock=context.clock,
         ),
         workers=5,
     )
 
 
-def _add_replicasets(parts: Parts) -> None:
-    access, recorder = parts.acting(ReplicaSetController.name)
+def _add_replicasets(context: ControllerContext) -> None:
+    access, recorder = context.client(ReplicaSetController.name)
     controller = ReplicaSetController(
-        sets=parts.manager.informer(REPLICA_SETS),
-        pods=parts.pods,
+        sets=context.manager.informer(REPLICA_SETS),
+        pods=context.pods,
         transport=access,
         recorder=recorder,
-        clock=parts.clock,
+        clock=context.clock,
     )
-    parts.manager.add(controller, workers=5)
+    context.manager.add(controller, workers=5)
 
 
-def _add_deployments(parts: Parts) -> None:
-    access, recorder = parts.acting(DeploymentController.name)
+def _add_deployments(context: ControllerContext) -> None:
+    access, recorder = context.client(DeploymentController.name)
     controller = DeploymentController(
-        deployments=parts.manager.informer(DEPLOYMENTS),
-        sets=parts.manager.informer(REPLICA_SETS),
-        pods=parts.pods,
+        deployments=context.manager.informer(DEPLOYMENTS),
+        sets=context.manager.informer(REPLICA_SETS),
+        pods=context.pods,
         transport=access,
         recorder=recorder,
-        clock=parts.clock,
+        clock=context.clock,
     )
-    parts.manager.add(controller, workers=5)
+    context.manager.add(controller, workers=5)
 
 
-def _add_disruption(parts: Parts) -> None:
-    access, recorder = parts.acting(DisruptionController.name)
-    sets, deployments = parts.manager.informer(REPLICA_SETS), parts.manager.informer(DEPLOYMENTS)
-    parts.manager.add(
+def _add_disruption(context: ControllerContext) -> None:
+    access, recorder = context.client(DisruptionController.name)
+    sets, deployments = (
+        context.manager.informer(REPLICA_SETS),
+        context.manager.informer(DEPLOYMENTS),
+    )
+    context.manager.add(
         DisruptionController(
-            budgets=parts.manager.informer(BUDGETS),
-            pods=parts.pods,
+            budgets=context.manager.informer(BUDGETS),
+            pods=context.pods,
             workloads=Workloads(sets, deployments),
             transport=access,
             recorder=recorder,
-            clock=parts.clock,
+            clock=context.clock,
         )
     )
-    parts.manager.add(StaleMarksController(pods=parts.pods, transport=access, clock=parts.clock))
-
-
-def _add_claims(parts: Parts) -> None:
-    lookups = Lookups(
-        pods=parts.manager.informer(PODS),
-        claims=parts.manager.informer(CLAIMS),
-        templates=parts.manager.informer(TEMPLATES),
+    context.manager.add(
+        StaleMarksController(pods=context.pods, transport=access, clock=context.clock)
     )
-    counted = ClaimMetrics(parts.metrics)
+
+
+def _add_claims(context: ControllerContext) -> None:
+    lookups = Lookups(
+        pods=context.pods.informer,
+        claims=context.manager.informer(CLAIMS),
+        templates=context.manager.informer(TEMPLATES),
+    )
+    counted = ClaimMetrics(context.metrics)
     counted.follow(lookups.claims)
-    access, recorder = parts.acting(claims.NAME, claims.COMPONENT)
+    access, recorder = context.client(claims.NAME, claims.COMPONENT)
     making = claims.PodClaimsController(
         lookups=lookups,
         maker=ClaimMaker(lookups=lookups, transport=access, metrics=counted),
@@ -209,133 +214,141 @@ def _add_claims(parts: Parts) -> None:
     )
     releasing = ReleaseController(lookups=lookups, transport=access)
     for controller in (making, releasing):
-        parts.manager.add(controller, workers=claims.WORKERS, backoff=claims.BACKOFF)
+        context.manager.add(controller, workers=claims.WORKERS, backoff=claims.BACKOFF)
 
 
-def _add_eviction(parts: Parts) -> None:
-    if not parts.given.gates["DRADeviceTaints"]:
+def _add_eviction(context: ControllerContext) -> None:
+    if not context.config.gates["DRADeviceTaints"]:
         return
-    access = Access(*parts.acting(EvictionController.name))
-    given = parts.given
-    records = given.serves(EVICTION_RECORDS)
-    options = eviction_options(given.eviction, given.gates, strict=given.strict, records=records)
-    statuses, controller = make_eviction(
-        parts.manager, parts.inventory, access, options, parts.clock, parts.metrics
+    access = Access(*context.client(EvictionController.name))
+    config = context.config
+    options = eviction_options(
+        config.eviction,
+        config.gates,
+        compat=config.compat,
+        records=config.serves(EVICTION_RECORDS),
+        # Who runs without the history controller may not be allowed to read its records.
+        totals=config.serves(TAINT_RECORDS) and config.runs("history"),
     )
-    # Before the other: what will happen is said before it happens.
-    parts.manager.add(statuses, backoff=EVICTION_BACKOFF)
-    parts.manager.add(controller, workers=WORKERS, backoff=EVICTION_BACKOFF)
+    statuses, controller = make_eviction(
+        context.manager, context.inventory, access, options, context.clock, context.metrics
+    )
+    # First: an eviction is announced in the status before it happens.
+    context.manager.add(statuses, backoff=EVICTION_BACKOFF)
+    context.manager.add(controller, workers=WORKERS, backoff=EVICTION_BACKOFF)
 
 
-def _add_history(parts: Parts) -> None:
-    # Also without the gates of taints: what was remembered is still forgotten in time.
-    if parts.given.serves(TAINT_RECORDS) and parts.given.serves(EVICTION_RECORDS):
-        access = parts.given.transport(TaintHistoryController.name)
-        add_history(parts.manager, access, clock=parts.clock, keep=parts.given.history)
+def _add_history(context: ControllerContext) -> None:
+    # Also without the gates of taints: records still expire.
+    if context.config.serves(TAINT_RECORDS) and context.config.serves(EVICTION_RECORDS):
+        access = context.config.transport(TaintHistoryController.name)
+        add_history(context.manager, access, clock=context.clock, keep=context.config.history)
 
 
-def _add_expiry(parts: Parts) -> None:
-    if parts.given.strict or not parts.given.gates["SullyEvictionGuards"]:
+def _add_expiry(context: ControllerContext) -> None:
+    config = context.config
+    if not (config.gates["SullyEvictionGuards"] and config.compat.limits_evictions):
         return
-    access, recorder = parts.acting(ExpiryController.name)
-    ends = partial(ExpiryController, transport=access, recorder=recorder, clock=parts.clock)
-    if parts.given.serves(RULES):
-        parts.manager.add(ends(parts.manager.informer(RULES)))
-    if parts.given.serves(PATCHES):
-        parts.manager.add(ends(parts.manager.informer(PATCHES)))
+    access, recorder = context.client(ExpiryController.name)
+    ends = partial(ExpiryController, transport=access, recorder=recorder, clock=context.clock)
+    if context.config.serves(RULES):
+        context.manager.add(ends(context.manager.informer(RULES)))
+    if context.config.serves(PATCHES):
+        context.manager.add(ends(context.manager.informer(PATCHES)))
 
 
-def _add_patchstatus(parts: Parts) -> None:
-    if parts.given.strict or not parts.given.serves(PATCHES):
+def _add_patchstatus(context: ControllerContext) -> None:
+    if not (context.config.compat.reports_on_patches and context.config.serves(PATCHES)):
         return
-    access, recorder = parts.acting(PatchStatusController.name)
-    parts.manager.add(
+    access, recorder = context.client(PatchStatusController.name)
+    context.manager.add(
         PatchStatusController(
-            patches=parts.manager.informer(PATCHES),
-            inventory=parts.inventory,
+            patches=context.manager.informer(PATCHES),
+            inventory=context.inventory,
             transport=access,
             recorder=recorder,
-            clock=parts.clock,
+            clock=context.clock,
         )
     )
 
 
-def _add_placement(parts: Parts) -> None:
-    given = parts.given
-    if not given.serves(PLACEMENTS):
+def _add_placement(context: ControllerContext) -> None:
+    config = context.config
+    if not config.serves(PLACEMENTS):
         return
-    access, recorder = parts.acting(PlacementController.name)
+    access, recorder = context.client(PlacementController.name)
     controller = make_placement(
-        parts.manager,
+        context.manager,
         transport=access,
         recorder=recorder,
-        clock=parts.clock,
-        metrics=parts.metrics,
-        behaviour=behaviour(given.placement, strict=given.strict),
-        evaluator=parts.evaluator,
+        clock=context.clock,
+        metrics=context.metrics,
+        options=placement_options(config.placement, config.compat),
+        evaluator=context.evaluator,
     )
-    parts.manager.add(controller, workers=PLACEMENT_WORKERS)
+    context.manager.add(controller, workers=PLACEMENT_WORKERS)
 
 
-def _add_clusters(parts: Parts) -> None:
-    if parts.given.serves(CLUSTERS):
-        given = parts.given
+def _add_clusters(context: ControllerContext) -> None:
+    if context.config.serves(CLUSTERS):
+        config = context.config
+        waits = config.compat.waits_after_outages
         add_hub(
-            parts.manager,
-            acting=parts.acting,
-            access=given.transport,
-            clock=parts.clock,
+            context.manager,
+            acting=context.client,
+            access=config.transport,
+            clock=context.clock,
             settings=HubSettings(
-                policies=given.serves(hub.POLICIES),
-                listening=None if given.strict else Listening(given.serving_since),
-                strict=given.strict,
+                policies=config.serves(hub.POLICIES),
+                listening=Listening(config.serving_since) if waits else None,
+                compat=config.compat,
             ),
         )
 
 
-def _add_hollow(parts: Parts) -> None:
-    # Not in the table: machines are not controllers, and run here wherever those run.
-    if parts.given.hollow is not None:
-        access, recorder = parts.acting(HOLLOW, "kubelet")
-        add_hollow(
-            parts.manager,
+def _add_simulated_nodes(context: ControllerContext) -> None:
+    # Not in the table: nodes are not controllers, and run wherever those run.
+    if context.config.simulated_nodes is not None:
+        access, recorder = context.client(SIMULATED_NODES, "kubelet")
+        add_simulated_nodes(
+            context.manager,
             transport=access,
             recorder=recorder,
-            clock=parts.clock,
-            settings=parts.given.hollow,
+            clock=context.clock,
+            settings=context.config.simulated_nodes,
         )
 
 
-def _add_hollow_clusters(parts: Parts) -> None:
-    wanted, agent = parts.given.hollow_clusters, parts.given.agent
+def _add_simulated_clusters(context: ControllerContext) -> None:
+    wanted, agent = context.config.simulated_clusters, context.config.agent
     if wanted is not None and agent is not None:
-        access, recorder = parts.acting(HOLLOW_CLUSTERS, "registration-agent")
-        add_hollow_clusters(
-            parts.manager,
+        access, recorder = context.client(SIMULATED_CLUSTERS, "registration-agent")
+        add_simulated_clusters(
+            context.manager,
             transport=access,
             access=agent,
             recorder=recorder,
-            clock=parts.clock,
+            clock=context.clock,
             wanted=wanted,
         )
 
 
-def _add_scheduling(parts: Parts) -> None:
+def _add_scheduling(context: ControllerContext) -> None:
     add_scheduler(
-        parts.manager,
-        transport=parts.given.transport(SCHEDULER),
-        inventory=parts.scheduling_inventory,
-        clock=parts.clock,
-        ids=parts.given.ids,
+        context.manager,
+        transport=context.config.transport(SCHEDULER),
+        inventory=context.scheduling_inventory,
+        clock=context.clock,
+        ids=context.config.ids,
         settings=scheduling_options(
-            parts.given.gates, strict=parts.given.strict, schedulers=parts.given.schedulers
+            context.config.gates, compat=context.config.compat, schedulers=context.config.schedulers
         ),
-        metrics=parts.metrics,
-        evaluator=parts.evaluator,
+        metrics=context.metrics,
+        evaluator=context.evaluator,
     )
 
 
-CONTROLLERS: dict[str, Callable[[Parts], None]] = {
+CONTROLLERS: dict[str, Callable[[ControllerContext], None]] = {
     "aggregation": _add_aggregation,
     "serviceaccounts": _add_serviceaccounts,
     "namespaces": _add_namespaces,

@@ -1,8 +1,8 @@
 """The composition root of `sully controllers`: controllers in a process of their own.
 
-They reach an API server by HTTP, as the user of a kubeconfig, and work while they hold a Lease.
-app.py is the other root, of a control plane with its controllers inside. What the server is
-decides what runs: `domain.capabilities` says so.
+They use an API server over HTTP, as the user of a kubeconfig, while they hold a Lease.
+app.py is the other root, of a control plane with its controllers inside. What the server
+supports decides what runs: see `domain.capabilities`.
 """
 
 from __future__ import annotations
@@ -14,18 +14,17 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from sully.client.calls import Guard
-from sully.client.discovery.capabilities import Moved, Moves, ask, relocated
-from sully.client.discovery.resources import Served, discover
-from sully.client.http.transport import SILENT_SECONDS, HttpTransport
+from sully.client.calls import WriteGuard
+from sully.client.discovery.capabilities import Moves, RelocatedTransport, probe, relocated
+from sully.client.discovery.resources import APIResource, discover
+from sully.client.http.transport import STALL_SECONDS, HttpTransport
 from sully.client.kubeconfig.access import Access
-from sully.client.leases import Elector, Timing
+from sully.client.leases import LeaderElector, LeaseTiming
 from sully.client.pageaccess import PageAccess
 from sully.client.transport import Key, Transport, UnreachableError, UnreadableError
-from sully.controller_context import HISTORY_KEPT, LEASE, Given
+from sully.controller_context import HISTORY_KEPT, LEASE, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
-from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.leaderelection import Leading
+from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import Manager
 from sully.controllers.placement.settings import PlacementSettings
 from sully.domain.capabilities.duties import (
@@ -38,39 +37,45 @@ from sully.domain.capabilities.duties import (
     schedulers,
 )
 from sully.domain.capabilities.offers import Offer, offer
+from sully.evictor.settings import EvictionSettings
+from sully.machinery.compat import Compat
 from sully.machinery.errors import ApiError
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.runtime.pages import Page
+from sully.runtime.pages import PageHandler
 
-LOOK_AGAIN = 60.0
-"""Seconds after which a server that is not ours is asked again what it is: it may be upgraded."""
+DISCOVERY_SECONDS = 60.0
+"""Seconds after which another server is discovered again: it may be upgraded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoteConfig:
-    """How controllers are to run beside somebody else's API server."""
+    """How controllers run against another API server."""
 
     access: Access
     gates: Gates = field(default_factory=Gates)
-    strict_compat: bool = False
-    controllers: frozenset[str] | None = None  # which run; None: all that the server leaves to us
-    evictor: Evictor = "auto"  # who evicts on a server that is not ours
+    compat: Compat = Compat.SULLY
+    controllers: frozenset[str] | None = None  # which run; None: all that the server does not run
+    evictor: Evictor = "auto"  # what evicts on another server
     eviction: EvictionSettings = field(default_factory=EvictionSettings)
     placement: PlacementSettings = field(default_factory=PlacementSettings)
-    history: timedelta = HISTORY_KEPT  # how long records of evictions and lifted rules are kept
+    history: timedelta = HISTORY_KEPT  # how long records of evictions and deleted rules are kept
     leader_elect: bool = True
     lease: Key = LEASE
-    timing: Timing = field(default_factory=Timing)
+    timing: LeaseTiming = field(default_factory=LeaseTiming)
 
 
 class Remote:
-    """Controllers that run, or stand by until they lead; made by `remote`."""
+    """Controllers that run while they lead; made by `remote`."""
 
     def __init__(
-        self, config: RemoteConfig, transport: HttpTransport, elector: Elector | None, clock: Clock
+        self,
+        config: RemoteConfig,
+        transport: HttpTransport,
+        elector: LeaderElector | None,
+        clock: Clock,
     ) -> None:
         self._config = config
         self._transport = transport
@@ -78,27 +83,27 @@ class Remote:
         self._ids = Ids()
         self._metrics = Metrics()
         self._chosen: frozenset[str] = frozenset(config.controllers or CONTROLLERS)
-        self._tell: list[Callable[[Offer], None]] = []
+        self._handlers: list[Callable[[Offer], None]] = []
         self.offer: Offer | None = None
-        """What the server is, once it has said so."""
+        """What the server supports, once it is discovered."""
         self.problem = ""
-        """Why it ended by itself; empty where it was stopped."""
-        self.crew = Leading(self._build, clock=clock, elector=elector)
+        """Why it stopped by itself; empty where it was stopped."""
+        self.manager = LeaderElectedManager(self._build, clock=clock, elector=elector)
 
-    def on_offer(self, tell: Callable[[Offer], None]) -> None:
-        """Call this when it is known what the server is, and when that has changed."""
-        self._tell.append(tell)
+    def on_offer(self, handler: Callable[[Offer], None]) -> None:
+        """Call a handler when the server was discovered, and when it has changed."""
+        self._handlers.append(handler)
 
-    async def look(self) -> tuple[Offer, tuple[Served, ...]]:
-        """Ask the server what it is; raise DutyError if what was asked for must not run there."""
+    async def discover(self) -> tuple[Offer, tuple[APIResource, ...]]:
+        """Discover the server; raise DutyError if a requested controller must not run there."""
         served = await discover(self._transport)
-        found = offer(await ask(self._transport, served))
-        if found != self.offer:
-            self.offer = found
-            for tell in self._tell:
-                tell(found)
-        self._chosen = self._duties(found)
-        return found, served
+        server = offer(await probe(self._transport, served))
+        if server != self.offer:
+            self.offer = server
+            for handler in self._handlers:
+                handler(server)
+        self._chosen = self._duties(server)
+        return server, served
 
     def _duties(self, found: Offer) -> frozenset[str]:
         wanted, said = self._config.controllers, self._config.evictor
@@ -107,20 +112,20 @@ class Remote:
             raise DutyError(f"--evictor {said}: {problem}")
         return chosen(duties(found, CONTROLLERS, said), wanted)
 
-    def standing(self) -> str:
-        """Say for people what this process does now."""
-        since, elector = self.crew.since, self.crew.elector
+    def status(self) -> str:
+        """Return what this process currently does."""
+        since, elector = self.manager.since, self.manager.elector
         count = f"{len(self._chosen)} controllers"
         if since is None:
             holder = elector.holder if elector is not None else ""
-            return f"standing by: {holder or 'nobody'} leads ({self._config.lease})"
+            return f"standing by: {holder or 'no process'} leads ({self._config.lease})"
         shown = since.isoformat(timespec="seconds")
         if elector is None:
             return f"working since {shown} ({count}, no lease)"
         return f"leading since {shown} ({count}, lease {elector.key}, {elector.identity})"
 
-    def pages(self) -> dict[str, Page]:
-        """Return what other programs may ask of this process."""
+    def pages(self) -> dict[str, PageHandler]:
+        """Return the pages for metrics and probes."""
         return {
             "/metrics": lambda: (200, self._metrics.render()),
             "/healthz": lambda: (200, b"ok"),
@@ -128,70 +133,70 @@ class Remote:
         }
 
     def access(self) -> PageAccess:
-        """Return who says which of others on the network may read the metrics."""
+        """Return what authorizes requests for metrics."""
         return PageAccess(self._transport.named("metrics"), self._clock)
 
     def _readiness(self) -> tuple[int, bytes]:
-        """Say what this process does, and what keeps it from doing that with current caches."""
-        problems = self.crew.problems()
-        lines = [self.standing(), *(f"{what}: {why}" for what, why in sorted(problems.items()))]
+        """Return the status of this process and why its caches are stale."""
+        problems = self.manager.problems()
+        lines = [self.status(), *(f"{what}: {why}" for what, why in sorted(problems.items()))]
         return (503 if problems else 200), "\n".join(lines).encode()
 
     async def _build(self) -> Manager:
         try:
-            found, served = await self.look()
+            found, served = await self.discover()
         except DutyError as error:
-            self._give_up(str(error))
+            self._stop_because(str(error))
             raise UnreadableError(str(error)) from error
         config = self._config
         moved = moves(found)
-        given = Given(
+        given = ControllerConfig(
             transport=self._named(moved),
             served=relocated(served, moved),
             gates=config.gates,
             ids=self._ids,
             certificate=config.access.ca.decode(),
-            strict=config.strict_compat,
+            compat=config.compat,
             eviction=config.eviction,
             placement=config.placement,
             history=config.history,
             chosen=self._chosen,
             schedulers=schedulers(found),
         )
-        # A term counts from nothing, as a process would.
+        # Each term starts with new metrics, as a process would.
         self._metrics = Metrics()
         manager = build_manager(given, self._clock, self._metrics)
         if not found.own:
-            manager.alongside(self._stay_right)
+            manager.alongside(self._watch_server)
         return manager
 
     def _named(self, moved: Moves) -> Callable[[str], Transport]:
-        elector = self.crew.elector
-        guard: Guard | None = elector.left if elector is not None else None
+        elector = self.manager.elector
+        guard: WriteGuard | None = elector.time_left if elector is not None else None
 
         def named(name: str) -> Transport:
             transport = self._transport.named(name, guard)
-            return Moved(transport, moved) if moved else transport
+            return RelocatedTransport(transport, moved) if moved else transport
 
         return named
 
-    async def _stay_right(self) -> None:
-        """End when a server has become another: what runs may be one too many there."""
+    async def _watch_server(self) -> None:
+        """Stop when the server has changed: it may run some of the controllers itself."""
         before = self.offer, self._chosen
         while (self.offer, self._chosen) == before:
-            await self._clock.sleep(LOOK_AGAIN)
+            await self._clock.sleep(DISCOVERY_SECONDS)
             try:
-                await self.look()
+                await self.discover()
             except (ApiError, UnreachableError, UnreadableError):
-                continue  # it is away, and what works beside us says so
+                continue  # unreachable, which others report
             except DutyError as error:
-                self._give_up(str(error))
+                self._stop_because(str(error))
                 return
-        self._give_up("the server offers something else than before: start again")
+        self._stop_because("the server has changed: restart")
 
-    def _give_up(self, problem: str) -> None:
+    def _stop_because(self, problem: str) -> None:
         self.problem = problem
-        self.crew.stop()
+        self.manager.stop()
 
 
 @asynccontextmanager
@@ -201,13 +206,13 @@ async def remote(config: RemoteConfig, clock: Clock | None = None) -> AsyncItera
     elector = None
     async with AsyncExitStack() as stack:
         if config.leader_elect:
-            # Connections of its own, which no other work can fill.
+            # Separate connections, so that renewals are never queued.
             access = HttpTransport(config.access, request_seconds=config.timing.renew)
             await stack.enter_async_context(access)
             name = f"{socket.gethostname()}_{os.getpid()}_{Ids().suffix()}"
-            elector = Elector(access, config.lease, name, clock=clock, timing=config.timing)
-        silent = min(SILENT_SECONDS, config.eviction.max_staleness or SILENT_SECONDS)
-        transport = HttpTransport(config.access, silent_seconds=silent)
+            elector = LeaderElector(access, config.lease, name, clock=clock, timing=config.timing)
+        stall = min(STALL_SECONDS, config.eviction.max_staleness or STALL_SECONDS)
+        transport = HttpTransport(config.access, stall_seconds=stall)
         await stack.enter_async_context(transport)
         yield Remote(config, transport, elector, clock)
 
@@ -218,13 +223,13 @@ def chosen_controllers(text: str) -> frozenset[str] | None:
     unknown = sorted(names - CONTROLLERS.keys())
     if unknown:
         raise ValueError(
-            f"there is no controller {', '.join(unknown)}; there are {', '.join(CONTROLLERS)}"
+            f"unknown controller {', '.join(unknown)} (one of: {', '.join(CONTROLLERS)})"
         )
     return names or None
 
 
 def lease_of(text: str, chosen: frozenset[str] | None) -> Key:
-    """Read the place of a lease; the usual one depends on what it is held for."""
+    """Parse --lease; the default depends on the chosen controllers."""
     if not text:
         return Key(LEASE.namespace, "-".join((LEASE.name, *sorted(chosen or ()))))
     namespace, slash, name = text.partition("/")

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 from controllers.world import SCHEME, World, running
 from sully.client.discovery.resources import of_scheme
-from sully.controller_context import Given
+from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.machinery.gates import Gates
 from sully.runtime.ids import Ids
@@ -22,7 +22,7 @@ async def life(world: World, gates: Gates | None = None) -> AsyncIterator[None]:
     """Run server and controllers with these gates, on what is stored."""
     gates = gates or Gates()
     world.serve(gates=gates)
-    given = Given(
+    given = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=gates,

@@ -12,6 +12,7 @@ import codecs
 import fcntl
 import os
 import pty
+import re
 import select
 import signal
 import struct
@@ -25,8 +26,10 @@ from pathlib import Path
 
 from sully.testing.forkserver import COMMAND, run, start
 
-ERASE = "\r\x1b[K"
-"""Empties the line: what was on it is gone, also for whoever reads the screen."""
+ERASE = re.compile("\r(\x1b\\[1A)?\x1b\\[2K")
+"""Empties the line, or the one above: what was on it is gone, also for whoever reads the screen."""
+CURSOR = re.compile("\x1b\\[\\?25[lh]")
+"""Hides or shows the cursor."""
 PATIENCE = 120.0
 """Seconds that anything may take; nothing takes a tenth of it."""
 
@@ -102,11 +105,12 @@ class Terminal:
 
     def _show(self, text: str) -> None:
         """Add to the screen; lines and what ends them may come in pieces."""
-        self.shown = (self.shown + text).replace("\r\n", "\n")
-        # How far a slow machine has come is told on a line that vanishes: no part of any screen.
-        while (at := self.shown.find(ERASE)) >= 0:
-            line = self.shown.rfind("\n", 0, at) + 1
-            self.shown = self.shown[:line] + self.shown[at + len(ERASE) :]
+        self.shown = CURSOR.sub("", self.shown + text).replace("\r\n", "\n")
+        # Progress on a slow machine is drawn on a line that vanishes: no part of any screen.
+        while found := ERASE.search(self.shown):
+            end = found.start() - 1 if found[1] else found.start()
+            line = self.shown.rfind("\n", 0, end) + 1
+            self.shown = self.shown[:line] + self.shown[found.end() :]
             self._seen = min(self._seen, line)
 
 

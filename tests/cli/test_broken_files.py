@@ -105,7 +105,7 @@ def test_what_is_wrong_is_named(place: Place, value: Any, want: str, tmp_path: P
     code, said = run(*COMMANDS[3], "--snapshot", str(file))
 
     assert code == 1
-    assert said.startswith(f"sully plan: {file}: ")
+    assert said.startswith(f"error: {file}: ")
     assert want in said
     assert said.count("\n") == 1
 
@@ -116,7 +116,7 @@ def test_the_file_of_several(tmp_path: Path) -> None:
 
     _, said = run(*COMMANDS[3], "--snapshot", str(PLANS / "rule.yaml"), "--snapshot", str(file))
 
-    assert said.startswith(f"sully plan: {file}: Pod a/web-1: spec.containers[0]: ")
+    assert said.startswith(f"error: {file}: Pod a/web-1: spec.containers[0]: ")
 
 
 def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,7 +125,7 @@ def test_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
 
     _, said = run(*COMMANDS[3], "--snapshot", "-")
 
-    assert said.startswith("sully plan: -: Pod a/web-1: spec.containers[0]: ")
+    assert said.startswith("error: -: Pod a/web-1: spec.containers[0]: ")
 
 
 @settings(max_examples=100)

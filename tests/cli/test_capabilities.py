@@ -21,13 +21,13 @@ WITH_KINDS = with_kinds(
     recorded(), "sully.dev", "v1alpha1", "resourceslicepatches", "evictionrecords", "taintrecords"
 )
 TABLE = """\
-SUBJECT        THE SERVER HAS                                   SULLY
-version        v1.37.0                                          runs what its own controllers do not do
+SUBJECT        SERVER                                           SULLY
+version        v1.37.0                                          runs what its controllers do not
 devices        resource.k8s.io/v1                               schedules: only for pods with schedulerName: sully
 device taints  yes                                              honors them
-taint rules    v1 by driver, pool, device                       ends those that expire: nobody else does it
+taint rules    v1 by driver, pool, device                       deletes expired rules: no other controller does
 eviction       its own                                          no: Kubernetes evicts by default since 1.36
-own kinds      ResourceSlicePatch, EvictionRecord, TaintRecord  remembers evictions and reports on patches
+own kinds      ResourceSlicePatch, EvictionRecord, TaintRecord  records evictions and reports on patches
 clusters       none                                             no: the server has no Open Cluster Management
 """  # noqa: E501 - as it is printed
 
@@ -109,7 +109,7 @@ async def test_a_server_that_lacks_something_gets_nothing(tmp_path: Path) -> Non
     code, out, err = await sully(tmp_path, said, "install", "--apply", writes=writes)
 
     assert (code, out, writes) == (1, "", [])
-    assert "the server has no CustomResourceDefinition in apiextensions.k8s.io/v1" in err
+    assert "the server does not serve CustomResourceDefinition in apiextensions.k8s.io/v1" in err
 
 
 def serving_kinds(said: Mapping[str, Any], condition: str, status: str) -> dict[str, Any]:
@@ -125,7 +125,7 @@ async def test_a_kind_that_the_server_will_not_serve(tmp_path: Path) -> None:
     code, _, err = await sully(tmp_path, server, "install", "--apply", writes=[])
 
     assert code == 1
-    assert "the server does not serve it: taken by somebody else" in err
+    assert "not served: taken by somebody else" in err
 
 
 async def test_what_others_need_comes_first(tmp_path: Path) -> None:
@@ -149,5 +149,5 @@ async def test_what_others_need_comes_first(tmp_path: Path) -> None:
         "poddisruptionbudgets",
     ]
     assert out.splitlines()[-1] == (
-        "ServiceMonitor sully-controllers: left out, the server has no such kind"
+        "ServiceMonitor sully-controllers: skipped, the server does not serve this kind"
     )

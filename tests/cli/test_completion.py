@@ -20,8 +20,8 @@ def _with(key: str, beginning: str) -> list[str]:
 
 
 CASES = {
-    "commands": ([""], [*COMMANDS, "--help", "--version"]),
-    "nothing typed at all": ([], [*COMMANDS, "--help", "--version"]),
+    "commands": ([""], list(COMMANDS)),
+    "nothing typed at all": ([], list(COMMANDS)),
     "the beginning of a command": (["dev"], ["devices"]),
     "flags": (["devices", "--t"], ["--tainted"]),
     "values of a flag": (["devices", "--output", ""], ["table", "wide", "json", "yaml", "name"]),
@@ -124,7 +124,6 @@ def test_the_program_answers_to_both_names(
 ) -> None:
     for called, shown in (("/x/kubectl-sully", "kubectl sully devices"), ("/x/sully", "sully dev")):
         monkeypatch.setattr(sys, "argv", [called])
-        with pytest.raises(SystemExit):
-            main(["devices", "--help"])
 
-        assert capsys.readouterr().out.startswith(f"usage: {shown}")
+        assert main(["devices", "--help"]) == 0
+        assert f"\nUsage:\n  {shown}" in capsys.readouterr().out

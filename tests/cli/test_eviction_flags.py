@@ -1,11 +1,10 @@
-"""How fast pods may leave, as users say it."""
-
-import argparse
+"""The flags for the rate of evictions."""
 
 import pytest
 
-from sully.cli.run.evictionflags import add_eviction_flags, eviction_settings
-from sully.controllers.eviction.settings import EvictionSettings
+from cli.commandlines import parsed, refusal
+from sully.cli.run.controller_options import eviction_settings
+from sully.evictor.settings import EvictionSettings
 
 CASES = {
     "nothing": ([], EvictionSettings()),
@@ -23,27 +22,19 @@ CASES = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser()
-    add_eviction_flags(made)
-    return made
-
-
 @pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES.keys())
 def test_settings(given: list[str], want: EvictionSettings) -> None:
-    assert eviction_settings(parser().parse_args(given)) == want
+    assert eviction_settings(parsed("up", *given)) == want
 
 
 @pytest.mark.parametrize("text", ["-1", "many", "1.5", ""])
-def test_no_rate(text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parser().parse_args([f"--max-evictions-per-minute={text}"])
+def test_no_rate(text: str) -> None:
+    want = f"invalid number {text!r} (a whole number, 0 or more)"
 
-    assert f"must be a whole number, 0 or more, not {text!r}" in capsys.readouterr().err
+    assert refusal(["up", f"--max-evictions-per-minute={text}"]) == want
 
 
-def test_a_bound_that_no_list_can_keep(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parser().parse_args(["--max-staleness", "999ms"])
+def test_a_bound_that_no_list_can_keep() -> None:
+    want = "invalid duration '999ms' (1s or more, or 0s for no limit)"
 
-    assert "must be at least 1s, or 0s for no bound" in capsys.readouterr().err
+    assert refusal(["up", "--max-staleness", "999ms"]) == want

@@ -54,14 +54,22 @@ def test_in_a_terminal(path: Path) -> None:
 
 
 REFUSED = {
-    "a kind that cannot be explained": (["node", "n1"], 2, "what can: pod, claim, device"),
-    "a workload": (["deployments", "web"], 2, "ask about one of its pods: sully explain pod NAME"),
-    "a device that was meant": (["device", "a/gpu-1"], 1, "did you mean gpu.example.com/a/gpu-0"),
-    "no name": (["pod"], 2, "which pod? write: sully explain pod NAME"),
+    "a kind that cannot be explained": (
+        ["node", "n1"],
+        2,
+        "unknown value 'node' (one of: pod, claim, device",
+    ),
+    "a workload": (["deployments", "web"], 2, "explain one of its pods: sully explain pod NAME"),
+    "a device that was meant": (["device", "a/gpu-1"], 1, 'did you mean "gpu.example.com/a/gpu-0"'),
+    "no name": (["pod"], 2, "missing argument: sully explain pod NAME"),
     "two namespaces": (["pod", "ml/x", "-n", "web"], 2, "ml/x is not in namespace web"),
     "several devices": (["device", "gpu-0"], 1, "2 devices are called gpu-0"),
-    "a cluster for a pod": (["pod", "x", "--cluster", "eu-1"], 2, "--cluster is for a placement"),
-    "no such pod": (["pod", "x"], 1, 'there is no Pod "default/x"'),
+    "a cluster for a pod": (
+        ["pod", "x", "--cluster", "eu-1"],
+        2,
+        "--cluster can only be used with a placement",
+    ),
+    "no such pod": (["pod", "x"], 1, 'pod "default/x" not found'),
 }
 
 
@@ -96,12 +104,12 @@ LACKING = {
     "a pod, of pods alone": (
         ["pod", "ml/trainer"],
         {"Pod"},
-        "no deviceclasses, nodes, resourceclaims, resourceslices in it",
+        "no deviceclasses, nodes, resourceclaims, resourceslices found",
     ),
     "a pod, without nodes": (
         ["pod", "ml/trainer"],
         {"Pod", "ResourceClaim", "ResourceSlice", "DeviceClass"},
-        "no nodes in it; the answer takes it that there are none",
+        "no nodes found; assuming that there are none",
     ),
     "a placement, without what it chooses from": (
         ["placement", "web/shop"],
@@ -140,7 +148,9 @@ def test_what_a_file_of_one_namespace_lacks_is_said(
     code = main(["explain", "pod", "ml/trainer", "--snapshot", str(tmp_path / "ml.yaml")])
 
     assert code == 0
-    assert "ml.yaml: only namespace ml; what others have" in capsys.readouterr().err
+    assert (
+        "ml.yaml: only namespace ml; other namespaces are not considered" in capsys.readouterr().err
+    )
 
 
 def test_shells_offer_the_kinds() -> None:

@@ -1,11 +1,11 @@
-"""How long history is kept, as users say it."""
+"""The flag for the retention of records."""
 
-import argparse
 from datetime import timedelta
 
 import pytest
 
-from sully.cli.run.historyflags import add_history_flags, history_kept
+from cli.commandlines import parsed, refusal
+from sully.cli.run.controller_options import history_retention
 
 CASES = {
     "nothing": ([], timedelta(days=30)),
@@ -17,17 +17,10 @@ CASES = {
 
 @pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES.keys())
 def test_kept(given: list[str], want: timedelta) -> None:
-    parser = argparse.ArgumentParser()
-    add_history_flags(parser)
-
-    assert history_kept(parser.parse_args(given)) == want
+    assert history_retention(parsed("up", *given)) == want
 
 
-def test_no_time(capsys: pytest.CaptureFixture[str]) -> None:
-    parser = argparse.ArgumentParser()
-    add_history_flags(parser)
+def test_no_duration() -> None:
+    want = "invalid duration 'long' (for example 15s, 1m30s)"
 
-    with pytest.raises(SystemExit):
-        parser.parse_args(["--history-retention=long"])
-
-    assert "'long' is no time" in capsys.readouterr().err
+    assert refusal(["up", "--history-retention=long"]) == want

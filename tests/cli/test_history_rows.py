@@ -9,7 +9,7 @@ import pytest
 
 from sully.api.resource.types import DeviceTaint
 from sully.cli.client.tables import Cell
-from sully.cli.inspect.historyrows import columns, document, row
+from sully.cli.inspect.history_printer import columns, document, row
 from sully.views.timeline import Happening
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from etcds import Etcd
-from sully.store.base import Delete, Key, Put, Store
+from sully.store.base import Delete, Put, Store, StoreKey
 from sully.store.errors import ConflictError
 from sully.store.etcd.address import parse_address
 from sully.store.etcd.store import EtcdStore
@@ -21,10 +21,10 @@ from sully.store.sqlite import SqliteStore
 
 pytestmark = pytest.mark.slow
 KEYS = [
-    Key("pods", "default", "a"),
-    Key("pods", "other", "a"),
-    Key("nodes", "", "n"),
-    Key("g.io/things", "x", "system:y"),
+    StoreKey("pods", "default", "a"),
+    StoreKey("pods", "other", "a"),
+    StoreKey("nodes", "", "n"),
+    StoreKey("g.io/things", "x", "system:y"),
 ]
 
 
@@ -43,7 +43,7 @@ async def fill(store: Store) -> None:
     for n, key in enumerate(KEYS):
         await store.commit([Put(key, bytes(400_000 * n))])
     for n in range(250):
-        await store.commit([Put(Key("pods", "many", f"{n:03}"), f"{n}".encode())])
+        await store.commit([Put(StoreKey("pods", "many", f"{n:03}"), f"{n}".encode())])
     await store.commit([Delete(KEYS[0])])
 
 
@@ -54,7 +54,7 @@ async def directory(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-async def contents(store: Store) -> tuple[dict[Key, bytes], int]:
+async def contents(store: Store) -> tuple[dict[StoreKey, bytes], int]:
     async with store:
         return await everything(store), store.revision
 
@@ -70,7 +70,7 @@ def test_there_and_back(directory: Path, address: str, tmp_path: Path) -> None:
         done = migrate(source, target)
         assert "253 objects of 3 resources copied and compared" in done.stdout, done.stderr
 
-    async def all_three() -> list[tuple[dict[Key, bytes], int]]:
+    async def all_three() -> list[tuple[dict[StoreKey, bytes], int]]:
         return [
             await contents(await SqliteStore.open(directory)),
             await contents(await EtcdStore.open(parse_address(address))),
@@ -98,8 +98,8 @@ async def test_a_version_of_the_old_store_is_a_conflict_in_the_new(
 
 
 REFUSED = {
-    "no such kind of store": ("memory", "sqlite:x", 2, "is no store"),
-    "no directory": ("sqlite:", "etcd://h", 2, "is no store"),
+    "no such kind of store": ("memory", "sqlite:x", 2, "invalid store"),
+    "no directory": ("sqlite:", "etcd://h", 2, "invalid store"),
     "the same": ("sqlite:x", "sqlite:x", 2, "are the same store"),
     "no members": ("sqlite:x", "etcd:///p", 2, "names no etcd"),
     "nothing there": ("sqlite:{tmp}/none", "sqlite:{tmp}/new", 1, "there is nothing to copy"),

@@ -6,18 +6,18 @@ from datetime import timedelta
 
 import pytest
 
-from sully.cli.client.calling import CommandError
-from sully.cli.client.patterns import Pattern, parse_pattern
-from sully.cli.client.words import (
-    ends,
-    leaves,
+from sully.cli.client.formatting import (
+    age,
+    eviction_text,
+    expiry_text,
     number,
     origin_text,
-    since,
     taint_text,
     toleration_text,
     until,
 )
+from sully.cli.client.selectors import Pattern, parse_pattern
+from sully.cli.command import CommandError
 from sully.domain.devices.taints import Origin
 from sully.testing.builders import equal, exists, taint
 from sully.testing.clock import NOON
@@ -90,16 +90,16 @@ WORDS = {
     "a patch": (origin_text(Origin("ResourceSlicePatch", "p")), "patch/p"),
     "a driver": (origin_text(Origin("ResourceSlice", "s")), "driver"),
     "its slice": (origin_text(Origin("ResourceSlice", "s"), wide=True), "slice/s"),
-    "long ago": (since(NOON - timedelta(minutes=3), NOON), "3m"),
-    "in the future": (since(NOON + timedelta(minutes=3), NOON), "0s"),
-    "never": (since(None, NOON), ""),
+    "long ago": (age(NOON - timedelta(minutes=3), NOON), "3m"),
+    "in the future": (age(NOON + timedelta(minutes=3), NOON), "0s"),
+    "never": (age(None, NOON), ""),
     "soon": (until(NOON + timedelta(seconds=90), NOON), "in 90s"),
     "due": (until(NOON - timedelta(seconds=90), NOON), "now"),
-    "leaves soon": (leaves(NOON + timedelta(seconds=90), NOON), "leaves in 90s"),
-    "leaves at once": (leaves(NOON - timedelta(seconds=59), NOON), "leaves now"),
-    "is held up": (leaves(NOON - timedelta(hours=2), NOON), "should have left 120m ago"),
-    "ends soon": (ends(NOON + timedelta(seconds=90), NOON), "ends in 90s"),
-    "nobody removes it": (ends(NOON - timedelta(days=2), NOON), "should have ended 2d ago"),
+    "evicted soon": (eviction_text(NOON + timedelta(seconds=90), NOON), "evicted in 90s"),
+    "evicted now": (eviction_text(NOON - timedelta(seconds=59), NOON), "evicted now"),
+    "overdue": (eviction_text(NOON - timedelta(hours=2), NOON), "eviction overdue 120m"),
+    "expires soon": (expiry_text(NOON + timedelta(seconds=90), NOON), "expires in 90s"),
+    "not removed": (expiry_text(NOON - timedelta(days=2), NOON), "expired 2d ago"),
     "one": (number(1, "pod"), "1 pod"),
     "none": (number(0, "pod"), "0 pods"),
 }

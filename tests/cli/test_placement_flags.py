@@ -1,16 +1,12 @@
-"""When clusters leave placements, as users say it."""
-
-import argparse
+"""The flags for when clusters are removed from placements."""
 
 import pytest
 
-from sully.cli.run.placementflags import (
-    add_placement_flags,
-    placement_settings,
-    warn_of_placement,
-)
-from sully.controllers.placement.settings import PlacementSettings, behaviour
-from sully.domain.placement.behaviour import REFERENCE, improved
+from cli.commandlines import parsed, refusal
+from sully.cli.run.controller_options import placement_settings, warn_of_placement
+from sully.controllers.placement.settings import PlacementSettings, placement_options
+from sully.domain.placement.options import OCM, PlacementOptions
+from sully.machinery.compat import Compat
 
 TOLERATE, BUDGET = "--default-cluster-toleration-seconds", "--cluster-leave-budget-per-minute"
 CASES = {
@@ -23,47 +19,38 @@ CASES = {
 }
 
 
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser()
-    add_placement_flags(made)
-    return made
-
-
 @pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES.keys())
 def test_settings(given: list[str], want: PlacementSettings) -> None:
-    assert placement_settings(parser().parse_args(given)) == want
+    assert placement_settings(parsed("up", *given)) == want
 
 
 @pytest.mark.parametrize("text", ["-1", "many", "1.5", "", "1234567890"])
 @pytest.mark.parametrize("flag", [TOLERATE, BUDGET])
-def test_no_number(flag: str, text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        parser().parse_args([f"{flag}={text}"])
+def test_no_number(flag: str, text: str) -> None:
+    want = f"invalid number {text!r} (a whole number, 0 to 999999999)"
 
-    assert f"must be a whole number of at most 9 digits, not {text!r}" in capsys.readouterr().err
+    assert refusal(["up", f"{flag}={text}"]) == want
 
 
-@pytest.mark.parametrize("compat", ["reference", "none"])
+@pytest.mark.parametrize("compat", ["reference", "sully"])
 def test_who_sets_what_the_reference_does_not_know_is_told(
     compat: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    flags = parser()
-    flags.add_argument("--compat")
-    warn_of_placement(flags.parse_args(["--compat", compat, TOLERATE, "0"]), "up")
-    warn_of_placement(flags.parse_args(["--compat", compat, BUDGET, "0"]), "controllers")
-    warn_of_placement(flags.parse_args(["--compat", compat]), "up")
+    warn_of_placement(parsed("up", "--compat", compat, TOLERATE, "0"))
+    warn_of_placement(parsed("controllers", "--compat", compat, BUDGET, "0"))
+    warn_of_placement(parsed("up", "--compat", compat))
 
     told = capsys.readouterr().err.splitlines()
     assert told == [
-        f"sully {command}: {flag} has no effect with --compat reference"
-        for command, flag in (("up", TOLERATE), ("controllers", BUDGET))
+        f"warning: {flag} has no effect with --compat reference"
+        for flag in (TOLERATE, BUDGET)
         if compat == "reference"
     ]
 
 
 def test_the_reference_knows_no_settings() -> None:
     settings = PlacementSettings(toleration_seconds=300, leaves_per_minute=5)
-    assert behaviour(settings, strict=True) == REFERENCE
-    assert behaviour(settings, strict=False) == improved(
+    assert placement_options(settings, Compat.KUBERNETES) == OCM
+    assert placement_options(settings, Compat.SULLY) == PlacementOptions(
         health_toleration_seconds=300, leaves_per_minute=5
     )

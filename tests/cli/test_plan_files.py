@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from sully.cli.client.calling import CommandError
+from sully.cli.command import CommandError
 from sully.cli.inspect.snapshot import write_file
 from sully.cli.main import main
 
@@ -149,7 +149,7 @@ def test_an_object_as_it_was_printed_can_be_tried(
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ({}, "DeviceTaintRule/hot would stay as it is"),
+        ({}, "DeviceTaintRule/hot unchanged"),
         ({"labels": {"a": "b"}}, "DeviceTaintRule/hot would be changed"),
     ],
     ids=["the same", "another label"],
@@ -253,7 +253,7 @@ WRONG = {
     ),
     "a field twice": (
         yaml.safe_dump(rule(ONE)) + "metadata: {name: other}\n",
-        "metadata stands in it more than once",
+        "duplicate field metadata",
     ),
     "a number for a text": (yaml.safe_dump(rule({"pool": 3})), 'DeviceTaintRule "hot": '),
     "a version of it from a file of another": (
@@ -262,22 +262,25 @@ WRONG = {
     ),
     "a table": ("NAME   AGE\nhot    3d\n", "it has no kind\n.*-o yaml"),
     "no yaml": ("a: [", "it is no YAML"),
-    "nothing": ("", "there is no object in"),
-    "a name that no yaml has": (yaml.safe_dump({**rule(ONE), "metadata": {}}), "has no name"),
-    "no version": (yaml.safe_dump(rule(ONE, "")), "has no apiVersion"),
+    "nothing": ("", "no objects found in"),
+    "a name that no yaml has": (
+        yaml.safe_dump({**rule(ONE), "metadata": {}}),
+        "metadata.name is required",
+    ),
+    "no version": (yaml.safe_dump(rule(ONE, "")), "apiVersion is required"),
     "a pod": (
         "{apiVersion: v1, kind: Pod}",
-        r"tried.yaml: there is no plan for a Pod; only for .*\n  'sully explain pod NAME'",
+        r"tried.yaml: plans do not support kind 'Pod' .*\n  use 'sully explain pod NAME'",
     ),
-    "a claim": ("{apiVersion: v1, kind: ResourceClaim}", "\n  'sully explain claim NAME'"),
-    "a node": ("{apiVersion: v1, kind: Node}", "\n  'kubectl drain'"),
+    "a claim": ("{apiVersion: v1, kind: ResourceClaim}", "\n  use 'sully explain claim NAME'"),
+    "a node": ("{apiVersion: v1, kind: Node}", "\n  use 'kubectl drain'"),
     "what kustomize reads": (
         "{apiVersion: v1, kind: Kustomization}",
         r"\n  .*kubectl kustomize DIR \| sully plan -f -",
     ),
     "another kind": (
         "{apiVersion: v1, kind: ConfigMap}",
-        r"there is no plan for a ConfigMap; only for .*ManagedClusterSetBinding[^\n]*\n$",
+        r"plans do not support kind 'ConfigMap' .*ManagedClusterSetBinding[^\n]*\n$",
     ),
 }
 
@@ -304,19 +307,19 @@ def test_the_standard_input_is_read_once(
     code = main(["plan", "-f", "-", "--snapshot", "-"])
 
     assert code == 2
-    assert "only one of -f and --snapshot can read the standard input" in capsys.readouterr().err
+    assert "only one of -f and --snapshot can read standard input" in capsys.readouterr().err
 
 
 IDLE = {
     "a pool that there is not": (
         rule({**DRIVER, "pool": "node-11"}),
-        "hot: there is no device gpu.example.com/node-11/* now; did you mean node-1?",
+        'hot: currently matches no device: pool "node-11" not found (did you mean "node-1"?)',
     ),
     "a class that there is not": (
         rule({"deviceClassName": "gpus"}),
-        'hot: there is no DeviceClass "gpus"; did you mean gpu?',
+        'hot: deviceclass "gpus" not found (did you mean "gpu"?)',
     ),
-    "no selector": (rule(None), "it has no deviceSelector, which means no device"),
+    "no selector": (rule(None), "no deviceSelector, which matches no device"),
     "a patch": (
         {
             "apiVersion": "resource.k8s.io/v1alpha3",
@@ -324,7 +327,7 @@ IDLE = {
             "metadata": {"name": "p"},
             "spec": {"devices": {"filter": {"driver": "gpu.example"}, "taints": [TAINT]}},
         },
-        "ResourceSlicePatch p: there is no device gpu.example/*/* now; did you mean",
+        'ResourceSlicePatch p: currently matches no device: driver "gpu.example" not found (did',
     ),
 }
 
@@ -338,7 +341,7 @@ def test_what_is_for_no_device_is_told(
     code = main(["plan", "-f", str(tmp_path / "tried.json"), "--snapshot", CLUSTER])
 
     shown = capsys.readouterr()
-    assert (code, "0 devices of 6 would change" in shown.out) == (0, True)
+    assert (code, "No devices affected." in shown.out) == (0, True)
     assert text in shown.err
 
 

@@ -82,37 +82,52 @@ def test_no_limits_in_words_are_no_limits(
 
 
 WRONG = {
-    "nothing to try": (["plan"], "say what to try"),
-    "both": (["plan", "-f", "rule.yaml", "device", "x:NoExecute"], "say what to try"),
-    "a kind without plans": (["plan", "-f", "node.yaml"], "there is no plan for a Node"),
+    "nothing to try": (["plan"], "specify either -f FILE, or a taint"),
+    "both": (["plan", "-f", "rule.yaml", "device", "x:NoExecute"], "specify either"),
+    "a kind without plans": (["plan", "-f", "node.yaml"], "plans do not support kind 'Node'"),
     "devices and clusters": (
         ["plan", "-f", "rule.yaml", "-f", "placement.yaml"],
-        "not both at once",
+        "cannot be planned together",
     ),
     "no such file": (["plan", "-f", "absent.yaml"], "absent.yaml"),
     "a page of the web": (
         ["plan", "-f", "https://example.com/a?b"],
-        "nothing is fetched\n  curl -sSfL 'https://example.com/a?b' | sully plan -f -",
+        "URLs are not supported\n  curl -sSfL 'https://example.com/a?b' | sully plan -f -",
     ),
     "flags of a taint for a file": (
         ["plan", "-f", "rule.yaml", "--rate", "3", "--for", "2h"],
-        "--for, --rate: it is for a taint in words; in a file the object says it",
+        "--for, --rate: cannot be used with -f; set it in the file",
     ),
-    "to overwrite from a file": (["plan", "-f", "rule.yaml", "--overwrite"], "--overwrite: it is"),
-    "neither device nor cluster": (["plan", "pod", "x:NoExecute"], "device or cluster"),
-    "no taint": (["plan", "device", "a/b/c"], "say which taint"),
-    "no effect": (["plan", "device", "a", "x:Never"], "there is no effect 'Never'"),
-    "no key": (["plan", "device", "a", ":NoExecute"], "has no key"),
-    "no devices": (["plan", "device", "x:NoExecute"], "say which devices"),
+    "to overwrite from a file": (["plan", "-f", "rule.yaml", "--overwrite"], "--overwrite: cannot"),
+    "neither device nor cluster": (
+        ["plan", "pod", "x:NoExecute"],
+        "unknown value 'pod' (one of: device, cluster)",
+    ),
+    "no taint": (["plan", "device", "a/b/c"], "no taint specified"),
+    "no effect": (["plan", "device", "a", "x:Never"], "unknown effect 'Never'"),
+    "no key": (["plan", "device", "a", ":NoExecute"], "no key"),
+    "no devices": (["plan", "device", "x:NoExecute"], "no devices specified"),
     "half a pattern": (["plan", "device", "a//b", "x:NoExecute"], "DRIVER/POOL/DEVICE"),
-    "a glob that matches nothing": (["plan", "device", "z*", "x:NoExecute"], "no device matches"),
+    "a glob that matches nothing": (
+        ["plan", "device", "z*", "x:NoExecute"],
+        'no driver matches "z*"',
+    ),
     "an invalid key": (["plan", "device", "*", "x y:NoExecute"], "is invalid"),
     "an unknown class": (["plan", "device", "--cel", "}", "x:NoExecute"], "is invalid"),
-    "no such cluster": (["plan", "cluster", "mars", "x:NoSelect"], 'no ManagedCluster "mars"'),
+    "no such cluster": (
+        ["plan", "cluster", "mars", "x:NoSelect"],
+        'managedcluster "mars" not found',
+    ),
     "a device's effect for a cluster": (["plan", "cluster", "eu-1", "x:NoExecute"], "NoSelect"),
     "a taint that is not there": (["plan", "cluster", "eu-1", "x-"], "has no taint x"),
-    "a name that is a number": (["plan", "-f", "number.yaml", "--delete"], "5 is no text"),
-    "a rule that is not there": (["plan", "-f", "rule.yaml", "--delete"], "no DeviceTaintRule"),
+    "a name that is a number": (
+        ["plan", "-f", "number.yaml", "--delete"],
+        "metadata.name must be a string, not 5",
+    ),
+    "a rule that is not there": (
+        ["plan", "-f", "rule.yaml", "--delete"],
+        'devicetaintrule "firmware" not found',
+    ),
 }
 
 

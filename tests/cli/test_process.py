@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import PATIENCE, environment, program
+from sully.cli.main import main
 from sully.cli.process import INTERRUPTED, PIPE_CLOSED, finished
 
 VERSION = ("version",)
@@ -18,15 +19,20 @@ SHELL = {
     "an output that is closed": (VERSION, ">&-", 0, ""),
     "an input that is closed": (VERSION, "<&-", 0, "sully "),
     "nothing is open": (VERSION, "<&- >&- 2>&-", 0, ""),
-    "a full disk": (VERSION, ">/dev/full", 1, "sully: the output cannot be written: No space left"),
+    "a full disk": (VERSION, ">/dev/full", 1, "error: cannot write the output: No space left"),
     "a full disk for an answer": (
         ("devices", "--snapshot", SAVED),
         ">/dev/full",
         1,
-        "sully: the output cannot be written: No space left",
+        "error: cannot write the output: No space left",
     ),
     "a closed output for a server": (("devices",), ">&-", 1, "no cluster is configured"),
-    "letters that a terminal lacks": (("up", "--help"), "", 0, "etcd://\\u2026"),
+    "letters that a terminal lacks": (
+        ("devices", "--node", "\u2026", "--snapshot", SAVED),
+        "",
+        0,
+        'no devices on node "\\u2026"',
+    ),
     "bytes that are no letters": (("devices", "--context", "\udcff"), "", 1, "no cluster"),
 }
 
@@ -70,13 +76,9 @@ def _interrupted() -> int:
     raise KeyboardInterrupt
 
 
-def _misunderstood() -> int:
-    raise SystemExit(2)
-
-
 ENDS: dict[str, tuple[Callable[[], int], int]] = {
     "Ctrl-C while it is imported": (_interrupted, INTERRUPTED),
-    "wrong words": (_misunderstood, 2),
+    "wrong words": (lambda: main(["devices", "--nothing"]), 2),
     "an answer": (lambda: 3, 3),
 }
 

@@ -79,10 +79,19 @@ REFUSED = {
     "no objects": (["devices", "--snapshot", "/dev/null"], "no object of a kind that counts"),
     "a watch of a file": (["devices", "--watch", "--snapshot", CLUSTER], "needs a server"),
     "a pause in a file": (["evictions", "pause", "x", "--snapshot", CLUSTER], "needs a server"),
-    "pause without a rule": (["evictions", "pause", "--snapshot", CLUSTER], "which rule?"),
-    "history without a name": (["history", "pod", "--snapshot", CLUSTER], "which pod?"),
+    "pause without a rule": (
+        ["evictions", "pause", "--snapshot", CLUSTER],
+        "missing argument: sully evictions pause RULE",
+    ),
+    "history without a name": (
+        ["history", "pod", "--snapshot", CLUSTER],
+        "missing argument: sully history pod NAME",
+    ),
     "half a pattern": (["devices", "a//b", "--snapshot", CLUSTER], "DRIVER/POOL/DEVICE"),
-    "an unknown class": (["devices", "--class", "x", "--snapshot", CLUSTER], 'DeviceClass "x"'),
+    "an unknown class": (
+        ["devices", "--class", "x", "--snapshot", CLUSTER],
+        'deviceclass "x" not found',
+    ),
     "no kubeconfig": (["devices", "--kubeconfig", "absent"], "absent: there is no such"),
 }
 
@@ -93,5 +102,5 @@ def test_what_is_refused(words: list[str], text: str, capsys: pytest.CaptureFixt
 
     said = capsys.readouterr().err
     assert code in (1, 2)
-    assert said.startswith(f"sully {words[0]}: ")
+    assert said.startswith("error: ")
     assert text in said

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from cli.terminals import Terminal, environment
-from house_plugin import ROOT
+from suite_plugin import ROOT
 from sully.testing.cluster import process
 
 pytestmark = [pytest.mark.slow, pytest.mark.e2e]
@@ -71,7 +71,7 @@ def env(tmp_path_factory: pytest.TempPathFactory, any_kubectl: Path) -> Iterator
         _script(folder / name, f'"{sys.executable}" -m sully.cli.{module} "$@"')
     code = "import sys; from sully.cli.completion import kubectl; sys.exit(kubectl())"
     _script(folder / "kubectl_complete-sully", f'"{sys.executable}" -c "{code}" "$@"')
-    flags = ("--store", "memory", "--hollow-nodes", "1", "--devices-per-node", "1")
+    flags = ("--store", "memory", "--simulated-nodes", "1", "--devices-per-node", "1")
     with process(*flags) as up:
         found = environment(up.kubeconfig)
         apply = [any_kubectl, "apply", "-f", "-"]

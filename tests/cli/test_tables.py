@@ -11,9 +11,9 @@ from dataclasses import dataclass
 import pytest
 
 from sully.cli.client.tables import ROOMY, Cell, Column, Look, Table, broken, look_of
-from sully.cli.inspect.devicerows import columns as device_columns
-from sully.cli.inspect.devicerows import row as device_row
-from sully.cli.inspect.explaintext import lines as explained
+from sully.cli.inspect.device_printer import columns as device_columns
+from sully.cli.inspect.device_printer import row as device_row
+from sully.cli.inspect.explain_printer import lines as explained
 from sully.domain.devices.pools import DeviceId
 from sully.explain.explanation import Explanation
 from sully.testing.clock import NOON
@@ -105,7 +105,7 @@ CASES = {
         (NAME, TEXT),
         ((Cell("a", "red"), "b"),),
         ("\x1b[1mNAME\x1b[0m  \x1b[1mTEXT\x1b[0m", "\x1b[31ma   \x1b[0m  b"),
-        Look(80, colour=True),
+        Look(80, color=True),
     ),
     "only a table that grows keeps room": Case(
         (Column("NAME", least=8), TEXT), (("a", "b"),), ("NAME  TEXT", "a     b")
@@ -231,7 +231,7 @@ class Screen(io.StringIO):
 
 LOOKS = {
     "a pipe": (io.StringIO(), {"COLUMNS": "40", "TERM": "xterm"}, Look()),
-    "a terminal": (Screen(), {"COLUMNS": "132", "TERM": "xterm"}, Look(132, colour=True)),
+    "a terminal": (Screen(), {"COLUMNS": "132", "TERM": "xterm"}, Look(132, color=True)),
     "no colour": (Screen(), {"COLUMNS": "80", "TERM": "xterm", "NO_COLOR": "1"}, Look(80)),
     "dumb": (Screen(), {"COLUMNS": "80", "TERM": "dumb"}, Look(80)),
     "a width that is none": (Screen(), {"COLUMNS": "x", "NO_COLOR": "1"}, Look(80)),

@@ -159,7 +159,7 @@ async def fill(transport: HttpTransport) -> None:
 
 @pytest.fixture(scope="module")
 def server(where: str) -> Iterator[Server]:
-    flags = ("--store", "memory", "--hollow-nodes", str(NODES), "--devices-per-node", "8")
+    flags = ("--store", "memory", "--simulated-nodes", str(NODES), "--devices-per-node", "8")
     with controlled(where, *flags) as up:
         found = Server(up.kubeconfig, up.child)
         found.ask(fill)
@@ -183,8 +183,8 @@ def test_the_plan_a_question_and_progress(server: Server) -> None:
     words = ("taint", "device", f"{DRIVER}/{pool}/{device}", f"{KEY}=fan:NoExecute")
     words = (*words, "--name", "hot")
     with terminal(*words, "--reason", "fan broken", "--for", "2h", env=server.env) as screen:
-        screen.wait_for("1 device of 32 would change")
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("1 of 32 devices affected")
+        screen.wait_for("Continue? [y/N] ")
         screen.type("y\n")
         screen.wait_for("devicetaintrule hot created")
         screen.wait_for("\n1 pod evicted")
@@ -209,9 +209,9 @@ def test_a_no_changes_nothing(server: Server, answer: str) -> None:
     with terminal(*words, env=server.env) as screen:
         # Who has not seen the plan yet cannot have agreed to it.
         screen.type("y\n")
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         screen.type(answer + "\n")
-        screen.wait_for("Nothing was changed.")
+        screen.wait_for("Nothing changed.")
         assert screen.end() == 1
 
     assert not server.rules()
@@ -220,19 +220,19 @@ def test_a_no_changes_nothing(server: Server, answer: str) -> None:
 def test_much_has_to_be_typed(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/*", f"{KEY}:NoExecute", "--no-wait")
     with terminal(*words, f"{KEY}2:NoExecute", env=server.env) as screen:
-        screen.wait_for("8 devices of 32 would change")
+        screen.wait_for("8 of 32 devices affected")
         # The plan is longer than the screen, so the question comes with what matters of it.
-        screen.wait_for("8 devices of 32 would change")
+        screen.wait_for("8 of 32 devices affected")
         screen.wait_for("Type the number of ")
         screen.type("y\n")
-        screen.wait_for("Nothing was changed.")
+        screen.wait_for("Nothing changed.")
         assert screen.end() == 1
     assert not server.rules()
 
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("Type the number of ")
         screen.wait_for("(")
-        screen.wait_for(") to go on: ")
+        screen.wait_for(") to continue: ")
         number = screen.shown.rpartition("(")[2].partition(")")[0]
         screen.type(number + "\n")
         screen.wait_for("created")
@@ -244,7 +244,7 @@ def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
     with terminal(
         "taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", env=server.env
     ) as screen:
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         screen.interrupt()
         assert screen.end() == 130
 
@@ -254,15 +254,15 @@ def test_ctrl_c_at_the_question_changes_nothing(server: Server) -> None:
 def test_ctrl_c_while_the_server_does_not_answer_says_what_is_not_known(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute", "--name", "late")
     with terminal(*words, env=server.env) as screen:
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         server.process.send_signal(signal.SIGSTOP)
         # It may go on for a moment: long enough to answer.
         os.waitid(os.P_PID, server.process.pid, os.WSTOPPED)
         try:
             screen.type("y\n")
-            screen.wait_for("taint: writing devicetaintrule late")
+            screen.wait_for("Writing devicetaintrule late")
             screen.interrupt()
-            screen.wait_for("whether devicetaintrule late was written is not known")
+            screen.wait_for("devicetaintrule late may have been written")
             screen.wait_for("kubectl delete devicetaintrule late")
             assert screen.end() == 130
         finally:
@@ -272,18 +272,18 @@ def test_ctrl_c_while_the_server_does_not_answer_says_what_is_not_known(server: 
 def test_who_was_not_the_first_is_told_what_to_do(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-0", "--name", "mine")
     with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         assert server.sully(*words, f"{KEY}:NoSchedule").returncode == 0
         screen.type("y\n")
-        screen.wait_for("devicetaintrule mine is there already")
-        screen.wait_for("--overwrite changes it, --name makes another")
+        screen.wait_for('devicetaintrule "mine" already exists')
+        screen.wait_for("use --overwrite to change it, or --name to create another")
         assert screen.end() == 1
 
 
 def test_who_gets_only_a_part_done_is_told_how_to_undo_it(server: Server) -> None:
     words = ("taint", "device", f"{FIRST}/gpu-[67]", "--name", "mine")
     with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         assert server.sully(*words, f"{KEY}:NoSchedule").returncode == 0
         (first,) = (
             name
@@ -295,7 +295,7 @@ def test_who_gets_only_a_part_done_is_told_how_to_undo_it(server: Server) -> Non
         screen.wait_for(f"devicetaintrule {first} created")
         screen.wait_for("1 of 2 rules were written")
         screen.wait_for("kubectl delete devicetaintrule -l sully.dev/taint=mine")
-        screen.wait_for("is there already")
+        screen.wait_for("already exists")
         assert screen.end() == 1
 
 
@@ -303,10 +303,12 @@ def test_what_another_admin_changed_meanwhile_is_not_overwritten(server: Server)
     words = ("taint", "device", f"{FIRST}/gpu-7", "--name", "mine", "--overwrite")
     server.sully(*words, f"{KEY}:NoSchedule")
     with terminal(*words, f"{KEY}:NoExecute", env=server.env) as screen:
-        screen.wait_for("Go on? [y/N] ")
+        screen.wait_for("Continue? [y/N] ")
         assert server.sully(*words, f"{KEY}=theirs:NoSchedule").returncode == 0
         screen.type("y\n")
-        screen.wait_for("devicetaintrule mine is not what it was when the plan was made")
+        screen.wait_for(
+            'devicetaintrule "mine" was changed by another user after the plan was made'
+        )
         assert screen.end() == 1
 
     assert server.rules()["mine"]["spec"]["taint"]["value"] == "theirs"
@@ -319,7 +321,7 @@ def test_ctrl_c_leaves_the_rule_and_says_how_to_stop_it(server: Server) -> None:
         screen.wait_for("devicetaintrule slow created")
         screen.wait_for("pods evicted")
         screen.interrupt()
-        screen.wait_for("The rule slow stays")
+        screen.wait_for("The rule slow remains")
         screen.wait_for("sully evictions pause slow")
         screen.wait_for("sully evictions resume slow")
         assert screen.end() == 130
@@ -332,8 +334,8 @@ def test_who_waits_is_told_that_another_admin_lifted_it(server: Server) -> None:
     with terminal(*words, env=server.env) as screen:
         screen.wait_for("0/1 pods evicted")
         assert server.sully("untaint", "device", f"{LAST}/gpu-0", KEY).returncode == 0
-        screen.wait_for("The rule is gone: somebody lifted it, or its time is over")
-        screen.wait_for("; 1 pod did not leave.")
+        screen.wait_for("The rule was deleted or has expired")
+        screen.wait_for(", 1 pod not evicted.")
         assert screen.end() == 1
 
 
@@ -342,10 +344,8 @@ def test_nobody_waits_for_pods_that_tolerate_it_longer_than_it_stays(server: Ser
     done = server.sully(*words)
 
     assert done.returncode == 0
-    assert "Nobody would have to leave." in done.stdout
-    assert done.stdout.endswith(
-        "\n0 pods evicted; 1 pod may stay: tolerations last longer than the taint.\n"
-    )
+    assert "No pods would be evicted." in done.stdout
+    assert done.stdout.endswith("\n0 pods evicted, 1 pod tolerating the taint until it expires.\n")
 
 
 def test_who_tolerated_it_for_a_while_does_not_come_back(server: Server) -> None:
@@ -361,7 +361,7 @@ def test_without_a_terminal_it_is_refused(server: Server) -> None:
     done = server.sully("taint", "device", f"{FIRST}/gpu-0", f"{KEY}:NoExecute")
 
     assert done.returncode == 2
-    assert "--yes goes on without a question" in done.stderr
+    assert "use --yes to skip the confirmation" in done.stderr
     assert not server.rules()
 
 
@@ -372,7 +372,7 @@ def test_a_dry_run_prints_the_rule_and_the_plan_beside_it(server: Server) -> Non
     assert done.returncode == 0
     rule = json.loads(done.stdout)
     assert (rule["kind"], rule["spec"]["taint"]["key"]) == ("DeviceTaintRule", KEY)
-    assert "8 devices of 32 would change" in done.stderr
+    assert "8 of 32 devices affected" in done.stderr
     assert not server.rules()
 
 
@@ -391,7 +391,7 @@ def test_a_second_time_needs_overwrite(server: Server) -> None:
     changed = server.sully("taint", "device", f"{FIRST}/*", f"{KEY}=b:NoSchedule", "--overwrite")
 
     assert (again.returncode, changed.returncode) == (1, 0)
-    assert "--overwrite changes it" in again.stderr
+    assert "use --overwrite to change it" in again.stderr
     (rule,) = server.rules().values()
     assert rule["spec"]["taint"]["value"] == "b"
 
@@ -440,7 +440,7 @@ def test_one_device_cannot_leave_a_wider_rule(server: Server) -> None:
     done = server.sully("untaint", "device", f"{FIRST}/gpu-0", KEY)
 
     assert done.returncode == 1
-    assert "DeviceTaintRule wide, which is for other devices as well" in done.stderr
+    assert "DeviceTaintRule wide, which also selects other devices" in done.stderr
     assert "wide" in server.rules()
 
 
@@ -505,7 +505,10 @@ def test_a_cluster_is_tainted_and_untainted(server: Server) -> None:
 
     refused = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect")
     assert (refused.returncode, taints()) == (2, [])
-    assert "this may make placements move, and there is nobody to ask" in refused.stderr
+    assert (
+        "this may change placements, and there is no terminal to ask for confirmation"
+        in refused.stderr
+    )
 
     done = server.sully("taint", "cluster", "eu-1", "maintenance:NoSelect", "--yes")
     assert (done.returncode, taints()) == (0, ["maintenance"])

@@ -71,7 +71,7 @@ def test_one_user_has_so_many_watches(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "no such store": (("--store", "disk"), "there is no store 'disk'; use sqlite, memory or etcd:"),
+    "no such store": (("--store", "disk"), "unknown store 'disk' (one of: sqlite, memory, etcd://"),
     "no member": (
         ("--store", "etcd:///prefix"),
         "names no etcd; for example etcd://127.0.0.1:2379",
@@ -87,12 +87,12 @@ REFUSED = {
     ),
     "no such file": (
         ("--store", "etcd://a", "--etcd-cafile", "/nowhere/ca.pem"),
-        "there is no file /nowhere/ca.pem",
+        "file /nowhere/ca.pem not found",
     ),
-    "files without etcd": (("--etcd-cafile", "x"), "the --etcd- flags only work with --store etcd"),
+    "files without etcd": (("--etcd-cafile", "x"), "--etcd-... flags require a store in etcd"),
     "a user without etcd": (
         ("--etcd-username", "x", "--etcd-password-file", "y"),
-        "the --etcd- flags only work with --store etcd",
+        "--etcd-... flags require a store in etcd",
     ),
     "a user without a password": (
         ("--store", "etcd://a", "--etcd-username", "x"),
@@ -104,7 +104,7 @@ REFUSED = {
     ),
     "no password file": (
         ("--store", "etcd://a", "--etcd-username", "x", "--etcd-password-file", "/nowhere/p"),
-        "there is no file /nowhere/p",
+        "file /nowhere/p not found",
     ),
     "a lease that ends before it is given up": (
         ("--leader-elect-lease-duration", "10s"),
@@ -114,7 +114,10 @@ REFUSED = {
         ("--leader-elect-retry-period", "9s"),
         "the renew deadline must be longer than 1.2 times the retry period",
     ),
-    "no address": (("--listen", "here"), "--listen must be HOST:PORT, not 'here'"),
+    "no address": (
+        ("--listen", "here"),
+        "--listen: invalid address 'here' (for example 127.0.0.1:8443)",
+    ),
     "no such gate": (("--feature-gates", "Nope=true"), "unknown feature gate 'Nope'; known: DRA"),
     "no such version": (
         ("--runtime-config", "resource.k8s.io/v9=false"),
@@ -125,20 +128,23 @@ REFUSED = {
 
 @pytest.mark.parametrize(("flags", "want"), REFUSED.values(), ids=REFUSED.keys())
 def test_wrong_flags(flags: tuple[str, ...], want: str, capsys: pytest.CaptureFixture[str]) -> None:
-    try:
-        code = main(["up", *flags])
-    except SystemExit as end:
-        code = int(str(end.code))
-
-    assert code == 2
+    assert main(["up", *flags]) == 2
     assert want in capsys.readouterr().err
 
 
 IN_VAIN = {
-    "an address that is taken": ("--listen", "127.0.0.1:{port}", "is in use; stop what listens"),
-    "an address of others": ("--listen", "192.0.2.1:0", "is no address of this machine"),
-    "a name without an address": ("--listen", "no-host.invalid:0", "cannot be listened on: "),
-    "no folder for a log": ("--audit-log", "/nowhere/log", "/nowhere/log cannot be used: No such"),
+    "an address that is taken": (
+        "--listen",
+        "127.0.0.1:{port}",
+        "address already in use; stop what",
+    ),
+    "an address of others": ("--listen", "192.0.2.1:0", "not an address of this machine"),
+    "a name without an address": (
+        "--listen",
+        "no-host.invalid:0",
+        "cannot listen on no-host.invalid:0: ",
+    ),
+    "no folder for a log": ("--audit-log", "/nowhere/log", "cannot use /nowhere/log: No such"),
 }
 
 
@@ -169,4 +175,4 @@ def test_a_disk_that_is_full_from_the_start_is_told_in_one_line(tmp_path: Path) 
 
     last = ran.stderr.splitlines()[-1]
     assert (ran.returncode, "Traceback" in ran.stderr) == (1, False)
-    assert last.startswith("sully up: the write could not be stored: cannot write ")
+    assert last.startswith("error: the write could not be stored: cannot write ")

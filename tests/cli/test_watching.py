@@ -9,14 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.cli.client.calling import Session
-from sully.cli.client.following import REST_SECONDS, Caches, News, rest_after
-from sully.cli.client.outages import Outages
-from sully.cli.inspect.devicewatch import views_of
+from cli.commandlines import parsed
+from sully.cli.client.session import Session
+from sully.cli.client.watching import (
+    REST_SECONDS,
+    Caches,
+    PendingChanges,
+    ReportedOutages,
+    rest_after,
+)
+from sully.cli.inspect.device_watch import views_of
+from sully.cli.inspect.eviction_watch import changes_of
 from sully.cli.inspect.evictions import kinds_for
-from sully.cli.inspect.evictionwatch import news_of
-from sully.cli.main import build_parser
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.transport import UnreachableError
 from sully.domain.devices.pools import PoolId
 from sully.machinery.errors import Forbidden
@@ -44,14 +49,13 @@ END = {"sully.dev/expires-at": "2030-01-01T13:00:00Z"}
 
 
 def session(*words: str, clock: FakeClock | None = None, command: str = "devices") -> Session:
-    options = build_parser(command).parse_args([command, *words])
-    return Session(options, command, clock or FakeClock(), server="https://server")
+    return Session(parsed(command, *words), command, clock or FakeClock(), server="https://server")
 
 
 def world() -> Caches:
     caches = Caches()
     for kind in KINDS:
-        copy: Copy[Any] = Copy(kind)
+        copy: Cache[Any] = Cache(kind)
         caches.put(copy)
     caches.of(SLICES).replace(
         [
@@ -119,11 +123,11 @@ async def test_what_is_looked_at_again(change: Callable[[Caches], None], want: s
     assert await taken(news, asked, caches) == want
 
 
-async def taken(news: News, asked: Session, caches: Caches) -> set[Any]:
+async def taken(news: PendingChanges, asked: Session, caches: Caches) -> set[Any]:
     """Return what is new, which may be nothing."""
     assert isinstance(asked.clock, FakeClock)
     news.add("the end")
-    taking = asyncio.create_task(news.take(asked, caches))
+    taking = asyncio.create_task(news.wait(asked, caches))
     await asked.clock.sleepers()
     asked.clock.advance(REST_SECONDS)
     return set(await taking) - {"the end"}
@@ -146,8 +150,8 @@ async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None
     for kind in kinds_for(asked):
         caches = Caches()
         for each in kinds_for(asked):
-            caches.put(Copy(each))
-        news = news_of(asked, caches)
+            caches.put(Cache(each))
+        news = changes_of(asked, caches)
         caches.of(kind).replace([{"metadata": {"name": "one", "uid": "1", "resourceVersion": "1"}}])
 
         assert await taken(news, asked, caches), kind.plural
@@ -156,18 +160,18 @@ async def test_evictions_are_looked_at_again_whatever_they_are_made_of() -> None
 async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
     clock = FakeClock()
     asked = session(clock=clock)
-    outages, news = Outages(asked), News()
+    outages, news = ReportedOutages(asked), PendingChanges()
     for who in ("rules", "pods"):
-        outages.began(who, AWAY)
+        outages.failed(who, AWAY)
     news.add("what the rules tell")
-    taking = asyncio.create_task(news.take(asked, Caches(outages)))
+    taking = asyncio.create_task(news.wait(asked, Caches(outages)))
 
-    outages.over("rules", "rules")
+    outages.recovered("rules", "rules")
     await clock.sleepers()
     clock.advance(REST_SECONDS)
     await clock.sleepers()
     early = taking.done()
-    outages.over("pods", "pods")
+    outages.recovered("pods", "pods")
     clock.advance(REST_SECONDS)
 
     assert await taking == ["what the rules tell"]
@@ -175,19 +179,19 @@ async def test_after_an_outage_nothing_is_shown_before_all_are_back() -> None:
 
 
 AWAY = UnreachableError("connection refused")
-GONE = "sully devices: https://server is away: connection refused\n"
-GOES_ON = "  the watch goes on when that is over\n"
-BACK = "sully devices: https://server answers again, after 8s\n"
+GONE = "https://server is unreachable: connection refused\n"
+GOES_ON = "  the watch resumes when the server answers again\n"
+BACK = "https://server answers again, after 8s\n"
 
 
 def test_an_outage_is_told_once_and_when_it_is_over(capsys: pytest.CaptureFixture[str]) -> None:
     clock = FakeClock()
-    outages = Outages(session(clock=clock))
+    outages = ReportedOutages(session(clock=clock))
 
-    news = [outages.began(who, AWAY) for who in ("pods", "claims", "pods")]
+    news = [outages.failed(who, AWAY) for who in ("pods", "claims", "pods")]
     clock.advance(8)
     for who in ("pods", "claims"):
-        outages.over(who, who)
+        outages.recovered(who, who)
 
     assert news == [False] * 3  # nothing is left for the log
     assert capsys.readouterr().err == GONE + GOES_ON + BACK
@@ -197,14 +201,14 @@ def test_what_may_no_longer_be_seen_is_told_and_when_that_is_over(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     clock = FakeClock()
-    outages = Outages(session(clock=clock))
+    outages = ReportedOutages(session(clock=clock))
 
-    outages.began("pods", Forbidden("pods is forbidden"))
+    outages.failed("pods", Forbidden("pods is forbidden"))
     clock.advance(8)
-    outages.over("pods", "pods")
+    outages.recovered("pods", "pods")
 
-    told = "sully devices: cannot follow what happens: pods is forbidden\n"
-    over = "sully devices: pods can be followed again, after 8s\n"
+    told = "cannot watch: pods is forbidden\n"
+    over = "watching pods again, after 8s\n"
     assert capsys.readouterr().err == told + GOES_ON + over
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from controllers.world import NAMESPACES, World
 from sully.client.calls import Call
 from sully.client.direct import DirectTransport
-from sully.client.leases import LEASES, Elector, NotLeadingError, Timing
+from sully.client.leases import LEASES, LeaderElector, LeaseTiming, NotLeadingError
 from sully.client.transport import Key, UnreachableError
 from sully.testing.clock import FakeClock
 
@@ -67,33 +67,33 @@ class Wire(DirectTransport):
 class Host:
     """One candidate in a process of its own."""
 
-    def __init__(self, world: World, name: str, timing: Timing | None = None) -> None:
+    def __init__(self, world: World, name: str, timing: LeaseTiming | None = None) -> None:
         self.name = name
         self.running = asyncio.Event()
         self.running.set()
         self.clock = HostClock(world.clock, self.running)
         self.wire = Wire(world.transport(name), self.running)
-        self.elector = Elector(self.wire, LEASE, name, clock=self.clock, timing=timing)
+        self.elector = LeaderElector(self.wire, LEASE, name, clock=self.clock, timing=timing)
 
     @property
     def leads(self) -> bool:
         """Say whether this process would write, were it to write now."""
         try:
-            return self.elector.left() > 0
+            return self.elector.time_left() > 0
         except NotLeadingError:
             return False
 
     async def run(self) -> None:
         """Win, keep, and compete anew when it is lost."""
         while True:
-            await self.elector.win()
-            await self.elector.keep()
+            await self.elector.acquire()
+            await self.elector.renew()
 
 
 class Contest:
     """Candidates over one server."""
 
-    def __init__(self, world: World, *names: str, timing: Timing | None = None) -> None:
+    def __init__(self, world: World, *names: str, timing: LeaseTiming | None = None) -> None:
         self.world = world
         self.hosts = [Host(world, name, timing) for name in names]
         self._stack = AsyncExitStack()

@@ -12,7 +12,7 @@ from typing import Any
 
 from client.scripted import Thing, added, after, bookmark, deleted, modified, thing
 from sully.client.options import ALL, FOLLOW, ListOptions, WatchOptions
-from sully.client.transport import Kind, Page, SilentError, UnreachableError, WatchEvent
+from sully.client.transport import Kind, Page, UnreachableError, WatchEvent, WatchStalledError
 from sully.machinery.errors import Expired, TooManyRequests
 
 PAGE = 2
@@ -123,6 +123,6 @@ class Chronicle:
 ENDINGS: dict[str, Exception | None] = {
     "end": None,
     "drop": UnreachableError("connection reset"),
-    "silent": SilentError("the watch fell silent"),
+    "silent": WatchStalledError("the watch stalled"),
     "gone": Expired("too old resource version"),
 }

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 from aiohttp.client_reqrep import ConnectionKey
 
-from sully.client.http.connection_errors import plainly
+from sully.client.http.connection_errors import describe_connection_error
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import Access
 from sully.client.transport import Kind, UnreachableError
@@ -44,9 +44,9 @@ async def speak_no_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWrite
 
 
 SERVERS: dict[str, tuple[str, Talk, str]] = {
-    "it hangs up": ("http", hang_up, "the server hung up"),
-    "its answer breaks off": ("http", break_off, "the answer broke off"),
-    "it speaks no TLS": ("https", speak_no_tls, "nobody there speaks TLS as we do"),
+    "it hangs up": ("http", hang_up, "the server closed the connection"),
+    "its answer breaks off": ("http", break_off, "the response was incomplete"),
+    "it speaks no TLS": ("https", speak_no_tls, "TLS handshake failed"),
 }
 
 
@@ -63,7 +63,7 @@ async def test_a_server_that_does_not_answer(scheme: str, talk: Talk, want: str)
 
 async def test_a_server_that_is_not_there() -> None:
     assert (await asked("http://127.0.0.1:1")).why == "connection refused"
-    assert (await asked("http://nobody.invalid")).why == "the name nobody.invalid cannot be found"
+    assert (await asked("http://nobody.invalid")).why == "host nobody.invalid not found"
 
 
 async def asked(url: str) -> UnreachableError:
@@ -85,12 +85,12 @@ def untrusted(message: str) -> Exception:
 
 
 WORDS: dict[str, tuple[Exception, str]] = {
-    "too late": (TimeoutError(), "no answer in time"),
+    "too late": (TimeoutError(), "timed out"),
     "a certificate of somebody else": (
         untrusted("self-signed certificate"),
-        "its certificate is not accepted: self-signed certificate",
+        "its certificate is not trusted: self-signed certificate",
     ),
-    "a certificate, and nobody says why": (untrusted(""), "its certificate is not accepted"),
+    "a certificate, and nobody says why": (untrusted(""), "its certificate is not trusted"),
     "what the system says": (ConnectionResetError(104, "x"), "connection reset by peer"),
     "an error without a number": (OSError("all of them failed"), "all of them failed"),
     "nothing but a name": (aiohttp.ClientError(), "ClientError"),
@@ -99,4 +99,4 @@ WORDS: dict[str, tuple[Exception, str]] = {
 
 @pytest.mark.parametrize(("error", "want"), WORDS.values(), ids=WORDS)
 def test_plainly(error: Exception, want: str) -> None:
-    assert plainly(error) == want
+    assert describe_connection_error(error) == want

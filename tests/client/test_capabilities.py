@@ -17,8 +17,8 @@ from servers import (
     with_kinds,
     without_schemas,
 )
-from sully.client.discovery.capabilities import Moved, ask, relocated
-from sully.client.discovery.resources import Served, discover
+from sully.client.discovery.capabilities import RelocatedTransport, probe, relocated
+from sully.client.discovery.resources import APIResource, discover
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.options import WriteOptions
@@ -27,6 +27,7 @@ from sully.controller_setup import CONTROLLERS
 from sully.domain.capabilities.duties import chosen, duties, evictor, moves
 from sully.domain.capabilities.fitting import refused_fields
 from sully.domain.capabilities.offers import offer
+from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 from sully.views.kinds import PATCHES, PODS, RULES
 
@@ -131,7 +132,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 async def test_what_runs_and_what_is_refused(case: Case) -> None:
     async with connected(answering(case.server)) as http:
-        found = offer(await ask(http))
+        found = offer(await probe(http))
 
     evicts = evictor(found).sully
     assert chosen(duties(found, CONTROLLERS), None) == case.runs
@@ -142,10 +143,10 @@ async def test_what_runs_and_what_is_refused(case: Case) -> None:
 
 @pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
 async def test_our_own_server_gets_everything(strict: bool) -> None:
-    async with in_process(strict_compat=strict) as plane:
+    async with in_process(compat=Compat.KUBERNETES if strict else Compat.SULLY) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with HttpTransport(access) as http:
-            found = offer(await ask(http))
+            found = offer(await probe(http))
 
     assert chosen(duties(found, CONTROLLERS), None) == CONTROLLERS.keys()
     assert (found.own, found.devices, found.rules, found.rule_status) == (True, "v1", "v1", True)
@@ -159,10 +160,10 @@ OLD = made(36, devices=["v1"], rules="v1beta2", status=True)
 async def test_kinds_are_spoken_to_where_they_are() -> None:
     async with connected(answering(with_kinds(OLD, "sully.dev", "v1alpha1", *OURS))) as http:
         served = await discover(http)
-        moved = moves(offer(await ask(http, served)))
+        moved = moves(offer(await probe(http, served)))
     seen = Foreign([{"metadata": {"name": "a"}}])
     async with connected(seen) as http:
-        transport = Moved(http, moved)
+        transport = RelocatedTransport(http, moved)
         await transport.get(PATCHES.read_as(dict), Key("", "a"))
         await transport.create(PATCHES.read_as(dict), {"metadata": {"name": "a"}})
         body = {"metadata": {"name": "a"}}
@@ -184,8 +185,8 @@ async def test_kinds_are_spoken_to_where_they_are() -> None:
 
 
 def test_what_is_elsewhere_is_shown_where_it_is_asked_for() -> None:
-    there = Served("sully.dev", ("v1alpha1",), "resourceslicepatches", "P", False, frozenset())
-    other = Served("", ("v1",), "pods", "Pod", True, frozenset())
+    there = APIResource("sully.dev", ("v1alpha1",), "resourceslicepatches", "P", False, frozenset())
+    other = APIResource("", ("v1",), "pods", "Pod", True, frozenset())
     at = {("resource.k8s.io", "resourceslicepatches"): ("sully.dev", "v1alpha1")}
 
     shown = relocated((there, other), at)

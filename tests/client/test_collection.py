@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.transport import Key, Kind, WatchEvent
 
 Obj = dict[str, object]
@@ -15,7 +15,7 @@ def thing(name: str, version: str = "1") -> Obj:
 
 
 def test_a_fork_goes_its_own_way_and_tells_nobody() -> None:
-    copy, heard = Copy(THINGS), list[Obj | None]()
+    copy, heard = Cache(THINGS), list[Obj | None]()
     copy.replace([thing("x"), thing("y")])
     copy.on_change(lambda _, new: heard.append(new))
     heard.clear()
@@ -30,7 +30,7 @@ def test_a_fork_goes_its_own_way_and_tells_nobody() -> None:
 
 
 def test_what_is_amended_is_there_and_told_to_nobody() -> None:
-    copy, heard = Copy(THINGS), list[Obj | None]()
+    copy, heard = Cache(THINGS), list[Obj | None]()
     copy.replace([thing("x")])
     copy.on_change(lambda _, new: heard.append(new))
     heard.clear()

@@ -12,7 +12,7 @@ import pytest
 
 from client.scripted import THINGS, Thing, thing
 from sully.client.direct import DirectTransport, Reply
-from sully.client.transport import Key, Ref, UnreachableError, UnreadableError, WatchEvent
+from sully.client.transport import Key, ResourceRef, UnreachableError, UnreadableError, WatchEvent
 from sully.machinery.meta import ObjectMeta, Wire
 from sully.runtime.deadlines import seconds_left
 
@@ -39,13 +39,13 @@ class OneObject:
     def __init__(self, reply: Stored) -> None:
         self.reply = reply
         self.watchers = 0
-        self.calls: list[tuple[str, Ref]] = []
+        self.calls: list[tuple[str, ResourceRef]] = []
         self.left: list[float] = []
 
     async def call(
         self,
         verb: str,
-        ref: Ref,
+        ref: ResourceRef,
         *,
         body: Any = None,
         options: Mapping[str, str] = {},
@@ -59,7 +59,7 @@ class OneObject:
 
     async def watch(
         self,
-        ref: Ref,
+        ref: ResourceRef,
         *,
         options: Mapping[str, str] = {},
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:

@@ -8,16 +8,17 @@ import pytest
 from aiohttp import web
 
 from client.foreign import connected
-from sully.client.discovery.resources import Served, discover, of_scheme
+from sully.client.discovery.resources import APIResource, discover, of_scheme
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import UnreadableError
 from sully.controllers.garbagecollection.owners import collected_kinds
 from sully.controllers.namespaces.content import namespaced_kinds
+from sully.machinery.compat import Compat
 from sully.testing.cluster import in_process
 
 
-def by_name(served: tuple[Served, ...]) -> dict[tuple[str, str], Any]:
+def by_name(served: tuple[APIResource, ...]) -> dict[tuple[str, str], Any]:
     return {
         (each.group, each.plural): (
             each.kind,
@@ -32,7 +33,7 @@ def by_name(served: tuple[Served, ...]) -> dict[tuple[str, str], Any]:
 
 @pytest.mark.parametrize("strict", [False, True], ids=["ours", "reference"])
 async def test_the_embedded_server_says_what_it_has(strict: bool) -> None:
-    async with in_process(strict_compat=strict) as plane:
+    async with in_process(compat=Compat.KUBERNETES if strict else Compat.SULLY) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
         async with HttpTransport(access) as http:
             asked = await discover(http)
@@ -48,7 +49,7 @@ async def test_a_server_that_is_too_old_is_named() -> None:
         return web.json_response({"kind": "APIVersions", "versions": ["v1"]})
 
     async with connected(old) as http:
-        with pytest.raises(UnreadableError, match="too old to say what it offers"):
+        with pytest.raises(UnreadableError, match="does not support aggregated discovery"):
             await discover(http)
 
 
@@ -57,5 +58,5 @@ async def test_what_is_no_document_is_named() -> None:
         return web.Response(text="<html>", content_type="application/json")
 
     async with connected(page) as http:
-        with pytest.raises(UnreadableError, match="/api: the answer is no JSON"):
+        with pytest.raises(UnreadableError, match="/api: the response is not JSON"):
             await discover(http)

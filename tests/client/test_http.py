@@ -24,7 +24,7 @@ from sully.client.transport import (
     Key,
     Kind,
     Page,
-    Ref,
+    ResourceRef,
     UnreachableError,
     UnreadableError,
 )
@@ -281,7 +281,7 @@ async def test_no_answer_in_time() -> None:
         raise AssertionError
 
     async with connected(answer, seconds=0.05) as http:
-        with pytest.raises(UnreachableError, match="no answer in time"):
+        with pytest.raises(UnreachableError, match="timed out"):
             await http.get(THINGS, KEY)
 
 
@@ -294,14 +294,14 @@ async def test_closed_transport() -> None:
 
 
 PATHS = {
-    "core collection": (Ref("", "v1", "pods"), "/api/v1/pods"),
-    "namespace": (Ref("", "v1", "pods", "default"), "/api/v1/namespaces/default/pods"),
-    "object": (Ref("apps", "v1", "x", "n", "a"), "/apis/apps/v1/namespaces/n/x/a"),
-    "part": (Ref("", "v1", "nodes", "", "a", "status"), "/api/v1/nodes/a/status"),
-    "odd name": (Ref("", "v1", "nodes", "", "a?b#c%"), "/api/v1/nodes/a%3Fb%23c%25"),
+    "core collection": (ResourceRef("", "v1", "pods"), "/api/v1/pods"),
+    "namespace": (ResourceRef("", "v1", "pods", "default"), "/api/v1/namespaces/default/pods"),
+    "object": (ResourceRef("apps", "v1", "x", "n", "a"), "/apis/apps/v1/namespaces/n/x/a"),
+    "part": (ResourceRef("", "v1", "nodes", "", "a", "status"), "/api/v1/nodes/a/status"),
+    "odd name": (ResourceRef("", "v1", "nodes", "", "a?b#c%"), "/api/v1/nodes/a%3Fb%23c%25"),
 }
 
 
 @pytest.mark.parametrize(("ref", "path"), PATHS.values(), ids=PATHS.keys())
-def test_url_path(ref: Ref, path: str) -> None:
+def test_url_path(ref: ResourceRef, path: str) -> None:
     assert url_path(ref) == path

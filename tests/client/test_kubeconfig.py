@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from sully.client.kubeconfig.access import Access
-from sully.client.kubeconfig.credentials import NOBODY, AccessError, Credential
+from sully.client.kubeconfig.credentials import NO_CREDENTIAL, AccessError, Credential
 from sully.client.kubeconfig.kubeconfig import find_access
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
 from sully.testing.clock import FakeClock
@@ -58,7 +58,7 @@ class Case:
     config: dict[str, Any]
     want: dict[str, Any] = field(default_factory=dict)
     """Attributes of the access."""
-    credential: Credential = NOBODY
+    credential: Credential = NO_CREDENTIAL
     authorization: str = ""
     context: str = ""
 

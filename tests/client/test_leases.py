@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from client.candidates import LEASE, Contest, Host
 from controllers.world import World
-from sully.client.leases import LEASES, NotLeadingError, Timing
+from sully.client.leases import LEASES, LeaseTiming, NotLeadingError
 
 A_DAY = 86400.0
 
@@ -143,7 +143,7 @@ async def test_whoever_wakes_from_a_pause_may_not_write(world: World) -> None:
         world.clock.advance(3600)
         # Nothing of it has run yet: this is what its controllers would ask first.
         with pytest.raises(NotLeadingError):
-            a.elector.left()
+            a.elector.time_left()
 
 
 async def test_a_machine_that_slept_counts_the_time(world: World) -> None:
@@ -165,7 +165,7 @@ async def test_what_begins_must_be_over_before_another_leads(world: World) -> No
         a.running.clear()
         world.clock.advance(4)
 
-        assert a.elector.left() == 11.0
+        assert a.elector.time_left() == 11.0
 
 
 async def test_a_slow_answer_renews_from_when_it_was_asked_for(world: World) -> None:
@@ -179,7 +179,7 @@ async def test_a_slow_answer_renews_from_when_it_was_asked_for(world: World) -> 
         await world.settle()
 
         # Asked for after 2 to 2.4 seconds, answered after 8.75.
-        assert 8.0 < a.elector.left() < 9.0
+        assert 8.0 < a.elector.time_left() < 9.0
 
 
 async def test_a_renewal_without_an_answer_keeps_nobody_else_out_for_ever(world: World) -> None:
@@ -270,7 +270,7 @@ async def test_a_foreign_holder_is_believed_for_as_long_as_it_said(world: World)
 )
 def test_times_that_could_not_work(timing: tuple[float, float, float], problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
-        Timing(*timing)
+        LeaseTiming(*timing)
 
 
 HOSTS = st.integers(0, 2)

@@ -9,13 +9,13 @@ import pytest
 
 from sully.app import Config, ControlPlane, running
 from sully.client.direct import DirectTransport
-from sully.client.pageaccess import REMEMBERED_SECONDS, PageAccess
+from sully.client.pageaccess import CACHE_SECONDS, PageAccess
 from sully.client.transport import UnreachableError
 from sully.runtime.pages import is_local
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 from sully.testing.clock import FakeClock
 
-ACCOUNT = Ref("", "v1", "serviceaccounts", "default", "default", "token")
+ACCOUNT = ResourceRef("", "v1", "serviceaccounts", "default", "default", "token")
 
 
 class Counting:
@@ -60,7 +60,7 @@ async def let_in(plane: ControlPlane) -> None:
             },
         ),
     ):
-        ref = Ref("rbac.authorization.k8s.io", "v1", plural)
+        ref = ResourceRef("rbac.authorization.k8s.io", "v1", plural)
         await plane.direct().call("create", ref, body={"metadata": {"name": "reader"}, **body})
 
 
@@ -76,7 +76,7 @@ async def test_who_is_let_in(plane: ControlPlane) -> None:
     assert await access.check(f"Bearer {token}", "/metrics") == 403
 
     await let_in(plane)
-    clock.advance(REMEMBERED_SECONDS)
+    clock.advance(CACHE_SECONDS)
     assert await access.check(f"bearer {token}", "/metrics") == 200
     before = transport.asked
     assert await access.check(f"Bearer {token}", "/metrics") == 200
@@ -92,7 +92,7 @@ async def test_a_server_that_cannot_be_asked(plane: ControlPlane) -> None:
     assert await access.check(header, "/metrics") == 200
 
     transport.reachable = False
-    clock.advance(REMEMBERED_SECONDS)
+    clock.advance(CACHE_SECONDS)
     assert await access.check(header, "/metrics") == 200
     assert await access.check(f"Bearer {await token_of(plane)}", "/metrics") == 503
 

@@ -20,8 +20,8 @@ from client.scripted import (
     page,
     thing,
 )
-from sully.client.informers.reflector import Reflector, Selection
-from sully.client.transport import SilentError, UnreachableError, UnreadableError, WatchEvent
+from sully.client.informers.reflector import ObjectSelector, Reflector
+from sully.client.transport import UnreachableError, UnreadableError, WatchEvent, WatchStalledError
 from sully.machinery.errors import (
     Expired,
     Gone,
@@ -171,7 +171,7 @@ async def test_pages_are_put_together() -> None:
             page(thing("c", 3), version=5),
         ]
     )
-    seen, _ = await follow(server, selection=Selection(label_selector="x=y"))
+    seen, _ = await follow(server, selector=ObjectSelector(label_selector="x=y"))
 
     assert seen.lists == [["a", "b", "c"]]
     assert [options.continue_token for options in server.listed] == ["", "next", "last"]
@@ -214,10 +214,10 @@ async def test_problem_is_shown_until_it_is_over() -> None:
     async with asyncio.TaskGroup() as tasks:
         task = tasks.create_task(reflector.run())
         await clock.sleepers()
-        assert reflector.contact.problem is refused
+        assert reflector.freshness.problem is refused
         clock.advance(1)
         await server.quiet.wait()
-        assert reflector.contact.problem is None
+        assert reflector.freshness.problem is None
         task.cancel()
 
 
@@ -230,12 +230,12 @@ async def test_what_is_to_be_confirmed_is_listed_at_once() -> None:
         task = tasks.create_task(reflector.run())
         await server.quiet.wait()
         clock.advance(100)
-        assert not reflector.contact.fresh(90)
-        reflector.contact.on_confirmed(confirmed.set)
+        assert not reflector.freshness.is_fresh(90)
+        reflector.freshness.on_confirmed(confirmed.set)
         reflector.refresh()
         reflector.refresh()
         await confirmed.wait()
-        assert reflector.contact.fresh(0)
+        assert reflector.freshness.is_fresh(0)
         task.cancel()
 
     assert seen.lists == [["a"], ["b"]]
@@ -268,7 +268,7 @@ async def test_who_waits_after_a_failure_is_not_hurried() -> None:
 
 
 async def test_silence_is_no_failure_if_the_server_then_answers() -> None:
-    watches = [[SilentError("hush"), bookmark(6)], [SilentError("hush")]]
+    watches = [[WatchStalledError("hush"), bookmark(6)], [WatchStalledError("hush")]]
     server = ScriptedTransport([page(version=5)], watches)
     seen, waits = await follow(server)
 

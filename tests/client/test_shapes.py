@@ -11,7 +11,7 @@ from aiohttp import web
 
 from client.foreign import Foreign, connected, status
 from sully.api.resource.claim_types import ResourceClaim
-from sully.client.discovery.capabilities import Moved
+from sully.client.discovery.capabilities import RelocatedTransport
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Kind, UnreadableError
 from sully.machinery.errors import BadRequest, Conflict
@@ -66,7 +66,7 @@ async def test_objects_come_and_go_in_their_shapes(plural: str) -> None:
     kind = KINDS[plural]
     foreign = Foreign([{**kind_name(plural), "metadata": META, **OLD[plural]}])
     async with connected(foreign) as http:
-        transport = Moved(http, MOVES)
+        transport = RelocatedTransport(http, MOVES)
         got = await transport.get(kind, KEY)
         await transport.create(kind, {"metadata": META, **NEW[plural]})
         await transport.update(kind, {"metadata": META, **NEW[plural]})
@@ -89,7 +89,7 @@ async def test_lists_and_watches() -> None:
     ]
     lines = "".join(json.dumps(each) + "\n" for each in events)
     async with connected(Foreign([page, web.Response(text=lines)])) as http:
-        transport = Moved(http, MOVES)
+        transport = RelocatedTransport(http, MOVES)
         listed = await transport.list(CLAIMS)
         async with aclosing(transport.watch(CLAIMS)) as watch:
             seen = [event async for event in watch]
@@ -141,7 +141,7 @@ PARTS: dict[str, tuple[Any, PatchType, bool]] = {
 async def test_parts_of_objects(patch: Any, form: PatchType, goes: bool) -> None:
     foreign = Foreign([{"metadata": META, **OLD["resourceclaims"]}])
     async with connected(foreign) as http:
-        transport = Moved(http, MOVES)
+        transport = RelocatedTransport(http, MOVES)
         if goes:
             await transport.patch(KINDS["resourceclaims"], KEY, patch, form)
             assert foreign.requests[0].body == patch
@@ -155,10 +155,10 @@ async def test_refusals_and_nonsense() -> None:
     nonsense = {"metadata": META, "spec": {"devices": [1]}}
     foreign = Foreign([status(409, reason="Conflict", message="no"), nonsense])
     async with connected(foreign) as http:
-        transport = Moved(http, MOVES)
+        transport = RelocatedTransport(http, MOVES)
         with pytest.raises(Conflict):
             await transport.get(SLICES, Key("", "a"))
-        with pytest.raises(UnreadableError, match="have a shape that nobody knows"):
+        with pytest.raises(UnreadableError, match="have an unknown shape"):
             await transport.get(SLICES, Key("", "a"))
 
 
@@ -168,7 +168,7 @@ async def test_amounts_of_a_patch_are_text() -> None:
     spec = {"devices": {"capacity": capacity, "priority": 3}}
     bare = {"metadata": META, "spec": {"devices": {"priority": 3}}}
     async with connected(Foreign([{"metadata": META, "spec": spec}, bare])) as http:
-        transport = Moved(http, MOVES)
+        transport = RelocatedTransport(http, MOVES)
         found = await transport.get(PATCHES, Key("", "a"))
         plain = await transport.get(PATCHES, Key("", "a"))
 

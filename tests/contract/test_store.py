@@ -14,10 +14,10 @@ from sully.store.base import (
     MAX_VALUE_BYTES,
     Check,
     Delete,
-    Key,
     Op,
     Put,
     Store,
+    StoreKey,
 )
 from sully.store.errors import (
     ClosedError,
@@ -32,14 +32,14 @@ from sully.store.errors import (
 )
 
 
-def pod(name: str, namespace: str = "default") -> Key:
-    return Key("pods", namespace, name)
+def pod(name: str, namespace: str = "default") -> StoreKey:
+    return StoreKey("pods", namespace, name)
 
 
 A, B, C = pod("a"), pod("b"), pod("c")
 
 
-async def put(store: Store, *keys: Key, value: bytes = b"v") -> int:
+async def put(store: Store, *keys: StoreKey, value: bytes = b"v") -> int:
     """Write each key in its own transaction and return the last revision."""
     for key in keys:
         await store.commit([Put(key, value)])
@@ -195,7 +195,13 @@ async def test_the_largest_transaction_is_accepted(store: Store) -> None:
 
 
 async def test_a_list_is_ordered_by_namespace_then_name(store: Store) -> None:
-    keys = [pod("b", "y"), pod("a", "y"), pod("z", "x"), pod("a", "x-1"), Key("nodes", "", "n")]
+    keys = [
+        pod("b", "y"),
+        pod("a", "y"),
+        pod("z", "x"),
+        pod("a", "x-1"),
+        StoreKey("nodes", "", "n"),
+    ]
     await put(store, *keys)
 
     page = await store.list("pods")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from etcds import Etcd
-from sully.store.base import Commit, Delete, Key, Put, Record, Store
+from sully.store.base import Commit, Delete, Put, Record, Store, StoreKey
 from sully.store.errors import ClosedError
 from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
@@ -53,8 +53,8 @@ def _opening(name: str, directory: Path, stack: ExitStack) -> Callable[[], Await
     return same
 
 
-def pod(number: int) -> Key:
-    return Key("pods", "default", f"{number:03}")
+def pod(number: int) -> StoreKey:
+    return StoreKey("pods", "default", f"{number:03}")
 
 
 async def begun(*calls: Awaitable[object]) -> list[asyncio.Future[object]]:
@@ -64,7 +64,7 @@ async def begun(*calls: Awaitable[object]) -> list[asyncio.Future[object]]:
     return tasks
 
 
-async def held(data: Data) -> dict[Key, int]:
+async def held(data: Data) -> dict[StoreKey, int]:
     """Return the revisions of what is found afterwards."""
     async with await data.again() as store:
         page = await store.list("pods")

@@ -28,11 +28,11 @@ from sully.store.base import (
     Commit,
     Delete,
     Event,
-    Key,
     Op,
     Put,
     Record,
     Store,
+    StoreKey,
     Subscription,
 )
 from sully.store.errors import (
@@ -48,9 +48,9 @@ from sully.store.sqlite import SqliteStore
 
 RESOURCES = ("nodes", "pods")
 NAMESPACES = ("a", "a-1", "b")
-KEYS = [Key(r, n, name) for r in RESOURCES for n in NAMESPACES for name in ("x", "y")]
+KEYS = [StoreKey(r, n, name) for r in RESOURCES for n in NAMESPACES for name in ("x", "y")]
 
-Shape = tuple[Key, bytes, int, int]
+Shape = tuple[StoreKey, bytes, int, int]
 Change = tuple[str, Shape, Shape | None, int]
 
 
@@ -69,11 +69,11 @@ class Model:
 
     revision: int = FIRST_REVISION
     compacted: int = FIRST_REVISION
-    states: dict[int, dict[Key, Shape]] = field(default_factory=lambda: {FIRST_REVISION: {}})
+    states: dict[int, dict[StoreKey, Shape]] = field(default_factory=lambda: {FIRST_REVISION: {}})
     changes: list[Change] = field(default_factory=list)
 
     @property
-    def now(self) -> dict[Key, Shape]:
+    def now(self) -> dict[StoreKey, Shape]:
         return self.states[self.revision]
 
     def commit(self, ops: list[Op]) -> int | type[StoreError]:
@@ -131,7 +131,7 @@ class Watching:
 class Draft:
     """An operation before its expectation is known: that depends on the state."""
 
-    key: Key
+    key: StoreKey
     kind: str
     expect: str
     value: bytes
@@ -208,7 +208,12 @@ class StoreMachine(RuleBasedStateMachine):
         limit=st.none() | st.integers(1, 4),
     )
     def list(
-        self, resource: str, namespace: str | None, back: int, start: Key | None, limit: int | None
+        self,
+        resource: str,
+        namespace: str | None,
+        back: int,
+        start: StoreKey | None,
+        limit: int | None,
     ) -> None:
         at = self.model.revision - back
         listing = self.store.list(

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from etcds import Etcd
-from sully.store.base import Check, Delete, Event, Key, Put, Store
+from sully.store.base import Check, Delete, Event, Put, Store, StoreKey
 from sully.store.errors import CompactedError, ConflictError
 from sully.store.etcd.store import EtcdStore
 from sully.store.memory import MemoryStore
@@ -23,11 +23,11 @@ from sully.store.sqlite import SqliteStore
 Pair = tuple[Store, Store]
 
 
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
+def pod(name: str) -> StoreKey:
+    return StoreKey("pods", "default", name)
 
 
-A, B, TURN = pod("a"), pod("b"), Key("turns", "", "0")
+A, B, TURN = pod("a"), pod("b"), StoreKey("turns", "", "0")
 
 
 @pytest.fixture(params=["memory", "sqlite", pytest.param("etcd", marks=pytest.mark.slow)])
@@ -45,7 +45,7 @@ async def pair(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
                 yield both, both
 
 
-def short(events: list[Event]) -> list[tuple[str, Key, bytes, int]]:
+def short(events: list[Event]) -> list[tuple[str, StoreKey, bytes, int]]:
     return [(each.kind, each.record.key, each.record.value, each.revision) for each in events]
 
 

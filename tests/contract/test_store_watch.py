@@ -6,12 +6,12 @@ import asyncio
 
 import pytest
 
-from sully.store.base import Delete, Event, Key, Put, Store
+from sully.store.base import Delete, Event, Put, Store, StoreKey
 from sully.store.errors import ClosedError, CompactedError, FutureRevisionError
 
 
-def pod(name: str, namespace: str = "default") -> Key:
-    return Key("pods", namespace, name)
+def pod(name: str, namespace: str = "default") -> StoreKey:
+    return StoreKey("pods", namespace, name)
 
 
 A, B = pod("a"), pod("b")
@@ -75,7 +75,7 @@ async def test_a_watch_sees_its_resource_and_namespace_only(store: Store) -> Non
     everywhere = store.watch("pods", after=store.revision)
     here = store.watch("pods", "here", after=store.revision)
     await store.commit([Put(pod("x", "here"), b""), Put(pod("y", "there"), b"")])
-    await store.commit([Put(Key("nodes", "", "n"), b"")])
+    await store.commit([Put(StoreKey("nodes", "", "n"), b"")])
 
     assert [event.record.key.name for event in everywhere.take()] == ["x", "y"]
     assert [event.record.key.name for event in here.take()] == ["x"]
@@ -146,7 +146,7 @@ async def test_closing_the_store_wakes_everyone(store: Store) -> None:
 
 async def test_progress_is_what_a_bookmark_may_promise(store: Store) -> None:
     watch = store.watch("pods", after=store.revision)
-    await store.commit([Put(Key("nodes", "", "n"), b"")])
+    await store.commit([Put(StoreKey("nodes", "", "n"), b"")])
     elsewhere = watch.progress
     await store.commit([Put(A, b"1")])
     await store.commit([Put(B, b"1")])

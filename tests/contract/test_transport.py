@@ -490,7 +490,7 @@ async def test_controller_takes_keys(transport: Transport) -> None:
         await transport.delete(SECRETS, Key("default", "after"))
         assert await queue.get() == Key("default", "after")
         assert informer.get(Key("default", "after")) is None
-        assert informer.contact.problem is None
+        assert informer.freshness.problem is None
 
 
 async def test_events_are_counted(transport: Transport) -> None:

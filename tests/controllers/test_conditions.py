@@ -8,7 +8,7 @@ import pytest
 
 from controllers.world import World
 from sully.client.transport import Key
-from sully.controllers.conditions import say
+from sully.controllers.conditions import write_conditions
 from sully.domain.placement.conditions import Finding
 from sully.machinery.errors import Conflict
 from sully.views.fleet_kinds import SETS
@@ -20,7 +20,7 @@ OTHER = Finding("B", "True", "Good", "")
 async def _say(world: World, *findings: Finding, **besides: object) -> bool:
     found = await world.admin.get(SETS, Key("", "s"))
     now = world.clock.now()
-    return await say(
+    return await write_conditions(
         world.admin, SETS, found, findings, now=now, by="test", besides=besides or None
     )
 
@@ -74,7 +74,7 @@ async def test_who_was_overtaken_does_not_write(world: World) -> None:
 
     now = world.clock.now() + timedelta(seconds=1)
     with pytest.raises(Conflict):
-        await say(world.admin, SETS, stale, [GOOD], now=now, by="test")
+        await write_conditions(world.admin, SETS, stale, [GOOD], now=now, by="test")
 
     assert [each[0] for each in await _conditions(world)] == ["B"]
 
@@ -85,4 +85,4 @@ async def test_another_object_of_the_name_is_not_written(world: World) -> None:
     await world.admin.create(SETS, {"metadata": {"name": "s"}, "spec": {}})
 
     with pytest.raises(Conflict):
-        await say(world.admin, SETS, stale, [GOOD], now=world.clock.now(), by="test")
+        await write_conditions(world.admin, SETS, stale, [GOOD], now=world.clock.now(), by="test")

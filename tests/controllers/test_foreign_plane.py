@@ -15,7 +15,8 @@ from sully.client.direct import DirectTransport
 from sully.client.kubeconfig.kubeconfig import load_kubeconfig
 from sully.client.transport import Key, Kind
 from sully.domain.capabilities.duties import DutyError, Evictor
-from sully.remote import LOOK_AGAIN, Remote, RemoteConfig, remote
+from sully.machinery.compat import Compat
+from sully.remote import DISCOVERY_SECONDS, Remote, RemoteConfig, remote
 from sully.runtime.clock import Clock
 from sully.server.http.pages import VERSION
 from sully.testing.clock import FakeClock
@@ -50,7 +51,7 @@ async def beside(
     """Run an API that passes for one of Kubernetes 1.37, and controllers beside it."""
     monkeypatch.setitem(VERSION, "gitVersion", "v1.37.0")
     alone = Config(
-        data_dir=folder, port=0, store="memory", strict_compat=True, controllers=frozenset()
+        data_dir=folder, port=0, store="memory", compat=Compat.KUBERNETES, controllers=frozenset()
     )
     async with running(alone) as plane:
         access = load_kubeconfig([plane.kubeconfig], required=True).access()
@@ -104,12 +105,12 @@ async def taint(api: DirectTransport, device: str) -> None:
 @asynccontextmanager
 async def working(found: Remote) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(found.crew.run())
-        await found.crew.settled()
+        tasks.create_task(found.manager.run())
+        await found.manager.settled()
         try:
             yield
         finally:
-            found.crew.stop()
+            found.manager.stop()
 
 
 async def test_others_schedule_and_evict_what_is_theirs(
@@ -126,7 +127,7 @@ async def test_others_schedule_and_evict_what_is_theirs(
         await start(api, "b", "sully")
         await placed(api, "b")
         pods = {pod["metadata"]["name"]: pod for pod in (await api.list(PODS)).items}
-        standing = found.standing()
+        standing = found.status()
 
     assert "deletionTimestamp" not in pods["a"]["metadata"]
     assert "nodeName" not in pods["theirs"]["spec"]
@@ -155,9 +156,9 @@ async def test_a_second_evictor_is_refused_by_name(
     only = frozenset(("eviction",))
     async with beside(tmp_path, monkeypatch, only=only) as (_, found):
         with pytest.raises(DutyError, match="eviction must not run here: Kubernetes evicts"):
-            await found.look()
+            await found.discover()
         # Also where the server was not there for the first look.
-        await found.crew.run()
+        await found.manager.run()
 
     assert found.problem.startswith("eviction must not run here")
 
@@ -171,11 +172,11 @@ async def test_it_ends_when_the_server_has_become_another(
         asyncio.timeout(30),
         asyncio.TaskGroup() as tasks,
     ):
-        ran = tasks.create_task(found.crew.run())
-        await found.crew.settled()
+        ran = tasks.create_task(found.manager.run())
+        await found.manager.settled()
         monkeypatch.setitem(VERSION, "gitVersion", "v1.38.0")
         while not ran.done():
-            clock.advance(LOOK_AGAIN)
+            clock.advance(DISCOVERY_SECONDS)
             await asyncio.wait([ran], timeout=0.05)
 
-    assert found.problem == "the server offers something else than before: start again"
+    assert found.problem == "the server has changed: restart"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from sully.client.informers.outages import Troubles
+from sully.client.informers.outages import Outages
 from sully.client.transport import Key, UnreachableError
 from sully.controllers.framework import AGAIN, DONE, TURN, Result, Runner, Watch
 from sully.machinery.errors import Conflict, Forbidden, InternalError, NotFound
@@ -82,10 +82,10 @@ async def turn() -> None:
 
 @asynccontextmanager
 async def run(
-    controller: Scripted, workers: int = 2, troubles: Troubles | None = None
+    controller: Scripted, workers: int = 2, outages: Outages | None = None
 ) -> AsyncIterator[Runner]:
     clock = controller.clock
-    runner = Runner(controller, clock=clock, workers=workers, backoff=CALM, troubles=troubles)
+    runner = Runner(controller, clock=clock, workers=workers, backoff=CALM, outages=outages)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(runner.run())
         await turn()
@@ -247,14 +247,14 @@ async def test_an_outage_is_told_once_however_many_keys_fail() -> None:
                 await turn()
                 clock.advance(1)
 
-    assert _loud(lines) == ["reconcile failed", "the server answers again"]
+    assert _loud(lines) == ["reconcile failed", "server is reachable again"]
 
 
 async def test_a_key_with_nothing_left_to_ask_does_not_mean_that_the_server_answers() -> None:
     clock, away = FakeClock(), UnreachableError("x")
-    controller, troubles = Scripted(clock, [away, DONE, away, DONE]), Troubles(FakeClock())
+    controller, outages = Scripted(clock, [away, DONE, away, DONE]), Outages(FakeClock())
     with capture_logs() as lines:
-        async with run(controller, workers=1, troubles=troubles):
+        async with run(controller, workers=1, outages=outages):
             for name in "ab":
                 controller.bell.ring(name)
                 await turn()
@@ -262,11 +262,11 @@ async def test_a_key_with_nothing_left_to_ask_does_not_mean_that_the_server_answ
                 await turn()
             before = _loud(lines)
             # What has been written is told by a watch.
-            troubles.heard()
+            outages.server_answered()
 
     assert len(controller.asked) == 4
     assert before == ["reconcile failed"]
-    assert _loud(lines) == ["reconcile failed", "the server answers again"]
+    assert _loud(lines) == ["reconcile failed", "server is reachable again"]
 
 
 def _loud(lines: Iterable[Any]) -> list[str]:
@@ -275,17 +275,17 @@ def _loud(lines: Iterable[Any]) -> list[str]:
 
 TERMINATING = {"causes": [{"reason": "NamespaceTerminating"}]}
 SAID: dict[str, tuple[Exception, str, str]] = {
-    "overtaken by another writer": (Conflict("x"), "debug", "reconcile overtaken"),
-    "gone meanwhile": (NotFound("x"), "debug", "reconcile overtaken"),
+    "overtaken by another writer": (Conflict("x"), "debug", "reconcile conflicted, requeued"),
+    "gone meanwhile": (NotFound("x"), "debug", "reconcile conflicted, requeued"),
     "namespace goes away": (
         Forbidden("x", details=TERMINATING),
         "debug",
-        "reconcile overtaken",
+        "reconcile conflicted, requeued",
     ),
     "not allowed": (Forbidden("x"), "warning", "reconcile failed"),
     "server trouble": (InternalError("x"), "warning", "reconcile failed"),
     "server away": (UnreachableError("x"), "warning", "reconcile failed"),
-    "a mistake of ours": (ValueError("x"), "error", "reconcile broke"),
+    "a mistake of ours": (ValueError("x"), "error", "reconcile failed unexpectedly"),
 }
 
 

@@ -17,7 +17,7 @@ from sully.client.leases import NotLeadingError
 from sully.client.options import PatchType
 from sully.client.transport import Key, Transport, UnreachableError
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.leaderelection import Leading
+from sully.controllers.leaderelection import LeaderElectedManager
 from sully.controllers.manager import STOP_SECONDS, Manager
 from sully.server.inprocess import InProcess
 from sully.server.requests import User
@@ -57,7 +57,7 @@ class Crew:
         self.host = host
         self.terms: list[Signing] = []
         self.failures = 0
-        self.leading = Leading(self.build, clock=host.clock, elector=host.elector)
+        self.leading = LeaderElectedManager(self.build, clock=host.clock, elector=host.elector)
 
     async def build(self) -> Manager:
         if self.failures:
@@ -65,7 +65,7 @@ class Crew:
             raise UnreachableError("not yet")
         user = User(self.host.name, ("system:masters",))
         access = DirectTransport(
-            InProcess(self.world.api, user, agent=self.host.name), guard=self.host.elector.left
+            InProcess(self.world.api, user, agent=self.host.name), guard=self.host.elector.time_left
         )
         manager = Manager(access, clock=self.host.clock)
         signing = Signing(manager.informer(CONFIG_MAPS), access, self.host.name)
@@ -194,7 +194,7 @@ async def test_without_a_lease_there_is_one_term(world: World) -> None:
         async def build() -> Manager:
             return manager
 
-        leading = Leading(build, clock=world.clock, elector=None)
+        leading = LeaderElectedManager(build, clock=world.clock, elector=None)
         tasks.create_task(leading.run())
         await leading.settled()
         leading.stop()
@@ -204,7 +204,7 @@ async def test_a_write_without_the_lease_is_refused(world: World) -> None:
     async with Contest(world, "a") as contest:
         guarded = DirectTransport(
             InProcess(world.api, User("a", ("system:masters",))),
-            guard=contest.hosts[0].elector.left,
+            guard=contest.hosts[0].elector.time_left,
         )
         await guarded.list(CONFIG_MAPS)
         with pytest.raises(NotLeadingError):

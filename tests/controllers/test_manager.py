@@ -11,7 +11,7 @@ import pytest
 from controllers.world import ACCOUNTS, CONFIG_MAPS, NAMESPACES, World
 from sully.client.direct import DirectTransport
 from sully.client.informers.informer import Informer, own_key
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.options import ALL, ListOptions
 from sully.client.transport import Key, Kind, Page
 from sully.controllers.framework import DONE, Result, Watch
@@ -64,7 +64,7 @@ def counting(manager: Manager) -> Counting:
 
 def test_those_who_read_the_same_share_a_cache(world: World) -> None:
     manager = Manager(world.admin, clock=world.clock)
-    default = Selection(field_selector="metadata.name=default")
+    default = ObjectSelector(field_selector="metadata.name=default")
 
     assert manager.informer(NAMESPACES) is manager.informer(NAMESPACES)
     assert manager.informer(ACCOUNTS, default) is manager.informer(ACCOUNTS, default)

@@ -11,10 +11,10 @@ import pytest
 
 from controllers.scheduling import placing
 from controllers.world import SCHEME, Obj, World, running
-from sully.client.discovery.capabilities import Moved, relocated
+from sully.client.discovery.capabilities import RelocatedTransport, relocated
 from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key, Kind
-from sully.controller_context import Given
+from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
@@ -61,8 +61,8 @@ def there(world: World) -> World:
 
 @asynccontextmanager
 async def working(world: World) -> AsyncIterator[None]:
-    given = Given(
-        transport=lambda name: Moved(world.transport(name), MOVES),
+    given = ControllerConfig(
+        transport=lambda name: RelocatedTransport(world.transport(name), MOVES),
         served=relocated(of_scheme(world.api.scheme), MOVES),
         gates=Gates(),
         ids=Ids(random.Random(2)),

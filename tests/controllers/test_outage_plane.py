@@ -86,12 +86,12 @@ async def beside(folder: Path) -> AsyncIterator[Beside]:
                 controllers=frozenset(("eviction", "scheduling")),
             )
             async with remote(config, clock) as found, asyncio.TaskGroup() as tasks:
-                ran = tasks.create_task(found.crew.run())
-                await found.crew.settled()
+                ran = tasks.create_task(found.manager.run())
+                await found.manager.settled()
                 try:
                     yield Beside(DirectTransport(plane.direct()), found, wire, clock)
                 finally:
-                    found.crew.stop()
+                    found.manager.stop()
                     while not ran.done():
                         clock.advance(1)
                         await asyncio.wait([ran], timeout=0.05)
@@ -165,13 +165,13 @@ async def test_what_was_taken_back_meanwhile_evicts_nobody(
 
     assert (during, after) == (False, False)
     assert standing == 503
-    labels = 'resource="pods",selector="",type="domain.claims.pods.Pod"'
-    watched = f"sully_informer_watches_total{{{labels}}}"
+    pods = 'resource="pods",selector="",type="domain.scheduling.objects.Pod"'
+    watched = f"sully_informer_watches_total{{{pods}}}"
     assert float(numbers.partition(watched)[2].split()[0]) >= 2
     loud = [line["event"] for line in lines if line["log_level"] != "debug"]
     # Whoever notices first tells, for all.
-    assert loud[0] in ("cannot follow a collection", "reconcile failed")
-    assert loud[1:] == ["the server answers again"]
+    assert loud[0] in ("failed to list or watch", "reconcile failed")
+    assert loud[1:] == ["server is reachable again"]
 
 
 async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ async def test_a_dead_watch_is_noticed_by_its_silence(tmp_path: Path) -> None:
         api = DirectTransport(plane.direct())
         async with wire_to(int(access.server.rpartition(":")[2])) as wire:
             far = replace(access, server=f"https://127.0.0.1:{wire.port}")
-            async with HttpTransport(far, silent_seconds=0.5, request_seconds=5) as http:
+            async with HttpTransport(far, stall_seconds=0.5, request_seconds=5) as http:
                 informer = Informer(http, CONFIG_MAPS, clock=SystemClock())
                 seen = asyncio.Event()
                 following = asyncio.ensure_future(informer.run())

@@ -19,8 +19,8 @@ from controllers.world import Obj, World, running
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.scheduling.wiring import add_scheduler
-from sully.controllers.scheduling.wishes import Options
 from sully.runtime.ids import Ids
+from sully.scheduler.options import Options
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
 

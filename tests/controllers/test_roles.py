@@ -16,7 +16,7 @@ from server.authorization.world import World
 from sully.client.direct import DirectTransport
 from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Transport
-from sully.controller_context import MANAGER, Given
+from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.controllers.scheduling.kinds import AGENT as SCHEDULER
 from sully.install.rights import AGENTS
@@ -33,7 +33,7 @@ Obj = dict[str, Any]
 ACCOUNT = "system:serviceaccount:kube-system:"
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 TURNS = 400
-"""Turns of the loop in which every cache has listed; none waits for anything else."""
+"""ClaimLocks of the loop in which every cache has listed; none waits for anything else."""
 
 
 def _identity(agent: str) -> User:
@@ -68,7 +68,7 @@ async def test_a_controller_reads_what_its_role_allows(name: str) -> None:
             agents = AGENTS[name] if agent == MANAGER else (agent,)
             return DirectTransport(Noting(world, agents, refused))
 
-        given = Given(
+        given = ControllerConfig(
             transport=access,
             served=of_scheme(world.api.scheme),
             gates=Gates(),
@@ -101,7 +101,7 @@ def _entries(path: Path) -> list[Obj]:
 def test_nobody_in_process_is_refused_or_needs_no_role(tmp_path: Path) -> None:
     """Teams, taints, evictions, clusters and namespaces that go: all controllers have work."""
     log = tmp_path / "audit.log"
-    arguments = ("--demo", "--hollow-clusters", "2", "--audit-log", str(log))
+    arguments = ("--demo", "--simulated-clusters", "2", "--audit-log", str(log))
     with process(*arguments, "--log-level", "error") as up:
         admin = Target(up, tmp_path).admin
 

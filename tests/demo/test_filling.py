@@ -10,7 +10,7 @@ from itertools import chain
 import pytest
 
 from controllers.world import NAMESPACES, SCHEME, Obj, World
-from sully.client.discovery.resources import Served, of_scheme
+from sully.client.discovery.resources import APIResource, of_scheme
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.demo.filling import DEPLOYMENTS, HOPELESS, STAGES, Filler, objects
@@ -29,7 +29,7 @@ def world() -> World:
 
 @asynccontextmanager
 async def filling(
-    world: World, served: tuple[Served, ...] = SERVED
+    world: World, served: tuple[APIResource, ...] = SERVED
 ) -> AsyncIterator[asyncio.Task[None]]:
     """Let the demo come in; at the end of the block it may still be waiting."""
     async with asyncio.TaskGroup() as tasks:

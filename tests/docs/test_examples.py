@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from architecture.project import ROOT
 from e2e.beside import plane as controlled
-from house.project import ROOT
 
 FILES = sorted((ROOT / "examples").glob("*.yaml"))
 ALL = {str(path.relative_to(ROOT)): path for path in sorted((ROOT / "examples").rglob("*.yaml"))}

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from architecture.project import ROOT
 from docs.console import commands, run_all
 from docs.pages import flags, mentioned, unexplained
 from e2e.beside import plane as controlled
-from house.project import ROOT
 from sully.testing.cluster import process
 from sully.testing.remote import controllers
 
-QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0")
+QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0")
 """Pods that start and stop at once, where there are nodes for them."""
 PAGES = {path.stem: path.read_text() for path in sorted((ROOT / "docs/guides").glob("*.md"))}
 ITSELF = ("backup", "controllers", "etcd")
@@ -32,7 +32,7 @@ def test_the_commands_of_a_guide_run(
 ) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     given = flags(PAGES[guide])
-    quick = QUICK if "--hollow-nodes" in given else ()
+    quick = QUICK if "--simulated-nodes" in given else ()
     with controlled(where, "--store", "memory", *quick, *given) as plane:
         folders = {"where": tmp_path, "scratch": tmp_path}
         run_all(PAGES[guide], kubeconfig=plane.kubeconfig, kubectl=any_kubectl, **folders)

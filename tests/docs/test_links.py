@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import ROOT, files, short
+from architecture.project import ROOT, files, short
 
 PAGES = list(files(".md"))
 _FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
+from architecture.project import ROOT
 from cli.shapes import paths, type_paths
-from house.project import ROOT
 from sully.cli.main import main
 from sully.client.transport import Key
 from sully.domain.planning.report import Plan
-from sully.domain.scheduling.account import Account
+from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.testing.builders import rule, select
 from sully.testing.clock import NOON
 from sully.views.evictions import Progress
@@ -80,7 +80,7 @@ def test_fields_of_a_plan(
 
 
 def test_fields_of_an_account() -> None:
-    assert told("An account") == set(type_paths(Account))
+    assert told("An account") == set(type_paths(Diagnosis))
 
 
 def test_fields_of_an_explanation(
@@ -98,7 +98,7 @@ def test_fields_of_an_explanation(
 def test_seldom_fields() -> None:
     """What the page says of them is what the code writes."""
     from sully.api.resource.claim_types import DeviceToleration
-    from sully.cli.inspect.devicerows import _toleration_document
+    from sully.cli.inspect.device_printer import _toleration_document
 
     written = _toleration_document(DeviceToleration(key="k", operator="Equal", value="v"))
 
@@ -107,7 +107,7 @@ def test_seldom_fields() -> None:
 
 
 def test_seldom_fields_of_evictions() -> None:
-    from sully.cli.inspect.evictionrows import document
+    from sully.cli.inspect.eviction_printer import document
 
     found = Progress(
         rule=rule("r", select()),
@@ -125,7 +125,7 @@ def test_seldom_fields_of_evictions() -> None:
 
 
 def test_seldom_fields_of_history() -> None:
-    from sully.cli.inspect.historyrows import document
+    from sully.cli.inspect.history_printer import document
 
     written = set(paths({"history": [document(Happening(time=NOON, what="tainted", unsure=True))]}))
 

@@ -4,7 +4,7 @@ import pytest
 
 from docs.pages import flags, mentioned, unexplained
 
-START = "```bash\nsully up --hollow-nodes 3   # and more\nexport X=1\n```\n"
+START = "```bash\nsully up --simulated-nodes 3   # and more\nexport X=1\n```\n"
 PAGES = {
     "nothing to run": ("text\n", []),
     "how it starts": (START, []),
@@ -35,7 +35,7 @@ def test_what_is_neither_run_nor_excused(page: str, want: list[str]) -> None:
 
 
 def test_the_flags_are_those_of_the_page() -> None:
-    assert flags(f"# Title\n\n{START}") == ["--hollow-nodes", "3"]
+    assert flags(f"# Title\n\n{START}") == ["--simulated-nodes", "3"]
     assert flags("# Title\n") == []
 
 
@@ -45,7 +45,7 @@ MENTIONED = {
     "as a plugin": ("`kubectl sully plan -f a.yaml`", ["sully plan -f a.yaml"]),
     "its name": ("`sully evictions pause` and `kubectl describe pod`", []),
     "a place for a name": ("`sully explain pod NAME`, `sully devices … -o wide`", []),
-    "what goes on": ("`sully up --hollow-nodes 3`", []),
+    "what goes on": ("`sully up --simulated-nodes 3`", []),
     "in a block": ("text\n\n```bash\n`sully plan -f a.yaml`\n```\n", []),
 }
 

@@ -17,5 +17,5 @@ def test_the_picture_is_of_what_the_program_prints() -> None:
 def test_defaults_are_as_users_write_them() -> None:
     page = "\n".join(cli_page())
 
-    assert "| `30d` | how long records" in page
+    assert "| `30d` | How long to keep records" in page
     assert re.findall(r"\| `(\[.*?\]|\d+\.0|None|True)` \|", page) == []

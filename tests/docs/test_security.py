@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from house.project import ROOT
+from architecture.project import ROOT
 
 TESTS = ROOT / "tests"
 PAGE = ROOT / "docs" / "security.md"

@@ -5,17 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sully.domain.workloads.ownership import Owned, OwnedMetadata
-from sully.domain.workloads.workloads import (
+from sully.domain.scheduling.objects import (
     ContainerStatus,
-    Deployment,
-    DeploymentSpec,
-    DeploymentStatus,
     Pod,
     PodCondition,
     PodMetadata,
     PodSpec,
     PodStatus,
+)
+from sully.domain.workloads.ownership import Owned, OwnedMetadata
+from sully.domain.workloads.workloads import (
+    Deployment,
+    DeploymentSpec,
+    DeploymentStatus,
     ReplicaSet,
     ReplicaSetSpec,
     ReplicaSetStatus,

@@ -30,6 +30,7 @@ from sully.domain.eviction.judge import (
     leaves_at,
     needs_budget,
 )
+from sully.machinery.compat import Compat
 from sully.testing.builders import GPU, equal, exists, rule, select, taint
 from sully.testing.clock import NOON
 
@@ -95,7 +96,11 @@ def test_judge(case: Case, strict: bool) -> None:
     marks = tuple(from_slice(each, index) for index, each in enumerate(case.taints))
     want = case.strict if strict and case.strict != -1 else case.want
 
-    got = judge((Exposure(GPU, marks, case.tolerations),), now=NOON, terms=Terms(strict=strict))
+    got = judge(
+        (Exposure(GPU, marks, case.tolerations),),
+        now=NOON,
+        terms=Terms(compat=Compat.KUBERNETES if strict else Compat.SULLY),
+    )
 
     match got:
         case Keep() | Hold():
@@ -208,7 +213,7 @@ def test_the_strict_reading_never_keeps_longer_than_no_end(
     marks: DeviceTaint, tolerations: list[DeviceToleration]
 ) -> None:
     lenient = leaves_at(marks, tolerations, now=NOON)
-    strict = leaves_at(marks, tolerations, now=NOON, terms=Terms(strict=True))
+    strict = leaves_at(marks, tolerations, now=NOON, terms=Terms(compat=Compat.KUBERNETES))
 
     assert strict is not None or lenient is None
 

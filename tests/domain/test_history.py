@@ -21,7 +21,6 @@ from sully.api.resource.types import (
 from sully.api.sully.types import EvictedPod, EvictedPodOwner, TaintRecordStatus, rules_of
 from sully.api.sully.validation import validate_eviction, validate_taint
 from sully.client.objects import to_body
-from sully.controllers.kinds import EVICTION_RECORDS, TAINT_RECORDS
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import Origin, SourcedTaint
 from sully.domain.eviction.judge import Reason
@@ -36,6 +35,7 @@ from sully.domain.eviction.records import (
 )
 from sully.machinery.meta import ObjectMeta
 from sully.machinery.names import dns_subdomain_problems
+from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 POD = EvictedPod(

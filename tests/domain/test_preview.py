@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from sully.domain.eviction.preview import SHOWN, Leaver, Preview, preview
+from sully.domain.eviction.preview import SHOWN, Preview, PreviewedPod, preview
 from sully.domain.eviction.status import Report
 
-WEB = Leaver("a", "web-1", "ReplicaSet/web")
-BARE = Leaver("b", "bare", "Pod/bare")
+WEB = PreviewedPod("a", "web-1", "ReplicaSet/web")
+BARE = PreviewedPod("b", "bare", "Pod/bare")
 
 CASES = {
     "nobody": (
@@ -20,7 +20,7 @@ CASES = {
         ),
     ),
     "one": (
-        Preview(published=1, allocated=1, leavers=(WEB,)),
+        Preview(published=1, allocated=1, evictions=(WEB,)),
         Report(
             "True",
             "PodsWouldLeave",
@@ -30,10 +30,10 @@ CASES = {
     ),
     "some later": (
         Preview(
-            leavers=(
+            evictions=(
                 WEB,
-                Leaver("a", "web-2", "ReplicaSet/web", 30),
-                Leaver("b", "bare", "Pod/bare", 3600),
+                PreviewedPod("a", "web-2", "ReplicaSet/web", 30),
+                PreviewedPod("b", "bare", "Pod/bare", 3600),
             ),
             allocated=3,
         ),
@@ -46,7 +46,7 @@ CASES = {
         ),
     ),
     "all later, at one time": (
-        Preview(published=1, allocated=1, leavers=(Leaver("b", "bare", "Pod/bare", 60),)),
+        Preview(published=1, allocated=1, evictions=(PreviewedPod("b", "bare", "Pod/bare", 60),)),
         Report(
             "True",
             "PodsWouldLeave",
@@ -55,7 +55,11 @@ CASES = {
         ),
     ),
     "the same owner in two namespaces": (
-        Preview(published=2, allocated=2, leavers=(WEB, Leaver("b", "web-1", "ReplicaSet/web"))),
+        Preview(
+            published=2,
+            allocated=2,
+            evictions=(WEB, PreviewedPod("b", "web-1", "ReplicaSet/web")),
+        ),
         Report(
             "True",
             "PodsWouldLeave",
@@ -72,10 +76,10 @@ def test_preview(would: Preview, want: Report) -> None:
 
 
 def test_many_names_are_cut_and_the_largest_stay() -> None:
-    few = [Leaver(f"ns-{number:03}", "p", "Pod/p") for number in range(100)]
-    many = [Leaver("zoo", f"p-{number}", "Job/large") for number in range(5)]
+    few = [PreviewedPod(f"ns-{number:03}", "p", "Pod/p") for number in range(100)]
+    many = [PreviewedPod("zoo", f"p-{number}", "Job/large") for number in range(5)]
 
-    message = preview(Preview(leavers=(*few, *many))).message
+    message = preview(Preview(evictions=(*few, *many))).message
 
     assert "By namespace: zoo 5, ns-000 1, ns-001 1," in message
     assert message.count(f"and {101 - SHOWN} more") == 2
@@ -83,14 +87,15 @@ def test_many_names_are_cut_and_the_largest_stay() -> None:
 
 def test_the_longest_names_fit_into_a_condition() -> None:
     space, kind, name = "n" * 60, "K" * 63, "o" * 253
-    leavers = tuple(
-        Leaver(f"{space}{number:03}", "p", f"{kind}/{number:03}{name}") for number in range(500)
+    evictions = tuple(
+        PreviewedPod(f"{space}{number:03}", "p", f"{kind}/{number:03}{name}")
+        for number in range(500)
     )
 
-    assert len(preview(Preview(leavers=leavers)).message.encode()) < 32768
+    assert len(preview(Preview(evictions=evictions)).message.encode()) < 32768
 
 
 def test_the_order_of_pods_does_not_matter() -> None:
-    leavers = (WEB, BARE, Leaver("c", "x", "Pod/x", 5))
+    evictions = (WEB, BARE, PreviewedPod("c", "x", "Pod/x", 5))
 
-    assert preview(Preview(leavers=leavers)) == preview(Preview(leavers=leavers[::-1]))
+    assert preview(Preview(evictions=evictions)) == preview(Preview(evictions=evictions[::-1]))

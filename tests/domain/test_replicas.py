@@ -8,8 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from domain.lifecycles import NOON, ago, pod, replica_set
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.replicas import DELETION_COST, deletion_cost, given_up, replica_status
-from sully.domain.workloads.workloads import Pod, WorkloadCondition
+from sully.domain.workloads.workloads import WorkloadCondition
 
 PAIRS: dict[str, tuple[Pod, Pod]] = {
     "one without a node": (pod("a", node=""), pod("b")),

@@ -19,6 +19,7 @@ from sully.domain.devices.taints import (
     tolerates_eviction,
     untolerated,
 )
+from sully.machinery.compat import Compat
 from sully.testing.builders import KEY, equal, exists, taint
 
 ECC = taint(value="ecc")
@@ -75,7 +76,7 @@ EVICTION = {
 @pytest.mark.parametrize(("toleration", "want", "strict"), EVICTION.values(), ids=EVICTION.keys())
 def test_tolerates_eviction(toleration: DeviceToleration, want: bool, strict: bool) -> None:
     assert tolerates_eviction(toleration, taint()) is want
-    assert tolerates_eviction(toleration, taint(), strict=True) is strict
+    assert tolerates_eviction(toleration, taint(), Compat.KUBERNETES) is strict
 
 
 def _marked(*effects: str) -> tuple[SourcedTaint, ...]:
@@ -147,5 +148,5 @@ def test_the_strict_reading_never_tolerates_more(
     toleration: DeviceToleration, found: DeviceTaint
 ) -> None:
     assert tolerates_eviction(toleration, found) or not tolerates_eviction(
-        toleration, found, strict=True
+        toleration, found, Compat.KUBERNETES
     )

@@ -47,7 +47,7 @@ INSIDE_ONLY = {
     "cli/test_kubeconfig.py": "is about certificates that are made from the data directory",
     "cli/test_migrate.py": _STORE,
     "cli/test_up_flags.py": _UP,
-    "cli/test_seeing.py::test_a_server_that_is_away": "has no server",
+    "cli/test_inspect.py::test_a_server_that_is_away": "has no server",
     "cli/test_shells.py": "is about shells: names are the same whoever made the objects",
     "docs/test_guides.py::test_the_commands_of_a_guide_about_the_server_run": _UP,
     "e2e/test_clients.py": "only says which programs there are",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from house_plugin import DEBIAN_KUBECTL
+from suite_plugin import DEBIAN_KUBECTL
 
 _SIBLING = re.compile(r"kubectl\.1\.\d+")
 

@@ -16,7 +16,7 @@ from e2e.unused import UNUSED
 from sully.api import build_scheme
 from sully.client.direct import DirectTransport
 from sully.client.discovery.resources import of_scheme
-from sully.controller_context import MANAGER, Given
+from sully.controller_context import MANAGER, ControllerConfig
 from sully.controller_setup import CONTROLLERS, build_manager
 from sully.install.manifests import manifests
 from sully.install.rights import AGENTS
@@ -84,7 +84,7 @@ def _is_of(use: Use, name: str) -> bool:
 @cache
 def follows(name: str) -> frozenset[tuple[str, str]]:
     """Return what the caches of a controller have, where it runs alone."""
-    given = Given(
+    given = ControllerConfig(
         transport=lambda _: DirectTransport.__new__(DirectTransport),
         served=of_scheme(build_scheme()),
         gates=Gates(),

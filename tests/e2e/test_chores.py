@@ -21,8 +21,8 @@ from sully.testing.cluster import Process
 pytestmark = pytest.mark.e2e
 HUB = "cluster.open-cluster-management.io"
 RBAC = "rbac.authorization.k8s.io"
-FLEET = ("--hollow-nodes", "1", "--devices-per-node", "2", "--hollow-clusters", "2")
-QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
+FLEET = ("--simulated-nodes", "1", "--devices-per-node", "2", "--simulated-clusters", "2")
+QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0.2")
 BRIEF = ("--store", "memory", "--history-retention", "1s")
 FIRST = "hollow-cluster-0000"
 AGENTS = f"open-cluster-management:managedcluster:{FIRST}"

@@ -22,7 +22,7 @@ C0, C1, C2 = (f"mcl/hollow-cluster-000{number}" for number in range(3))
 @pytest.fixture(scope="module")
 def plane(where: str) -> Iterator[Process]:
     """Run a hub on which five seconds of silence are too long."""
-    hub = ("--hollow-clusters", "4", "--hollow-cluster-lease-seconds", "1")
+    hub = ("--simulated-clusters", "4", "--simulated-cluster-lease-seconds", "1")
     with controlled(where, *hub) as up:
         yield up
 
@@ -180,10 +180,10 @@ def test_a_built_in_set_comes_back(hub: Cluster) -> None:
 def test_after_a_restart_with_fewer_the_rest_is_removed(
     where: str, tmp_path: Path, any_kubectl: Path, home: Path
 ) -> None:
-    with controlled(where, "--hollow-clusters", "3", data_dir=tmp_path) as up:
+    with controlled(where, "--simulated-clusters", "3", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         hub.wait(f"{AVAILABLE}=True", "mcl", "--all")
-    with controlled(where, "--hollow-clusters", "1", data_dir=tmp_path) as up:
+    with controlled(where, "--simulated-clusters", "1", data_dir=tmp_path) as up:
         hub = Cluster(any_kubectl, up.kubeconfig, home)
         for number in (1, 2):
             hub.removed("mcl", f"hollow-cluster-000{number}")

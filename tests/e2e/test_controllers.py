@@ -188,7 +188,7 @@ def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
         with served(data, "--listen", f"127.0.0.1:{port}"):
             # This one was tainted last, so the time of both is over when it leaves.
             pods = until(admin, f"{TEAM}/pods", lambda found: _leaves(found, "due"))
-            crew.wait_for("the server answers again")
+            crew.wait_for("server is reachable again")
             crew.stop()
         with pytest.raises(RuntimeError):
             crew.wait_for("no such line: read all it said")

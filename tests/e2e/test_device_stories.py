@@ -29,8 +29,8 @@ from e2e.cluster import (
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
-HOLLOW = ("--hollow-nodes", "3", "--devices-per-node", "4")
-QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
+HOLLOW = ("--simulated-nodes", "3", "--devices-per-node", "4")
+QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0.2")
 _NUMBERS = itertools.count()
 
 

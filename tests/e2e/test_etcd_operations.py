@@ -90,7 +90,7 @@ class Site:
         for each in IDENTITY if keys is not None else ():
             shutil.copy((keys or data) / each, data / each)
         where = ("--store", str(self._etcd.address), "--listen", listen)
-        flags = ("--hollow-nodes", "3", *QUICK)
+        flags = ("--simulated-nodes", "3", *QUICK)
         return self._stack.enter_context(process(*where, *flags, data_dir=data))
 
 

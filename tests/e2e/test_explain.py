@@ -16,14 +16,13 @@ from e2e.cluster import Cluster, claim, deployment, devices, pod, rule, template
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
-FLEET = ("--hollow-nodes", "2", "--devices-per-node", "2")
+FLEET = ("--simulated-nodes", "2", "--devices-per-node", "2")
 HIDDEN = (
-    "sully explain: warning: you may not list deviceclasses, devicetaintrules, nodes,"
-    " resourceslicepatches, resourceslices, taintrecords; the answer goes without them\n"
-    "sully explain: warning: you may see only namespace asking; what others have and want is not"
-    " looked at\n"
+    "warning: not allowed to list deviceclasses, devicetaintrules, nodes,"
+    " resourceslicepatches, resourceslices, taintrecords; the output does not consider them\n"
+    "warning: only namespace asking may be listed; other namespaces are not considered\n"
 )
-QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
+QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0.2")
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +112,7 @@ def test_a_workload_owner_asks_about_his_own_pod(
     assert (found["state"], found["cause"]) == ("Pending", "DevicesTainted")
     assert found["because"] == ["DeviceTaintRule/sick"]
     assert "4 devices have taint example.com/sick:NoSchedule from rule sick." in found["summary"]
-    assert [f"sully explain: warning: {each}" for each in found["notes"]] == HIDDEN.splitlines()
+    assert [f"warning: {each}" for each in found["notes"]] == HIDDEN.splitlines()
     assert explain(his, "rule", "sick", says=HIDDEN)["summary"] == [
         "You are not allowed to see rule sick; in namespace asking it prevents scheduling of 1 pod"
         " on devices: asking/waits."

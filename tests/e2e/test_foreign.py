@@ -103,9 +103,9 @@ def test_each_scheduler_takes_its_own_pods(world: World) -> None:
 
 
 REFUSED = {
-    "a class": (["--class", "gpu"], "does not know deviceSelector.deviceClassName"),
-    "an expression": (["--cel", "true"], "does not know deviceSelector.selectors"),
-    "a pace": (["--rate", "3"], "does not know taint.evictionsPerSecond"),
+    "a class": (["--class", "gpu"], "does not support deviceSelector.deviceClassName"),
+    "an expression": (["--cel", "true"], "does not support deviceSelector.selectors"),
+    "a pace": (["--rate", "3"], "does not support taint.evictionsPerSecond"),
 }
 
 
@@ -139,7 +139,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     world.scene.start("tenant", "sully")
     device = f"{DRIVER}/n1/{world.scene.held('tenant')}"
     planned = world.sully("plan", "device", device, HOT)
-    assert "1 pod would have to leave" in planned
+    assert "1 pod would be evicted" in planned
     flags = ("--name", "hot", "--reason", "fan broken", "--for", "2h", "-y", "--no-wait")
     world.sully("taint", "device", device, HOT, *flags)
 
@@ -157,7 +157,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     assert "rule/hot" in world.sully("devices", "--tainted")
     _is_seen_to_leave(world, device)
     assert "fan broken" in world.sully("history", "rule", "hot")
-    assert "cannot be paused" in world.refused("evictions", "pause", "hot")
+    assert "cannot pause devicetaintrule hot" in world.refused("evictions", "pause", "hot")
     # What the other evictor counts it forgets when it restarts; the record of the rule does not.
     _recorded(world, "hot", lambda record: record["status"].get("evicted") == 1)
 
@@ -165,7 +165,7 @@ def test_a_rule_from_its_plan_to_its_end(world: World) -> None:
     assert world.scene.admin.request("PATCH", f"{RULES}/hot", past, MERGE).code == 200
     until(world.scene.admin, RULES, lambda rules: "hot" not in rules)
     record = _recorded(world, "hot", lambda record: "liftedTime" in record.get("status", {}))
-    assert "lifted" in world.sully("history", "rule", "hot")
+    assert "deleted" in world.sully("history", "rule", "hot")
     assert "1 pod evicted" in world.sully("history", "rule", "hot")
     _stays(world, record)
 
@@ -209,8 +209,8 @@ def test_the_bar_follows_pods_and_not_a_status_that_never_comes(world: World) ->
     noted = world.there.sully("evictions")
 
     assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("\n2 pods evicted, 2 still shutting down.\n")
-    assert "leaving" in noted.stdout
+    assert done.stdout.endswith("\n2 pods evicted, 2 still terminating.\n")
+    assert "terminating" in noted.stdout
 
 
 def test_ctrl_c_promises_no_pause_that_nobody_heeds(world: World) -> None:
@@ -219,15 +219,15 @@ def test_ctrl_c_promises_no_pause_that_nobody_heeds(world: World) -> None:
     world.scene.start("patient", "sully", tolerations=[patient])
     words = ("taint", "device", f"{DRIVER}/n1", HOT, "--name", "slow", "-y")
     with terminal(*words, env=environment(world.there.kubeconfig)) as screen:
-        screen.wait_for("to go")
+        screen.wait_for(" left")
         screen.interrupt()
         assert screen.end() == 130
 
-    assert "] 0/1 pods evicted, about 60m to go" in screen.shown
+    assert " 0/1 pods evicted, about 60m left" in screen.shown
     assert screen.shown.replace("\r", "").endswith(
-        "The rule slow stays, and pods go on leaving.\n"
-        "  to see it:   sully evictions --watch\n"
-        "  to stop it:  kubectl delete devicetaintrule slow\n"
+        "The rule slow remains, and evictions continue.\n"
+        "  to watch:   sully evictions --watch\n"
+        "  to stop:    kubectl delete devicetaintrule slow\n"
     )
 
 

@@ -16,7 +16,7 @@ from e2e.raw import Raw
 from sully.testing.cluster import Process
 
 pytestmark = pytest.mark.e2e
-QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0.2")
+QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0.2")
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +115,7 @@ def test_another_start_of_the_demo_changes_nothing(
 
 
 def test_what_leaves_a_node_lands_elsewhere(where: str, any_kubectl: Path, home: Path) -> None:
-    with controlled(where, "--hollow-nodes", "2", "--devices-per-node", "4", *QUICK) as up:
+    with controlled(where, "--simulated-nodes", "2", "--devices-per-node", "4", *QUICK) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         cluster.apply(template("app", devices(1)), deployment("app", 4))
         cluster.rolled_out("app")
@@ -136,9 +136,10 @@ def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
     where: str, any_kubectl: Path, home: Path, tmp_path: Path
 ) -> None:
     data = tmp_path / "data"
-    with controlled(where, "--hollow-nodes", "2", "--devices-per-node", "2", data_dir=data):
+    with controlled(where, "--simulated-nodes", "2", "--devices-per-node", "2", data_dir=data):
         pass
-    with controlled(where, "--hollow-nodes", "1", "--devices-per-node", "2", data_dir=data) as up:
+    fewer = ("--simulated-nodes", "1", "--devices-per-node", "2")
+    with controlled(where, *fewer, data_dir=data) as up:
         cluster = Cluster(any_kubectl, up.kubeconfig, home)
         for owned in ("node", "resourceslice", "lease -n kube-node-lease"):
             kind, *where = owned.split()
@@ -150,7 +151,7 @@ def test_a_smaller_fleet_takes_what_belongs_to_a_node_along(
 def test_without_the_flag_nodes_stay_as_they_are(where: str, tmp_path: Path) -> None:
     data, scratch = tmp_path / "data", tmp_path / "scratch"
     scratch.mkdir()
-    with controlled(where, "--hollow-nodes", "2", data_dir=data):
+    with controlled(where, "--simulated-nodes", "2", data_dir=data):
         pass
     with controlled(where, data_dir=data) as up:
         nodes = Raw.admin(up.kubeconfig, scratch).request("GET", "/api/v1/nodes").json()["items"]
@@ -159,12 +160,21 @@ def test_without_the_flag_nodes_stay_as_they_are(where: str, tmp_path: Path) -> 
 
 
 WRONG_USAGE = {
-    "no number": (("--hollow-nodes", "many"), "must be a number from 0 to 10000, not 'many'"),
-    "too many": (("--hollow-nodes", "10001"), "must be a number from 0 to 10000"),
-    "too many devices": (("--hollow-nodes", "1", "--devices-per-node", "513"), "from 0 to 512"),
-    "no time": (("--hollow-nodes", "1", "--hollow-stop-seconds", "-1"), "must be seconds"),
-    "devices of no node": (("--devices-per-node", "1"), "--devices-per-node needs --hollow-nodes"),
-    "demo of the reference": (("--demo", "--compat", "reference"), "nothing of ours"),
+    "no number": (
+        ("--simulated-nodes", "many"),
+        "invalid number 'many' (a whole number, 0 to 10000)",
+    ),
+    "too many": (("--simulated-nodes", "10001"), "a whole number, 0 to 10000"),
+    "too many devices": (("--simulated-nodes", "1", "--devices-per-node", "513"), "0 to 512"),
+    "no time": (
+        ("--simulated-nodes", "1", "--simulated-stop-seconds", "-1"),
+        "invalid number of seconds",
+    ),
+    "devices of no node": (("--devices-per-node", "1"), "requires --simulated-nodes"),
+    "demo of the reference": (
+        ("--demo", "--compat", "reference"),
+        "--demo cannot be used with --compat reference",
+    ),
 }
 
 

@@ -209,7 +209,7 @@ def test_it_says_what_it_did_and_can_be_done_again(tmp_path: Path) -> None:
 
     assert [each.returncode for each in done] == [0, 0]
     assert "Deployment sully-controllers: applied" in done[0].stdout
-    assert "ServiceMonitor sully-controllers: left out, the server has no such kind" in (
+    assert "ServiceMonitor sully-controllers: skipped, the server does not serve this kind" in (
         done[0].stdout
     )
     assert done[0].stdout == done[1].stdout

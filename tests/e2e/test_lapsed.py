@@ -12,8 +12,8 @@ from e2e.beside import plane as controlled
 from e2e.cluster import Cluster, deployment, devices, rule, template
 
 pytestmark = pytest.mark.e2e
-ALONE = ("--hollow-nodes", "1", "--devices-per-node", "1", "--store", "memory")
-QUICK = ("--hollow-start-seconds", "0", "--hollow-stop-seconds", "0")
+ALONE = ("--simulated-nodes", "1", "--devices-per-node", "1", "--store", "memory")
+QUICK = ("--simulated-start-seconds", "0", "--simulated-stop-seconds", "0")
 FOR_A_SECOND = {
     "key": "example.com/sick",
     "operator": "Exists",

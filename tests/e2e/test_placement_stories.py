@@ -102,7 +102,7 @@ spec:
 @pytest.fixture(scope="module")
 def plane(where: str) -> Iterator[Process]:
     """Run a hub on which five seconds of silence are too long."""
-    hub = ("--hollow-clusters", "3", "--hollow-cluster-lease-seconds", "1")
+    hub = ("--simulated-clusters", "3", "--simulated-cluster-lease-seconds", "1")
     with controlled(where, *hub) as up:
         yield up
 

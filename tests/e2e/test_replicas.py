@@ -38,7 +38,7 @@ def start(stack: ExitStack, etcd: Etcd, folder: Path, *, like: Path | None) -> R
     data.mkdir(parents=True)
     for name in IDENTITY if like is not None else ():
         shutil.copy((like or data) / name, data / name)
-    flags = ("--store", str(etcd.address), "--hollow-nodes", "20")
+    flags = ("--store", str(etcd.address), "--simulated-nodes", "20")
     up = stack.enter_context(process(*flags, data_dir=data))
     return Replica(up, Raw.admin(up.kubeconfig, folder))
 

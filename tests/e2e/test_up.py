@@ -28,7 +28,7 @@ def test_a_second_up_on_the_same_data_is_refused(plane: Process) -> None:
 
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == (
-        f"sully up: the data directory {plane.data_dir} is in use by process {plane.child.pid}\n"
+        f"error: the data directory {plane.data_dir} is in use by process {plane.child.pid}\n"
     )
 
 
@@ -36,7 +36,7 @@ def test_a_new_one_has_no_devices(plane: Process) -> None:
     done = run("devices", "--kubeconfig", str(plane.kubeconfig))
 
     assert (done.returncode, done.stdout) == (0, "")
-    assert done.stderr == "sully devices: no driver publishes devices here\n"
+    assert done.stderr == "No devices found: no driver has published any.\n"
 
 
 def test_a_busy_port_is_named(tmp_path: Path) -> None:
@@ -46,15 +46,16 @@ def test_a_busy_port_is_named(tmp_path: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr == (
-        f"sully up: 127.0.0.1:{port} is in use; stop what listens there or give another --listen\n"
+        f"error: cannot listen on 127.0.0.1:{port}: address already in use;"
+        " stop what listens there or use another --listen\n"
     )
 
 
 WRONG_USAGE = {
-    "unknown flag": (("--nonsense",), "there is no flag --nonsense"),
-    "unknown store": (("--store", "tape"), "there is no store 'tape'"),
-    "address without port": (("--listen", "localhost"), "--listen must be HOST:PORT"),
-    "port out of range": (("--listen", "127.0.0.1:70000"), "--listen must be HOST:PORT"),
+    "unknown flag": (("--nonsense",), "unknown flag: --nonsense"),
+    "unknown store": (("--store", "tape"), "unknown store 'tape'"),
+    "address without port": (("--listen", "localhost"), "--listen: invalid address"),
+    "port out of range": (("--listen", "127.0.0.1:70000"), "--listen: invalid address"),
     "unknown gate": (("--feature-gates", "Nonsense=true"), "Nonsense"),
     "gate without a value": (("--feature-gates", "DRADeviceTaints"), "DRADeviceTaints"),
     "locked gate": (("--feature-gates", "DRAAdminAccess=false"), "DRAAdminAccess"),

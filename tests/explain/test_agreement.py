@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from controllers.world import NAMESPACES, PODS, SCHEME, Obj, World, running
 from sully.client.discovery.resources import of_scheme
 from sully.client.transport import Key, Kind
-from sully.controller_context import Given
+from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.simulatednodes.wiring import HollowSettings
+from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.domain.simulated.fleet import DRIVER, Fleet, Pace, name_of
 from sully.explain.explanation import Explanation
 from sully.explain.kinds import DEVICE_KINDS
@@ -56,13 +56,13 @@ class Scene:
 @asynccontextmanager
 async def controlled(scene: Scene) -> AsyncIterator[World]:
     world = World()
-    hollow = HollowSettings(Fleet(scene.nodes, 2), Pace(start=0, stop=0.5))
-    given_ = Given(
+    hollow = SimulatedNodeSettings(Fleet(scene.nodes, 2), Pace(start=0, stop=0.5))
+    given_ = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),
         ids=Ids(random.Random(2)),
-        hollow=hollow,
+        simulated_nodes=hollow,
         chosen=CHOSEN,
     )
     async with running(build_manager(given_, world.clock, Metrics())):

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from architecture.project import ROOT, SOURCE
 from explain import (
     test_fleet,
     test_held_devices,
@@ -15,7 +16,6 @@ from explain import (
     test_waiting_pods,
 )
 from explain.situation import Situation
-from house.project import ROOT, SOURCE
 from sully.domain.allocation.verdicts import FailureCause
 from sully.explain.causes import (
     ClaimFacts,

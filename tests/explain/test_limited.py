@@ -9,7 +9,7 @@ import pytest
 from explain.test_fleet import condition, decision, told, wish
 from explain.worlds import DRIVER, NAMESPACE, Obj, claim, evicted, pod, snapshot
 from sully.client.transport import Key
-from sully.domain.scheduling.account import CONDITION
+from sully.domain.scheduling.diagnosis import CONDITION
 from sully.explain.explanation import Explanation
 from sully.explain.facts.devices import AmbiguousNameError
 from sully.explain.questions import QUESTIONS

@@ -26,7 +26,7 @@ from explain.worlds import (
     taint,
     taint_record,
 )
-from sully.domain.scheduling.account import CONDITION
+from sully.domain.scheduling.diagnosis import CONDITION
 
 TWO = slice_(device("gpu-0"), device("gpu-1"))
 PLAIN = (node(), class_(), TWO)

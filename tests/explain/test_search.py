@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.domain.scheduling.account import Account, Asked, Holder, Taint
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Holder, Taint
 from sully.explain.trials.changes import Change, Excess, LargestNode, NodeObstacles, Solution
 from sully.explain.trials.search import fewest, solutions, too_large
 
@@ -38,7 +38,7 @@ class Cluster:
                 return name
         return ""
 
-    def account_after(self, change: Change, only: str = "") -> Account | None:
+    def account_after(self, change: Change, only: str = "") -> Diagnosis | None:
         self.asked.append((change, only))
         return account({name: self.nodes_[name] for name in ([only] if only else self.nodes_)})
 
@@ -64,7 +64,7 @@ class Cluster:
         return {("ns/c", "a/big"): LargestNode(8, "n1"), ("ns/c", "a/any"): LargestNode(9, "n2")}
 
 
-def account(nodes: Nodes) -> Account:
+def account(nodes: Nodes) -> Diagnosis:
     keys = {key for taints, _ in nodes.values() for key in taints}
     held = {claim for _, holders in nodes.values() for claim in holders}
     asked = Asked(
@@ -75,7 +75,7 @@ def account(nodes: Nodes) -> Account:
         taints=tuple(each for each in TAINTS if each.key in keys),
         holders=tuple(Holder(claim=each, devices=1) for each in sorted(held)),
     )
-    return Account(nodes=len(nodes), reached=len(nodes), requests=(asked,))
+    return Diagnosis(nodes=len(nodes), reached=len(nodes), requests=(asked,))
 
 
 def smaller(change: Change) -> list[Change]:
@@ -177,7 +177,7 @@ def test_a_request_is_too_large_only_if_all_its_alternatives_are() -> None:
     large = Asked(claim="ns/c", request="a/any", wanted=10)
 
     def found(*asked: Asked) -> tuple[tuple[Asked, LargestNode], ...]:
-        return too_large(Account(nodes=1, requests=asked), Cluster({}))
+        return too_large(Diagnosis(nodes=1, requests=asked), Cluster({}))
 
     assert found(big, fits) == ()
     assert found(big, large) == ((big, LargestNode(8, "n1")), (large, LargestNode(9, "n2")))

@@ -20,7 +20,7 @@ from explain.worlds import (
     request,
     rule,
 )
-from sully.domain.scheduling.account import CONDITION
+from sully.domain.scheduling.diagnosis import CONDITION
 
 ACCOUNT = (
     '{"nodes":3,"reached":3,"counted":3,"requests":[{"claim":"team/c","request":"gpu","wanted":1,'

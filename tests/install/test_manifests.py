@@ -213,7 +213,7 @@ def test_refused_flags(flags: list[str], text: str, capsys: pytest.CaptureFixtur
 
 
 OFFLINE = {
-    "no such controller": (["--only", "nobody"], "there is no controller nobody"),
+    "no such controller": (["--only", "nobody"], "unknown controller nobody"),
     "a second evictor": (["--only", "eviction"], "--only eviction: the server evicts itself"),
     "no replica": (["--replicas", "0"], "--replicas must be 1 or more"),
 }

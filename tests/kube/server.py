@@ -26,22 +26,23 @@ from sully.app import ADMIN, controller_access
 from sully.client.calls import Calls
 from sully.client.direct import DirectTransport
 from sully.client.discovery.capabilities import EVICTOR_ROLE as EVICTOR
-from sully.client.discovery.capabilities import Moved, relocated
+from sully.client.discovery.capabilities import RelocatedTransport, relocated
 from sully.client.discovery.resources import of_scheme
 from sully.client.kubeconfig.writing import Login, kubeconfig, write_kubeconfig
-from sully.controller_context import Given
+from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.manager import Manager
 from sully.domain.capabilities.duties import OF_KUBERNETES
 from sully.domain.capabilities.offers import DEVICES, HUB
 from sully.machinery.codec import to_json
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
-from sully.server.api import Api, Chance
+from sully.server.api import Api, Env
 from sully.server.authentication import reviews
 from sully.server.authentication.accounts import Accounts
 from sully.server.authentication.authenticator import Authenticator
@@ -51,14 +52,14 @@ from sully.server.authentication.keys import SigningKey
 from sully.server.authorization.policy.writing import RBAC
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.flowcontrol.limits import Limits
-from sully.server.http.access import Door
+from sully.server.http.access import AccessControl
 from sully.server.http.app import HttpApp
 from sully.server.http.metrics import RequestCounter
 from sully.server.inprocess import InProcess
 from sully.server.net.listen import Listener, bind, tls_context
 from sully.server.net.renewal import ServerCertificate
 from sully.server.net.tls import Authority
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 from sully.store.memory import MemoryStore
 
 RULE = "DeviceTaintRule"
@@ -81,7 +82,7 @@ class Offered:
 def scheme_of(offered: Offered) -> Scheme:
     """Return the kinds of such a server."""
     # What the reference does not have is left out of the tables, so it is dropped on a write.
-    found, scheme = build_scheme(reference=True), Scheme()
+    found, scheme = build_scheme(Compat.KUBERNETES), Scheme()
     scheme.tables = found.tables
     for resource in found.resources():
         if resource.group not in NOT_THERE:
@@ -102,8 +103,8 @@ def _in_versions(resource: ResourceType, offered: Offered) -> ResourceType:
 class Server:
     """The ASGI application: that of our server, except that it says it is another."""
 
-    def __init__(self, api: Api, door: Door, clock: Clock, offered: Offered) -> None:
-        self._make = partial(HttpApp, api, clock, RequestCounter(Metrics()), door)
+    def __init__(self, api: Api, access: AccessControl, clock: Clock, offered: Offered) -> None:
+        self._make = partial(HttpApp, api, clock, RequestCounter(Metrics()), access)
         self._app = self._make()
         version = f"v1.{offered.minor}.2"
         said = {"major": "1", "minor": str(offered.minor), "gitVersion": version}
@@ -123,7 +124,7 @@ class Server:
         await send({"type": "http.response.body", "body": self._version})
 
 
-def door_of(api: Api, folder: Path, clock: Clock) -> Door:
+def access_control(api: Api, folder: Path, clock: Clock) -> AccessControl:
     """Return the way in, for certificates and for tokens of service accounts."""
     key = SigningKey.open(folder)
     accounts = Accounts(key, api.writer.lookup, clock)
@@ -131,7 +132,7 @@ def door_of(api: Api, folder: Path, clock: Clock) -> Door:
     api.virtual.add(reviews.GROUP, "tokenreviews", reviews.review_tokens(accounts))
     api.virtual.add(reviews.GROUP, "selfsubjectreviews", reviews.who_am_i(clock))
     allowed = Authenticator(clock, accounts)
-    return Door(allowed, api.authorizer, Limits(), clock, api.writer.ids, anonymous=True)
+    return AccessControl(allowed, api.authorizer, Limits(), clock, api.writer.ids, anonymous=True)
 
 
 def manager_of(api: Api, gates: Gates, clock: Clock, offered: Offered) -> Manager:
@@ -143,12 +144,14 @@ def manager_of(api: Api, gates: Gates, clock: Clock, offered: Offered) -> Manage
     if offered.rules:
         moved[DEVICES, "devicetaintrules"] = (DEVICES, offered.rules[0])
     served = of_scheme(api.scheme)
-    given = Given(
-        transport=lambda name: Moved(cast("Calls", controller_access(api, name)), moved),
+    given = ControllerConfig(
+        transport=lambda name: RelocatedTransport(
+            cast("Calls", controller_access(api, name)), moved
+        ),
         served=relocated(served, moved),
         gates=gates,
         ids=Ids(),
-        strict=True,
+        compat=Compat.KUBERNETES,
         chosen=OF_KUBERNETES | more,
         schedulers=SCHEDULER,
     )
@@ -165,21 +168,21 @@ async def furnish(api: Api, gates: Gates, offered: Offered) -> None:
     if not offered.evictor:
         # As where device taints are switched off: the server does not even make its role.
         for plural in ("clusterroles", "clusterrolebindings"):
-            await admin.call("delete", Ref(RBAC, "v1", plural, name=EVICTOR.name))
+            await admin.call("delete", ResourceRef(RBAC, "v1", plural, name=EVICTOR.name))
 
 
 async def run(folder: Path, offered: Offered) -> None:
     """Serve until SIGINT or SIGTERM."""
-    clock, gates = SystemClock(), parse_gates("", reference=True)
-    chance = Chance(clock, Ids(), random.Random())
+    clock, gates = SystemClock(), parse_gates("", Compat.KUBERNETES)
+    env = Env(clock, Ids(), random.Random())
     scheme = scheme_of(offered)
-    api = Api(scheme=scheme, store=MemoryStore(), chance=chance, gates=gates, strict_compat=True)
+    api = Api(scheme=scheme, store=MemoryStore(), env=env, gates=gates, compat=Compat.KUBERNETES)
     await furnish(api, gates, offered)
     authority = Authority.open(folder, clock.now())
     serving = ServerCertificate(folder, authority, ("127.0.0.1", "localhost"))
     serving.ensure(clock)
     context = tls_context(serving.certificate, serving.key, authority.pair.certificate)
-    app = Server(api, door_of(api, folder, clock), clock, offered)
+    app = Server(api, access_control(api, folder, clock), clock, offered)
     listener = Listener(app, bind("127.0.0.1", 0), context)
     await listener.start()
     url = f"https://127.0.0.1:{listener.port}"

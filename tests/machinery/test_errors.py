@@ -6,6 +6,7 @@ import pytest
 
 from sully.client.http.status import to_error
 from sully.machinery import errors
+from sully.machinery.compat import Compat
 from sully.machinery.errors import ApiError, Expired, Invalid, NotFound
 from sully.machinery.fields import Path
 
@@ -140,7 +141,9 @@ def test_words(error: ApiError, message: str, details: dict[str, Any]) -> None:
 
 
 def test_a_blunder_of_the_reference_is_our_bad_request() -> None:
-    ours, exact = errors.client_error("why", strict=False), errors.client_error("why", strict=True)
+    ours, exact = (
+        errors.client_error("why", compat) for compat in (Compat.SULLY, Compat.KUBERNETES)
+    )
 
     assert (ours.to_status()["code"], ours.to_status()["reason"]) == (400, "BadRequest")
     assert (exact.to_status()["code"], "reason" in exact.to_status()) == (500, False)

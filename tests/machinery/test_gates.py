@@ -2,6 +2,7 @@
 
 import pytest
 
+from sully.machinery.compat import Compat
 from sully.machinery.gates import DEFAULTS, LOCKED, NEEDS, OURS, GateError, Gates, parse_gates
 
 
@@ -23,11 +24,11 @@ def test_the_last_word_counts() -> None:
 
 
 def test_the_reference_has_nothing_of_ours() -> None:
-    gates = parse_gates("", reference=True)
+    gates = parse_gates("", Compat.KUBERNETES)
 
     assert {name for name in OURS if gates[name]} == set()
     assert all(gates[name] == DEFAULTS[name] for name in DEFAULTS if name not in OURS)
-    assert parse_gates("SullyTaintSlices=true", reference=True)["SullyTaintSlices"]
+    assert parse_gates("SullyTaintSlices=true", Compat.KUBERNETES)["SullyTaintSlices"]
 
 
 @pytest.mark.parametrize(("name", "needed"), NEEDS.items())

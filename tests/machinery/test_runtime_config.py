@@ -3,6 +3,7 @@
 import pytest
 
 from sully.api import build_scheme
+from sully.machinery.compat import Compat
 from sully.machinery.runtimeconfig import RuntimeConfigError, parse_runtime_config
 
 ALL = {
@@ -59,7 +60,7 @@ def test_served(text: str, want: dict[str, str]) -> None:
 
 
 def test_a_version_that_is_off_is_nowhere() -> None:
-    scheme = build_scheme(reference=True, runtime=parse_runtime_config("api/alpha=false"))
+    scheme = build_scheme(Compat.KUBERNETES, runtime=parse_runtime_config("api/alpha=false"))
 
     assert "v1alpha3" not in scheme.groups()["resource.k8s.io"]
     assert not scheme.serves("resource.k8s.io", "v1alpha3")

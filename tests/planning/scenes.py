@@ -15,12 +15,12 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
-from sully.controller_context import Given
+from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.eviction.settings import EvictionSettings
-from sully.controllers.simulatednodes.wiring import HollowSettings
+from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import BUDGETS, REPLICA_SETS
 from sully.domain.simulated.fleet import Fleet, Pace, name_of
+from sully.evictor.settings import EvictionSettings
 from sully.machinery.gates import Gates
 from sully.machinery.timestamps import format_micro_time
 from sully.planning.changes import Change, Put, Remove
@@ -126,12 +126,14 @@ class Scene:
 async def controlled(scene: Scene) -> AsyncIterator[World]:
     """Yield a world with all controllers at work."""
     world = World(GATES)
-    given = Given(
+    given = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=GATES,
         ids=Ids(random.Random(2)),
-        hollow=HollowSettings(Fleet(len(scene.machines), 0), Pace(start=0, stop=STOP)),
+        simulated_nodes=SimulatedNodeSettings(
+            Fleet(len(scene.machines), 0), Pace(start=0, stop=STOP)
+        ),
         chosen=frozenset((*CHOSEN, "scheduling")),
         eviction=EvictionSettings(
             max_per_minute=scene.most_per_minute, default_per_second=scene.usual_per_second

@@ -18,9 +18,9 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Kind
-from sully.controller_context import Given
+from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
-from sully.controllers.simulatednodes.wiring import HollowSettings
+from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings
 from sully.controllers.workloads import REPLICA_SETS
 from sully.domain.planning.report import Fate, Plan
 from sully.domain.simulated.fleet import DRIVER, Fleet, Pace, name_of
@@ -73,13 +73,13 @@ class Scene:
 @asynccontextmanager
 async def controlled(scene: Scene) -> AsyncIterator[World]:
     world = World()
-    hollow = HollowSettings(Fleet(scene.nodes, scene.devices), Pace(start=0, stop=STOP))
-    given_ = Given(
+    hollow = SimulatedNodeSettings(Fleet(scene.nodes, scene.devices), Pace(start=0, stop=STOP))
+    given_ = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),
         ids=Ids(random.Random(2)),
-        hollow=hollow,
+        simulated_nodes=hollow,
         chosen=CHOSEN,
     )
     manager = build_manager(given_, world.clock, Metrics())

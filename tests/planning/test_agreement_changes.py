@@ -28,13 +28,13 @@ from planning.scenes import (
     controlled,
     fill,
 )
-from sully.controllers.kinds import EVICTION_RECORDS
 from sully.domain.eviction.rates import MINUTE
 from sully.domain.planning.report import Fate, Plan
 from sully.planning.rehearsal import Rehearsal
 from sully.planning.settings import Settings
 from sully.planning.telling import tell
 from sully.planning.world import NEEDED
+from sully.views.kinds import EVICTION_RECORDS
 from sully.views.snapshot.loading import load
 
 LONGEST = 100.0

@@ -27,7 +27,7 @@ from sully.client.discovery.resources import of_scheme
 from sully.client.objects import from_body
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
-from sully.controller_context import Given
+from sully.controller_context import ControllerConfig
 from sully.controller_setup import build_manager
 from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.placement.settings import PlacementSettings
@@ -100,7 +100,7 @@ class Scene:
 @asynccontextmanager
 async def controlled(flags: PlacementSettings) -> AsyncIterator[World]:
     world = World()
-    given_ = Given(
+    given_ = ControllerConfig(
         transport=world.transport,
         served=of_scheme(SCHEME),
         gates=Gates(),

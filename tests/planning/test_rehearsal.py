@@ -33,8 +33,7 @@ from sully.planning.rehearsal import Rehearsal
 from sully.planning.settings import Settings
 from sully.planning.telling import tell
 from sully.testing.clock import NOON
-from sully.views.kinds import PATCHES, RULES, SLICES
-from sully.views.snapshot.kinds import TAINT_RECORDS
+from sully.views.kinds import PATCHES, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.snapshot import Gap
 
 WEB = "ReplicaSet/web"
@@ -97,12 +96,12 @@ CASES = {
     ),
     "nobody manages it": Case(
         [*TWO_NODES, *BARE],
-        want=("p1 0 NotReplaced nobody manages it, so nobody makes another",),
+        want=("p1 0 NotReplaced no controller manages it, so it is not recreated",),
         without_place=1,
     ),
     "a pod of a node's own is not made by anyone else": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by="Node/n1")],
-        want=("p1 0 NotReplaced nobody manages it, so nobody makes another",),
+        want=("p1 0 NotReplaced no controller manages it, so it is not recreated",),
         without_place=1,
     ),
     "only what is selected is hit": Case(
@@ -131,8 +130,8 @@ CASES = {
         ],
         (put(rule(pool="n1")), put(rule("worse", key="example.com/worse", device="gpu-0"))),
         want=(
-            "p1 0 Returns it tolerates the taints there only for a time,"
-            " and has to leave again after 9s",
+            "p1 0 Returns it tolerates the taints there only for some time,"
+            " and would be evicted again after 9s",
         ),
         without_place=1,
     ),
@@ -191,7 +190,7 @@ CASES = {
     ),
     "another scheduler's pod": Case(
         [*TWO_NODES, *running("p1", "n1", "gpu-0", owned_by=WEB, schedulerName="theirs")],
-        want=("p1 0 Pending what the scheduler theirs does is not known",),
+        want=("p1 0 Pending the decisions of scheduler theirs are not known",),
         without_place=1,
     ),
     "a patch": Case([*TWO_NODES, *ONE], (put(patch(), PATCHES),), want=("p1 0 Lands n2",)),

@@ -30,11 +30,12 @@ from sully.client.transport import Key
 from sully.domain.allocation import allocator
 from sully.domain.planning.objects import PlannedPod
 from sully.machinery.timestamps import format_time
-from sully.planning.departing import Departing
-from sully.planning.lines import Lines
-from sully.planning.seating import Seating
+from sully.planning.evicting import Evictions
 from sully.planning.settings import Settings
 from sully.planning.world import World
+from sully.scheduler.core import SchedulingCore
+from sully.scheduler.equivalence_groups import EquivalenceGroups
+from sully.scheduler.event_handlers import EventHandlers
 from sully.testing.clock import NOON
 
 HOT = "example.com/hot"
@@ -126,9 +127,9 @@ def tell_who_leaves(world: World, pod: PlannedPod, end: datetime) -> PlannedPod:
     return world.put(world.pods, pod, deletion_timestamp=end)
 
 
-def look_again(departing: Departing, key: Key) -> None:
-    departing._decided.pop(key, None)
-    departing._line_up(key)
+def look_again(evictions: Evictions, key: Key) -> None:
+    evictions._changed.add(key)
+    evictions._enqueue(key)
 
 
 def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,13 +139,13 @@ def test_what_is_left_out_makes_no_difference(monkeypatch: pytest.MonkeyPatch) -
         return [planned(there, *map(put, made), settings=Settings()) for there, made in scenes]
 
     quick = plans()
-    # Nobody waits behind another, comes seated, or sleeps while a device comes free.
-    monkeypatch.setattr(Lines, "join", lambda *_: None)
-    monkeypatch.setattr(Seating, "_walks_in", lambda *_: False)
-    monkeypatch.setattr(Seating, "_is_useless", lambda *_: False)
+    # Every pod is created first and gets attempts, whatever other pods got and what is released.
+    monkeypatch.setattr(EquivalenceGroups, "join", lambda *_: None)
+    monkeypatch.setattr(SchedulingCore, "schedule_new", lambda *_: None)
+    monkeypatch.setattr(EventHandlers, "_is_useless_release", lambda *_: False)
     # All are told who leaves, everybody is looked at again, and no device is seen at a glance.
-    monkeypatch.setattr(World, "mark_leaving", tell_who_leaves)
-    monkeypatch.setattr(Departing, "wake", look_again)
+    monkeypatch.setattr(World, "mark_terminating", tell_who_leaves)
+    monkeypatch.setattr(Evictions, "wake", look_again)
     monkeypatch.setattr(allocator, "at_a_glance", lambda *_: None)
 
     assert quick == plans()

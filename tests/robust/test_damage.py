@@ -127,8 +127,8 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-CLOSED = "closed the data directory to other users"
-STAYS_OPEN = "other users can access the data directory"
+CLOSED = "restricted the data directory to its owner"
+STAYS_OPEN = "data directory is accessible to other users"
 """What is in the log before the failure: an owner closes a directory, nobody else can."""
 
 

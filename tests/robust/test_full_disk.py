@@ -99,7 +99,7 @@ def test_a_full_disk_refuses_writes_and_nothing_else(small: Path, tmp_path: Path
     if small.is_mount():
         with no_space(up):
             text = up_fails(small)
-        assert "Make room on the disk" in text or "No space left" in text
+        assert "Free space on the disk" in text or "No space left" in text
         assert str(small) in text
 
     with process("--log-level", "error", data_dir=small) as up:

@@ -16,10 +16,10 @@ from sully.runtime.garbage import (
     SHARE,
     UNSEEN,
     WATCH_SECONDS,
-    Keeper,
-    Returner,
+    GarbageTuner,
+    MemoryReturner,
+    ProcessMemory,
 )
-from sully.runtime.memory import ProcessMemory
 from sully.testing.clock import FakeClock
 
 
@@ -31,8 +31,8 @@ class Knot:
 
 
 @pytest.fixture
-async def keeper() -> AsyncIterator[Keeper]:
-    made = Keeper()
+async def keeper() -> AsyncIterator[GarbageTuner]:
+    made = GarbageTuner()
     before = gc.get_threshold()
     made.start()
     yield made
@@ -41,7 +41,7 @@ async def keeper() -> AsyncIterator[Keeper]:
     assert gc.get_freeze_count() == 0
 
 
-async def test_survivors_are_set_aside(keeper: Keeper) -> None:
+async def test_survivors_are_set_aside(keeper: GarbageTuner) -> None:
     kept = [Knot() for _ in range(10)]
     before = gc.get_freeze_count()
 
@@ -50,7 +50,7 @@ async def test_survivors_are_set_aside(keeper: Keeper) -> None:
     assert gc.get_freeze_count() >= before + len(kept)
 
 
-async def test_young_garbage_goes_as_ever(keeper: Keeper) -> None:
+async def test_young_garbage_goes_as_ever(keeper: GarbageTuner) -> None:
     ref = weakref.ref(Knot())
 
     gc.collect(0)
@@ -58,17 +58,19 @@ async def test_young_garbage_goes_as_ever(keeper: Keeper) -> None:
     assert ref() is None
 
 
-async def test_garbage_among_what_was_set_aside_goes_once_there_is_much(keeper: Keeper) -> None:
+async def test_garbage_among_what_was_set_aside_goes_once_there_is_much(
+    keeper: GarbageTuner,
+) -> None:
     knot = Knot()
     ref = weakref.ref(knot)
     gc.collect(1)
     del knot
 
-    keeper.look()
+    keeper.check()
     assert ref() is not None, "too little for a sweep"
     more: list[list[object]] = [[] for _ in range(int(gc.get_freeze_count() * GROWTH))]
     gc.collect(1)
-    keeper.look()
+    keeper.check()
 
     assert ref() is None
     assert more
@@ -81,7 +83,9 @@ LOTS = {
 
 
 @pytest.mark.parametrize(("garbage", "unseen"), LOTS.values(), ids=LOTS.keys())
-async def test_how_often_the_young_are_looked_at(keeper: Keeper, garbage: int, unseen: int) -> None:
+async def test_how_often_the_young_are_looked_at(
+    keeper: GarbageTuner, garbage: int, unseen: int
+) -> None:
     gc.collect(0)
     gc.collect(2)  # looks in any case
     knots = [Knot() for _ in range(garbage)]
@@ -120,11 +124,11 @@ class Heap:
         self.gaps, self.garbage = self.gaps + self.garbage, 0
 
 
-def looks(clock: FakeClock, returner: Returner, seconds: float) -> None:
+def looks(clock: FakeClock, returner: MemoryReturner, seconds: float) -> None:
     """Let time pass, as the event loop does."""
     for _ in range(int(seconds / WATCH_SECONDS)):
         clock.advance(WATCH_SECONDS)
-        returner.look()
+        returner.check()
 
 
 @dataclass(frozen=True)
@@ -150,7 +154,7 @@ GROWTHS = {
 @pytest.mark.parametrize("case", GROWTHS.values(), ids=GROWTHS.keys())
 def test_what_is_done_about_growth(case: Growth) -> None:
     heap, clock = Heap(), FakeClock()
-    returner = Returner(heap, heap.sweep, clock)
+    returner = MemoryReturner(heap, heap.sweep, clock)
     looks(clock, returner, 60)
     assert heap.trims == 0
     heap.used, heap.gaps, heap.garbage = case.heap.used, case.heap.gaps, case.heap.garbage
@@ -163,7 +167,7 @@ def test_what_is_done_about_growth(case: Growth) -> None:
 
 def test_what_is_freed_later_is_given_back_too() -> None:
     heap, clock = Heap(used=100), FakeClock()
-    returner = Returner(heap, heap.sweep, clock)
+    returner = MemoryReturner(heap, heap.sweep, clock)
     heap.used = 300
     looks(clock, returner, 60)
     heap.used, heap.gaps = 100, 200
@@ -175,7 +179,7 @@ def test_what_is_freed_later_is_given_back_too() -> None:
 
 def test_a_heap_that_is_slow_to_trim_is_trimmed_less_often() -> None:
     heap, clock = Heap(used=100), FakeClock()
-    returner = Returner(heap, lambda: clock.advance(1.0), clock)
+    returner = MemoryReturner(heap, lambda: clock.advance(1.0), clock)
     heap.used = 300
 
     looks(clock, returner, SHARE - 10)

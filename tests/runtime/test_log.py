@@ -24,7 +24,7 @@ def test_a_json_line_has_the_message_and_its_fields() -> None:
     assert line == {
         "event": "checkpoint failed",
         "level": "info",
-        "room": "store",
+        "logger": "store",
         "part": "writer",
         "error": "full",
         "tries": 2,
@@ -91,7 +91,7 @@ def test_libraries_come_through_the_same_door() -> None:
     logging.getLogger("asyncio").info("not worth a line")
 
     (line,) = lines(out)
-    assert (line["event"], line["room"], line["level"]) == ("slow callback", "asyncio", "warning")
+    assert (line["event"], line["logger"], line["level"]) == ("slow callback", "asyncio", "warning")
 
 
 def test_what_a_terminal_would_obey_is_written_out() -> None:

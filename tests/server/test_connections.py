@@ -169,7 +169,7 @@ def test_whoever_is_missed_least_goes_first() -> None:
     idle = opened(connections, ALICE)
     unknown = opened(connections)
     order: list[Held] = []
-    while connections.make_room():
+    while connections.close_one():
         order += [
             each for each in (admin, node, busy, idle, unknown) if each.cut and each not in order
         ]

@@ -12,7 +12,7 @@ from serving import APPLY, YAML, Asgi, Http, Obj, fresh, local
 from sully.app import ADMIN
 from sully.runtime.ids import Ids
 from sully.server.inprocess import InProcess
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 from sully.testing.clock import FakeClock
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -371,11 +371,15 @@ async def test_what_a_caller_does_with_its_body_later_changes_nothing() -> None:
         parameters = {"deep": [1]}
         config = [{"opaque": {"driver": "a.example.com", "parameters": parameters}}]
         body = {"metadata": {"name": "c"}, "spec": {"config": config}}
-        await direct.call("create", Ref("resource.k8s.io", "v1", "deviceclasses"), body=body)
+        await direct.call(
+            "create", ResourceRef("resource.k8s.io", "v1", "deviceclasses"), body=body
+        )
 
         parameters["deep"].append(2)
 
-        found = await direct.call("get", Ref("resource.k8s.io", "v1", "deviceclasses", name="c"))
+        found = await direct.call(
+            "get", ResourceRef("resource.k8s.io", "v1", "deviceclasses", name="c")
+        )
         assert found.obj["spec"]["config"][0]["opaque"]["parameters"] == {"deep": [1]}
 
 

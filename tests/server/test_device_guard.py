@@ -13,8 +13,8 @@ from allocating import CLAIMS, Plane
 from sully.client.transport import Key
 from sully.domain.allocation.exclusion import IN_USE
 from sully.machinery.errors import Conflict, Invalid, ServiceUnavailable
-from sully.server.admission.devices import PULL_SECONDS, TURNS
-from sully.store.base import Page
+from sully.server.admission.devices import LOCKS, PULL_SECONDS
+from sully.store.base import RecordPage
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
@@ -88,7 +88,7 @@ class AwayStore(MemoryStore):
 
     away = False
 
-    async def list(self, *where: Any, **how: Any) -> Page:
+    async def list(self, *where: Any, **how: Any) -> RecordPage:
         if self.away:
             raise UnavailableError("no member answers")
         return await super().list(*where, **how)
@@ -103,7 +103,7 @@ async def test_nothing_is_allocated_while_it_is_not_known_who_holds_what() -> No
     # The other has not looked yet, and what happened is no longer told.
     await store.compact(store.revision)
     store.away = True
-    keeping = asyncio.ensure_future(other.api.devices.keep(clock))
+    keeping = asyncio.ensure_future(other.api.devices.run(clock))
     await clock.sleepers()
     with pytest.raises(ServiceUnavailable, match="try again"):
         await other.allocate("second", "gpu-0")
@@ -124,7 +124,7 @@ async def test_a_store_of_one_process_has_no_turns() -> None:
     await plane.prepare("first")
     await plane.allocate("first", "gpu-0")
 
-    assert TURNS not in store.resources()
+    assert LOCKS not in store.resources()
 
 
 async def test_a_write_that_is_refused_for_something_else_takes_nothing() -> None:

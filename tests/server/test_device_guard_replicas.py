@@ -14,7 +14,7 @@ from allocating import Plane
 from etcds import Etcd
 from sully.domain.allocation.exclusion import IN_USE
 from sully.machinery.errors import Conflict
-from sully.server.admission.devices import TURNS
+from sully.server.admission.devices import LOCKS
 from sully.store.etcd.store import EtcdStore
 
 pytestmark = pytest.mark.slow
@@ -91,16 +91,16 @@ async def test_hundreds_at_once(stores: list[EtcdStore]) -> None:
 async def test_only_allocations_take_turns(stores: list[EtcdStore]) -> None:
     planes = await replicas(stores)
     await planes[0].prepare("first", "second")
-    assert TURNS not in stores[0].resources()
+    assert LOCKS not in stores[0].resources()
     await planes[0].allocate("first", "gpu-0", "gpu-1")
-    before = (await stores[0].list(TURNS)).records
+    before = (await stores[0].list(LOCKS)).records
     await planes[1].allocate("first", "gpu-0", "gpu-1")
     await planes[1].release("first")
     await planes[1].allocate("second", "gpu-0", adminAccess=True)
 
     # One of them for two devices of a pool, and none for what allocates nothing.
     assert len(before) == 1
-    assert [each.revision for each in (await stores[0].list(TURNS)).records] == [before[0].revision]
+    assert [each.revision for each in (await stores[0].list(LOCKS)).records] == [before[0].revision]
 
 
 async def test_the_reference_lets_both(stores: list[EtcdStore]) -> None:
@@ -111,4 +111,4 @@ async def test_the_reference_lets_both(stores: list[EtcdStore]) -> None:
     )
 
     assert outcomes == ["won", "won"]
-    assert TURNS not in stores[0].resources()
+    assert LOCKS not in stores[0].resources()

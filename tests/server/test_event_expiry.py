@@ -11,7 +11,7 @@ import pytest
 
 from sully.machinery.timestamps import format_time
 from sully.server.storage.event_expiry import EventExpiry
-from sully.store.base import Delete, Key, Put, Store
+from sully.store.base import Delete, Put, Store, StoreKey
 from sully.store.errors import UnavailableError
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
@@ -22,7 +22,7 @@ EVENT = b'{"metadata":{"name":"e","creationTimestamp":"2020-01-01T00:00:00Z"}}'
 
 async def say(store: Store, *names: str, value: bytes = EVENT, resource: str = "events") -> None:
     for name in names:
-        await store.commit([Put(Key(resource, "a", name), value)])
+        await store.commit([Put(StoreKey(resource, "a", name), value)])
 
 
 async def told(store: Store, resource: str = "events") -> list[str]:
@@ -121,7 +121,7 @@ async def test_a_round_looks_at_what_changed(lost: bool, lists: int) -> None:
     expiry = EventExpiry(store, clock)
     await expiry.expire()
     await say(store, "new", "deleted", "repeated")
-    await store.commit([Delete(Key("events", "a", "deleted"))])
+    await store.commit([Delete(StoreKey("events", "a", "deleted"))])
     if lost:
         await store.compact(store.revision)
     left = []

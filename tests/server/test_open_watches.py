@@ -16,7 +16,7 @@ from sully.server.http.exchange import Exchange
 from sully.server.http.open_watches import LOOK_SECONDS, REVIEW_SECONDS, OpenWatches
 from sully.server.requests import User
 from sully.server.storage.watching import timeout
-from sully.store.base import Delete, Key, Put
+from sully.store.base import Delete, Put, StoreKey
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
 
@@ -71,14 +71,14 @@ async def test_other_watches_go_on(server: Asgi) -> None:
 
 
 # name → (what is committed, whether rights may have changed)
-POD, BINDING = Key("pods", "ns", "a"), Key(BINDINGS[0], "", "a")
+POD, BINDING = StoreKey("pods", "ns", "a"), StoreKey(BINDINGS[0], "", "a")
 CHANGES = {
     "nothing": ([], False),
     "a pod is created": ([Put(POD, b"{}")], False),
     "a pod changes": ([Put(POD, b"{}"), Put(POD, b"{ }")], False),
     "a pod is deleted": ([Put(POD, b"{}"), Delete(POD)], True),
     "a binding is created": ([Put(BINDING, b"{}")], True),
-    "something else is deleted": ([Put(Key("leases", "", "a"), b"{}")], False),
+    "something else is deleted": ([Put(StoreKey("leases", "", "a"), b"{}")], False),
 }
 
 
@@ -86,7 +86,7 @@ CHANGES = {
 async def test_what_makes_it_look(name: str) -> None:
     operations, looks = CHANGES[name]
     async with MemoryStore() as store, local(store) as server:
-        watches = OpenWatches(store, server.app._door, FakeClock())
+        watches = OpenWatches(store, server.app._access, FakeClock())
         watches.changed()
         for operation in operations:
             await store.commit([operation])
@@ -97,7 +97,7 @@ async def test_what_makes_it_look(name: str) -> None:
 
 async def test_what_was_missed_makes_it_look() -> None:
     async with MemoryStore() as store, local(store) as server:
-        watches = OpenWatches(store, server.app._door, FakeClock())
+        watches = OpenWatches(store, server.app._access, FakeClock())
         watches.changed()
         for _ in range(3):
             await store.commit([Put(POD, b"{}")])
@@ -129,11 +129,11 @@ def exchange() -> Exchange:
 
 
 async def test_it_looks_every_second_and_checks_all_every_minute() -> None:
-    clock, door = FakeClock(), Counting()
+    clock, access = FakeClock(), Counting()
     async with MemoryStore() as store:
-        watches = OpenWatches(store, door, clock)
+        watches = OpenWatches(store, access, clock)
         with watches.following(exchange(), ASKED):
-            keeping = asyncio.ensure_future(watches.keep())
+            keeping = asyncio.ensure_future(watches.run())
             asked = []
             for second in range(2 * int(REVIEW_SECONDS)):
                 await clock.sleepers(1)
@@ -141,7 +141,7 @@ async def test_it_looks_every_second_and_checks_all_every_minute() -> None:
                     await store.commit([Put(BINDING, b"{}")])
                 clock.advance(LOOK_SECONDS)
                 await clock.sleepers(1)
-                asked.append(door.asked)
+                asked.append(access.asked)
             keeping.cancel()
 
     # After the change, and a minute later, and not in between.

@@ -188,7 +188,7 @@ REFUSED = {
         APPLY, config(metadata={"name": "b"}), 400, "does not match the name on the URL (a)", M
     ),
     "apply of an unknown field": Refusal(
-        APPLY, config(colour=1), 400, ".colour: field not declared", M
+        APPLY, config(color=1), 400, ".color: field not declared", M
     ),
     "apply with metadata that is a list": Refusal(
         APPLY, config(metadata=[1]), 400, ".metadata: expected map, got &{[1]}", M

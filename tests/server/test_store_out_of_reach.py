@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from manifests import TWO, secret
 from serving import MERGE, Asgi, local
-from sully.store.base import Commit, Key, Op, Page, Record
+from sully.store.base import Commit, Op, Record, RecordPage, StoreKey
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.memory import MemoryStore
 
@@ -26,11 +26,11 @@ class FarStore(MemoryStore):
         if self.lost:
             raise UnavailableError("no member answers")
 
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: StoreKey) -> Record | None:
         await self.catch_up()
         return await super().get(key)
 
-    async def list(self, *where: Any, **how: Any) -> Page:
+    async def list(self, *where: Any, **how: Any) -> RecordPage:
         await self.catch_up()
         return await super().list(*where, **how)
 

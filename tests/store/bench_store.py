@@ -14,7 +14,7 @@ from pathlib import Path
 
 import uvloop
 
-from sully.store.base import Key, Put
+from sully.store.base import Put, StoreKey
 from sully.store.sqlite import SqliteStore
 
 SECONDS = 3.0
@@ -25,7 +25,7 @@ async def write(store: SqliteStore, writer: int, until: float) -> list[float]:
     """Write until the time is over and return how long each commit took."""
     took: list[float] = []
     while (begin := time.perf_counter()) < until:
-        await store.commit([Put(Key("pods", "bench", f"{writer}-{len(took) % 200}"), VALUE)])
+        await store.commit([Put(StoreKey("pods", "bench", f"{writer}-{len(took) % 200}"), VALUE)])
         took.append(time.perf_counter() - begin)
     return took
 

@@ -10,22 +10,22 @@ import asyncio
 import sys
 from pathlib import Path
 
-from sully.store.base import Delete, Key, Op, Put
+from sully.store.base import Delete, Op, Put, StoreKey
 from sully.store.sqlite import SqliteStore
 
 WRITERS = 8
 
 
 async def write(store: SqliteStore, writer: int) -> None:
-    keys = [Key("pods", f"w{writer}", name) for name in ("a", "b", "c")]
+    keys = [StoreKey("pods", f"w{writer}", name) for name in ("a", "b", "c")]
     current = await store.get(keys[0])
     number = int(current.value) if current else 0
     while True:
         old, number = number, number + 1
         ops: list[Op] = [Put(key, str(number).encode()) for key in keys]
-        ops.append(Put(Key("markers", f"w{writer}", str(number)), b"x" * 3000))
+        ops.append(Put(StoreKey("markers", f"w{writer}", str(number)), b"x" * 3000))
         if old:
-            ops.append(Delete(Key("markers", f"w{writer}", str(old))))
+            ops.append(Delete(StoreKey("markers", f"w{writer}", str(old))))
         commit = await store.commit(ops)
         sys.stdout.write(f"{writer} {number} {commit.revision}\n")
         sys.stdout.flush()

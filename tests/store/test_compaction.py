@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from sully.store.base import Key, Put, Store
+from sully.store.base import Put, Store, StoreKey
 from sully.store.compaction import Compactor, Retention
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
@@ -13,7 +13,7 @@ from sully.testing.clock import FakeClock
 
 async def write(store: Store, events: int) -> None:
     for n in range(events):
-        await store.commit([Put(Key("pods", "", str(n)), bytes(10))])
+        await store.commit([Put(StoreKey("pods", "", str(n)), bytes(10))])
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ import apsw
 import pytest
 
 from store.faults import full_disk
-from sully.store.base import Key, Put
+from sully.store.base import Put, StoreKey
 from sully.store.directory import COPY_FILE, DATABASE_FILE
 from sully.store.errors import ClosedError, UnavailableError
 from sully.store.memory import MemoryStore
 from sully.store.sqlite import SqliteStore
 
 
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
+def pod(name: str) -> StoreKey:
+    return StoreKey("pods", "default", name)
 
 
 A, B = pod("a"), pod("b")

@@ -13,7 +13,7 @@ from cuts import Wire, wire_to
 from etcds import Etcd
 from sully.runtime.clock import SystemClock
 from sully.runtime.deadlines import within
-from sully.store.base import Delete, Key, Put
+from sully.store.base import Delete, Put, StoreKey
 from sully.store.errors import (
     CompactedError,
     ConflictError,
@@ -29,8 +29,8 @@ from sully.store.etcd.store import EtcdStore, begin_at
 pytestmark = pytest.mark.slow
 
 
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
+def pod(name: str) -> StoreKey:
+    return StoreKey("pods", "default", name)
 
 
 A, B = pod("a"), pod("b")
@@ -55,7 +55,7 @@ async def pair(address: Address) -> AsyncIterator[tuple[EtcdStore, EtcdStore]]:
         yield one, two
 
 
-async def increment(store: EtcdStore, key: Key) -> None:
+async def increment(store: EtcdStore, key: StoreKey) -> None:
     """Add one, as often as it takes; a conflict means that another was quicker."""
     while True:
         current = store.newest(key)
@@ -190,7 +190,7 @@ async def test_a_store_can_begin_at_any_revision(address: Address) -> None:
 
 
 async def test_names_with_any_character_come_back(address: Address) -> None:
-    keys = [Key("g.io/things", "", "system:a/b%2F"), Key("pods", "n", "ü")]
+    keys = [StoreKey("g.io/things", "", "system:a/b%2F"), StoreKey("pods", "n", "ü")]
     async with await EtcdStore.open(address) as store:
         await store.commit([Put(key, b"") for key in keys])
     async with await EtcdStore.open(address) as store:

@@ -11,7 +11,7 @@ import pytest
 
 from cuts import wire_to
 from etcds import Etcd
-from sully.store.base import Key, Put
+from sully.store.base import Put, StoreKey
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.etcd.address import Address, Login
 from sully.store.etcd.store import EtcdStore
@@ -21,8 +21,8 @@ ROOT = "root:r"
 PREFIX = "/sully/"
 
 
-def thing(n: int) -> Key:
-    return Key("pods", "default", f"{n:04}")
+def thing(n: int) -> StoreKey:
+    return StoreKey("pods", "default", f"{n:04}")
 
 
 @pytest.fixture

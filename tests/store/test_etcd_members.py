@@ -11,7 +11,7 @@ import pytest
 
 from etcds import Etcd, Files, Member
 from sully.server.net.tls import Authority
-from sully.store.base import Key, Put
+from sully.store.base import Put, StoreKey
 from sully.store.errors import UnavailableError, UncertainError
 from sully.store.etcd.address import Address
 from sully.store.etcd.store import EtcdStore
@@ -25,8 +25,8 @@ def cluster() -> Iterator[Etcd]:
         yield made
 
 
-def thing(n: int) -> Key:
-    return Key("pods", "default", f"{n:04}")
+def thing(n: int) -> StoreKey:
+    return StoreKey("pods", "default", f"{n:04}")
 
 
 LOSSES: dict[str, tuple[Callable[[Etcd, Member], None], Callable[[Etcd, Member], None]]] = {
@@ -83,7 +83,7 @@ async def test_a_member_that_dies_in_the_middle_of_writes(cluster: Etcd, victim:
     async with await EtcdStore.open(address) as one, await EtcdStore.open(turned) as two:
         watch = one.watch("pods", after=one.revision)
         some = asyncio.Event()
-        acknowledged: dict[Key, int] = {}
+        acknowledged: dict[StoreKey, int] = {}
 
         async def write(n: int) -> None:
             done = await (one, two)[n % 2].commit([Put(thing(n), b"", expect=0)])

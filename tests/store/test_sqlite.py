@@ -9,14 +9,14 @@ from pathlib import Path
 import apsw
 import pytest
 
-from sully.store.base import MAX_VALUE_BYTES, Delete, Event, Key, Put, Store
+from sully.store.base import MAX_VALUE_BYTES, Delete, Event, Put, Store, StoreKey
 from sully.store.directory import DATABASE_FILE, LOCK_FILE, DataDirectory
 from sully.store.errors import OpenError
 from sully.store.sqlite import SqliteStore
 
 
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
+def pod(name: str) -> StoreKey:
+    return StoreKey("pods", "default", name)
 
 
 A, B = pod("a"), pod("b")
@@ -212,7 +212,7 @@ async def test_an_existing_directory_is_closed(
         assert (directory / DATABASE_FILE).stat().st_mode & 0o777 == 0o600
 
     assert directory.stat().st_mode & 0o777 == after
-    assert ("closed the data directory" in capsys.readouterr().out) is told
+    assert ("restricted the data directory" in capsys.readouterr().out) is told
 
 
 def test_a_shared_directory_stays_open_and_is_refused(tmp_path: Path) -> None:

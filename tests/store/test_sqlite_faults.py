@@ -14,14 +14,14 @@ import apsw
 import pytest
 
 from store.faults import LARGE, full_disk
-from sully.store.base import Delete, Key, Put
+from sully.store.base import Delete, Put, StoreKey
 from sully.store.directory import DATABASE_FILE, LOCK_FILE
 from sully.store.errors import OpenError, StoreError, UnavailableError
 from sully.store.sqlite import SqliteStore
 
 
-def pod(name: str) -> Key:
-    return Key("pods", "default", name)
+def pod(name: str) -> StoreKey:
+    return StoreKey("pods", "default", name)
 
 
 A, B = pod("a"), pod("b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from sully.store.base import Key, Put
+from sully.store.base import Put, StoreKey
 from sully.store.memory import MemoryStore
 
 
@@ -24,7 +24,7 @@ async def test_a_batch_wakes_a_waiting_watcher_once() -> None:
     following = asyncio.ensure_future(follow())
     await asyncio.sleep(0)
     for n in range(100):
-        await store.commit([Put(Key("pods", "", str(n)), b"")])
+        await store.commit([Put(StoreKey("pods", "", str(n)), b"")])
     await following
 
     # Commits to memory do not yield, so everything happened before the watcher ran.
@@ -35,4 +35,4 @@ async def test_reading_a_resource_that_does_not_exist_is_harmless() -> None:
     store = MemoryStore()
 
     assert (await store.list("nothing", "nowhere")).records == []
-    assert await store.get(Key("nothing", "", "x")) is None
+    assert await store.get(StoreKey("nothing", "", "x")) is None

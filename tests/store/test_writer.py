@@ -4,16 +4,16 @@ import asyncio
 from pathlib import Path
 
 from store.faults import LARGE, full_disk
-from sully.store.base import MAX_VALUE_BYTES, Commit, Key, Put
+from sully.store.base import MAX_VALUE_BYTES, Commit, Put, StoreKey
 from sully.store.database import Database
 from sully.store.directory import DataDirectory
 from sully.store.errors import StoreError
 from sully.store.transactions import plan
-from sully.store.writer import Pending, Writer, settle
+from sully.store.writer import Pending, WriterThread, settle
 
 
 def pending(revision: int, value: bytes, *, epoch: int) -> Pending:
-    key = Key("pods", "", f"at-{revision}")
+    key = StoreKey("pods", "", f"at-{revision}")
     transaction = plan([Put(key, value)], lambda _: None, revision=revision)
     return Pending(transaction, asyncio.get_running_loop().create_future(), epoch)
 
@@ -27,7 +27,7 @@ async def test_what_was_accepted_before_a_failure_was_known_is_not_written(tmp_p
     directory = DataDirectory(tmp_path)
     database = Database(directory.database())
     database.load()
-    writer = Writer(database, report)
+    writer = WriterThread(database, report)
     writer.start()
     with full_disk():
         fails = pending(2, LARGE, epoch=0)
@@ -56,7 +56,7 @@ async def test_a_burst_does_not_grow_the_log_without_bound(tmp_path: Path) -> No
     database = Database(file)
     database.load()
     # On a busy machine a burst has pauses, too, and each of them is used for a checkpoint.
-    writer = Writer(database, report, pause=3600)
+    writer = WriterThread(database, report, pause=3600)
     writer.start()
     sizes = []
     for revision in range(2, 14):

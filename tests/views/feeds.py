@@ -12,6 +12,7 @@ import pytest
 from sully.client.informers.informer import Informer
 from sully.client.transport import Kind, WatchEvent
 from sully.domain.eviction.judge import Terms
+from sully.machinery.compat import Compat
 from sully.testing.clock import FakeClock
 from sully.views.devices.changes import Change, Features
 from sully.views.devices.exposures import Exposures
@@ -70,7 +71,7 @@ class Scene:
         self.usage = Usage(
             pods=self.pods.informer, claims=self.claims.informer, extended_resources=not strict
         )
-        terms = Terms(strict=strict)
+        terms = Terms(compat=Compat.KUBERNETES if strict else Compat.SULLY)
         self.exposures = Exposures(self.inventory, self.usage, clock=self.clock, terms=terms)
 
     def changes(self) -> list[Change]:

@@ -9,9 +9,9 @@ import pytest
 from sully.client.transport import Key
 from sully.controllers.evaluation import SelectorEvaluation
 from sully.controllers.framework import AGAIN, DONE, Result
-from sully.controllers.scheduling.devices import Shelf
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.runtime.evaluation import Evaluator
+from sully.scheduler.device_cache import AllocatableDevices
 from sully.testing.builders import DRIVER, cel, device, rule, select, slice_, text
 from views.feeds import Scene
 
@@ -41,7 +41,7 @@ def selected(made: Scene) -> list[str]:
 def offered(made: Scene) -> list[str]:
     known = made.inventory.pool(POOL)
     assert known is not None
-    shelf = Shelf(made.inventory)
+    shelf = AllocatableDevices(made.inventory)
     return [
         found.published.device.name
         for each in known.slices.values()

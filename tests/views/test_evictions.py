@@ -39,8 +39,7 @@ from sully.testing.builders import (
 )
 from sully.testing.clock import NOON
 from sully.views.evictions import Progress, in_line, left_in, only_in, others_due, progress_of
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot.kinds import TAINT_RECORDS
+from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
 from sully.views.snapshot.snapshot import Objects, Snapshot
 
 LATER = NOON + timedelta(seconds=100)

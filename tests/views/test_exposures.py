@@ -13,7 +13,7 @@ from sully.client.transport import Key
 from sully.domain.devices.rules import record
 from sully.domain.devices.selectors import Content
 from sully.domain.eviction.judge import Evict, Hold
-from sully.domain.eviction.preview import Leaver
+from sully.domain.eviction.preview import PreviewedPod
 from sully.domain.eviction.status import Counts
 from sully.testing.builders import (
     DRIVER,
@@ -220,9 +220,9 @@ def test_a_preview_names_owners_and_times() -> None:
     got = scene.exposures.preview(rule("r", select(), taint("None", after=-3600)))
 
     assert (got.published, got.allocated) == (3, 4)
-    assert sorted(got.leavers) == [
-        Leaver("default", "a", "ReplicaSet/web", 0),
-        Leaver("default", "b", "Pod/b", 30),
+    assert sorted(got.evictions) == [
+        PreviewedPod("default", "a", "ReplicaSet/web", 0),
+        PreviewedPod("default", "b", "Pod/b", 30),
     ]
 
 
@@ -242,7 +242,7 @@ def test_a_paused_rule_holds(annotations: dict[str, str], want: type) -> None:
     scene.pods.put(mine)
     scene.rules.put(rule("r", select(), annotations=annotations))
 
-    assert isinstance(scene.exposures.judge(mine), want)
+    assert isinstance(scene.exposures.judge(mine, scene.clock.now()), want)
 
 
 def test_a_change_of_the_pause_is_told_and_other_annotations_are_not() -> None:

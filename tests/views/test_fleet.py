@@ -9,8 +9,8 @@ import pytest
 
 from fleets import decision, exists, inputs_of, later, placement, policy, predicate, score, scored
 from sully.client.transport import Key
-from sully.domain.placement.behaviour import improved
 from sully.domain.placement.changes import DropCluster
+from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.schedule import schedule
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 from sully.testing.clock import FakeClock
@@ -138,7 +138,7 @@ def test_time_passes() -> None:
 
 
 def test_explanations_trials_and_forecasts() -> None:
-    scene = Scene(behaviour=improved())
+    scene = Scene(options=PlacementOptions())
     scene.put(*OBJECTS, decision("p", "a"))
 
     assert scene.view.totals(KEY) == {"a": 250, "b": 100}

@@ -10,12 +10,13 @@ from aiohttp import web
 from client.foreign import connected
 from sully.client.direct import DirectTransport
 from sully.client.transport import Key, UnreachableError
+from sully.machinery.compat import Compat
 from sully.machinery.errors import InternalError
 from sully.testing.builders import GPU, device, manifest, slice_
 from sully.testing.clock import NOON
 from sully.testing.cluster import in_process
-from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot.kinds import DEVICES, SCHEDULABLE_PODS, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import DEVICES, SCHEDULABLE_PODS
 from sully.views.snapshot.loading import PAGE_SIZE, list_all, load
 from sully.views.snapshot.snapshot import Gap
 
@@ -41,7 +42,7 @@ async def test_everything_is_listed() -> None:
 
 
 async def test_what_the_reference_does_not_have_is_a_gap() -> None:
-    async with in_process(strict_compat=True) as plane:
+    async with in_process(compat=Compat.KUBERNETES) as plane:
         found = await load(DirectTransport(plane.direct()), (SLICES, TAINT_RECORDS), now=NOON)
 
     assert found.gaps == (

@@ -12,7 +12,7 @@ from sully.api.cluster.types import (
     PlacementDecision,
     PlacementDecisionStatus,
 )
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.transport import WatchEvent
 from sully.machinery.meta import ObjectMeta
 from sully.views.fleet_kinds import DECISIONS
@@ -40,7 +40,7 @@ class Scene:
     """A cache, a copy ahead of it, and what the copy told."""
 
     def __init__(self) -> None:
-        self.cache = Copy(DECISIONS)
+        self.cache = Cache(DECISIONS)
         self.ahead = Written(self.cache)
         self.told: list[int] = []
         self.ahead.on_change(lambda _, new: self.told.append(_version(new)))

@@ -62,7 +62,7 @@ class Rounds:
     async def run(self, progress: Progress = lambda _: None) -> Figures:
         """Do all of it."""
         began = time.monotonic()
-        flags = ("--hollow-nodes", str(self._nodes), "--log-level", "warning")
+        flags = ("--simulated-nodes", str(self._nodes), "--log-level", "warning")
         with Machines(self._folder, *flags) as machines:
             try:
                 await self._live(machines, progress)

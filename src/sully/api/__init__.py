@@ -10,6 +10,7 @@ import pkgutil
 from collections.abc import Collection
 from dataclasses import replace
 
+from sully.machinery.compat import Compat
 from sully.machinery.runtimeconfig import RuntimeConfig
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import ResourceType
@@ -17,23 +18,23 @@ from sully.machinery.strategy import ResourceType
 ALL_SERVED = RuntimeConfig()
 
 
-def build_scheme(*, reference: bool = False, runtime: RuntimeConfig = ALL_SERVED) -> Scheme:
+def build_scheme(compat: Compat = Compat.SULLY, *, runtime: RuntimeConfig = ALL_SERVED) -> Scheme:
     """Let every group folder register its tables and resources.
 
-    With `reference` what a group adds to the API of Kubernetes (its SUPERSET, SUPERSET_KINDS and
-    SUPERSET_VERSIONS) is left out; `runtime` switches single versions off.
+    What a group adds to the API of Kubernetes or OCM is its SUPERSET, SUPERSET_KINDS and
+    SUPERSET_VERSIONS. `runtime` switches single versions off.
     """
-    scheme = Scheme()
+    scheme, whole = Scheme(), compat.serves_sully_kinds
     names = sorted(module.name for module in pkgutil.iter_modules(__path__) if module.ispkg)
     groups = [importlib.import_module(f"{__name__}.{name}") for name in names]
     # Tables first: groups refer to each other's types.
     for group in groups:
         group.load_tables(scheme.tables)
-        if reference:
+        if not whole:
             scheme.tables.leave_out(getattr(group, "SUPERSET", {}))
     for group in groups:
-        ours = getattr(group, "SUPERSET_KINDS", ()) if reference else ()
-        versions = getattr(group, "SUPERSET_VERSIONS", {}) if reference else {}
+        ours = () if whole else getattr(group, "SUPERSET_KINDS", ())
+        versions = {} if whole else getattr(group, "SUPERSET_VERSIONS", {})
         for resource in group.resources():
             if resource.kind not in ours:
                 known = _without(resource, versions.get(resource.kind, ()))

@@ -1,116 +1,209 @@
-"""The entry point: `sully COMMAND …`. Commands are imported only when they run."""
+"""The entry point: `sully COMMAND ...`. Commands are imported only when they run."""
 
-import argparse
 import gc
 import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+from click.core import ParameterSource
 
 from sully import __version__
-from sully.cli.helptext import HelpFormatter
-from sully.cli.parsing import CommandParser, Parser, command_first, help_first
+from sully.cli.client.text import did_you_mean
+from sully.cli.command import SETTINGS, USAGE_ERROR, Command, CommandError, usage_error
 from sully.cli.process import finished, open_streams
 
-# name → (module, one line for the overview)
-COMMANDS = {
-    "backup": ("sully.cli.data.backup", "save everything into one file, also while it runs"),
-    "capabilities": (
-        "sully.cli.run.capabilities",
-        "show what a server offers, and what runs there",
-    ),
-    "completion": ("sully.cli.completion", "print what lets a shell complete commands and flags"),
-    "controllers": ("sully.cli.run.controllers", "run controllers beside an API server"),
-    "devices": ("sully.cli.inspect.devices", "show devices, their taints and their users"),
-    "evictions": (
-        "sully.cli.inspect.evictions",
-        "follow, pause and resume evictions by taint rules",
-    ),
-    "explain": ("sully.cli.inspect.explain", "say why something is as it is, and what would help"),
-    "history": ("sully.cli.inspect.history", "tell what was tainted, by whom, and what left"),
-    "install": (
-        "sully.cli.run.install",
-        "bring kinds, rights and controllers to a Kubernetes cluster",
-    ),
-    "kubeconfig": ("sully.cli.run.kubeconfig", "let a user in: issue a client certificate"),
-    "migrate": ("sully.cli.data.migrate", "copy everything from one kind of store into another"),
-    "plan": ("sully.cli.change.plan", "show what a change would do, before it happens"),
-    "restore": ("sully.cli.data.restore", "bring a data directory back from a backup"),
-    "snapshot": ("sully.cli.inspect.snapshot", "save what other commands need into a file"),
-    "taint": (
-        "sully.cli.change.taint",
-        "mark devices or clusters, after showing what that would do",
-    ),
-    "untaint": ("sully.cli.change.untaint", "take taints off devices or clusters"),
-    "up": ("sully.cli.run.up", "run a control plane in this process"),
-    "version": ("sully.cli.version", "show the version of this program"),
-}
-_PARTS = {
-    "seeing": "see and explain",
-    "acting": "preview and act",
-    "running": "run a control plane, or controllers",
-    "keeping": "keep its data safe",
-    "": "besides",
-}
-"""Folder of a command → what its commands are for, in the order of the overview."""
-_EPILOG = """\
-examples:
-  sully up                          a control plane on https://127.0.0.1:8443
-  sully up --data-dir ./d --listen 127.0.0.1:0
-  export KUBECONFIG=$PWD/d/kubeconfig
-  sully devices --tainted           which devices have taints, from whom, and who uses them
-  sully evictions --watch           which pods have to leave, and how far that is
 
-'sully COMMAND --help' tells more about one command.
+class Entry(NamedTuple):
+    """Where a command is, and its line in the list of commands."""
+
+    module: str
+    group: str
+    summary: str
+
+
+COMMANDS = {
+    "devices": Entry("inspect.devices", "Inspect", "List devices with their taints and pods"),
+    "evictions": Entry("inspect.evictions", "Inspect", "List, pause and resume evictions"),
+    "explain": Entry("inspect.explain", "Inspect", "Explain the state of an object"),
+    "history": Entry("inspect.history", "Inspect", "List past taints and evictions"),
+    "snapshot": Entry("inspect.snapshot", "Inspect", "Save the state of a cluster to a file"),
+    "plan": Entry("change.plan", "Change", "Preview the effects of a change"),
+    "taint": Entry("change.taint", "Change", "Taint devices or clusters"),
+    "untaint": Entry("change.untaint", "Change", "Remove taints from devices or clusters"),
+    "backup": Entry("data.backup", "Data", "Back up a data directory to a file"),
+    "migrate": Entry("data.migrate", "Data", "Copy all objects from one store to another"),
+    "restore": Entry("data.restore", "Data", "Restore a data directory from a backup"),
+    "capabilities": Entry("run.capabilities", "Run", "Show what an API server supports"),
+    "controllers": Entry("run.controllers", "Run", "Run controllers against an API server"),
+    "install": Entry("run.install", "Run", "Install Sully in a Kubernetes cluster"),
+    "kubeconfig": Entry("run.kubeconfig", "Run", "Create a kubeconfig for a user"),
+    "up": Entry("run.up", "Run", "Run a control plane in this process"),
+    "completion": Entry("completion", "Other", "Print a shell completion script"),
+    "version": Entry("version", "Other", "Print the version"),
+}
+_UNKNOWN = "sully.unknown-command"
+_HELP = "Sully manages taints and tolerations for devices and clusters."
+_EXAMPLES = """\
+# Run a control plane on https://127.0.0.1:8443
+sully up
+
+# List devices with taints, where each taint comes from, and which pods use them
+export KUBECONFIG=$PWD/data/kubeconfig
+sully devices --tainted
+
+# Preview a taint, then set it
+sully plan device 'gpu.example.com/node-7/*' example.com/hot:NoExecute
+sully taint device 'gpu.example.com/node-7/*' example.com/hot:NoExecute
 """
 
 
+class Program(click.Group):
+    """All commands.
+
+    kubectl takes some flags before the command, too. Those are options of the program here, and
+    passed on to the command.
+    """
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> Command | None:
+        return load(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command and its arguments, the flags before it included."""
+        name, *rest = args
+        if name not in COMMANDS and not ctx.resilient_parsing:
+            hint = did_you_mean(name, COMMANDS)
+            raise click.UsageError(f'unknown command "{name}"{hint}', ctx)
+        if name not in COMMANDS:
+            ctx.meta[_UNKNOWN] = name
+        return name, self.get_command(ctx, name), [*_early(ctx), *rest]
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[Any]:
+        """Return commands and flags; importing each command for its help would take too long."""
+        from click.shell_completion import CompletionItem
+
+        if _UNKNOWN in ctx.meta:
+            return []
+        found = [CompletionItem(name) for name in COMMANDS if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write all commands by group, then examples."""
+        formatter.write_text(_HELP)
+        for group in dict.fromkeys(entry.group for entry in COMMANDS.values()):
+            with formatter.section(group):
+                rows = [
+                    (name, each.summary) for name, each in COMMANDS.items() if each.group == group
+                ]
+                formatter.write_dl(rows, col_spacing=15 - max(len(name) for name, _ in rows))
+        with formatter.section("Examples"):
+            for line in _EXAMPLES.splitlines():
+                formatter.write(f"  {line}".rstrip() + "\n")
+        self.format_options(ctx, formatter)
+        with formatter.section("Usage"):
+            formatter.write(f"  {ctx.command_path} COMMAND [flags]\n")
+        formatter.write(f"\nUse '{ctx.command_path} COMMAND --help' for help about a command.\n")
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the flags of the program itself: commands document those that are passed on."""
+        records = [param.get_help_record(ctx) for param in self.get_params(ctx)[-2:]]
+        with formatter.section("Options"):
+            formatter.write_dl([record for record in records if record is not None])
+
+
+def load(name: str) -> Command:
+    module = importlib.import_module(f"sully.cli.{COMMANDS[name].module}")
+    found: Command = getattr(module, name)
+    return found
+
+
+def _early(ctx: click.Context) -> list[str]:
+    words: list[str] = []
+    for param in ctx.command.params:
+        if ctx.get_parameter_source(param.name) is ParameterSource.COMMANDLINE:
+            value = ctx.params.get(param.name, ())
+            for each in value if isinstance(value, tuple) else (value,):
+                words += [param.opts[0], each]
+    return words
+
+
+def _early_options() -> list[click.Parameter]:
+    from sully.cli.names import complete_contexts, complete_namespaces
+
+    def option(*names: str, **given: Any) -> click.Option:
+        return click.Option(names, **given)
+
+    return [
+        option("--kubeconfig", type=click.Path()),
+        option("--context", shell_complete=complete_contexts),
+        option("--as", "as_user"),
+        option("--as-group", "as_groups", multiple=True),
+        option("--namespace", "-n", shell_complete=complete_namespaces),
+        option("--output", "-o"),
+    ]
+
+
+def root() -> Program:
+    return Program(
+        "sully",
+        context_settings=SETTINGS,
+        no_args_is_help=False,
+        params=[
+            *_early_options(),
+            click.Option(
+                ["--version"],
+                is_flag=True,
+                is_eager=True,
+                expose_value=False,
+                callback=_print_version,
+                help="Print the version and exit.",
+            ),
+        ],
+    )
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        print(f"sully {__version__}")
+        ctx.exit()
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
-    words = help_first(sys.argv[1:] if arguments is None else arguments)
-    given = command_first(words, COMMANDS)
-    name = given[0] if given and given[0] in COMMANDS else ""
-    parser = build_parser(name)
-    options = parser.parse_args(given)
-    if not getattr(options, "run", None):
-        parser.print_help()
-        return 2
-    return int(options.run(options))
+    words = with_help_flag(sys.argv[1:] if arguments is None else arguments)
+    sully = root()
+    try:
+        # Not `Program.main`: that handles signals and pipes differently from process.py.
+        with sully.make_context(_name(), list(words)) as ctx:
+            if not words:
+                print(ctx.get_help())
+                return USAGE_ERROR
+            return int(sully.invoke(ctx))
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except click.UsageError as error:
+        print(usage_error(error), file=sys.stderr)
+        return USAGE_ERROR
+    except CommandError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return error.code
 
 
-def build_parser(chosen: str) -> argparse.ArgumentParser:
-    """Return the parser of everything, with the flags of one command."""
-    parser = Parser(
-        prog=_name(),
-        usage="%(prog)s COMMAND … [-h] [--version]",
-        description=f"Taints and tolerations for devices and clusters.\n\n{overview()}",
-        epilog=_EPILOG,
-        formatter_class=HelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"sully {__version__}")
-    commands = parser.add_subparsers(
-        prog=_name(), metavar="COMMAND", help=argparse.SUPPRESS, parser_class=CommandParser
-    )
-    for name, (module, _) in COMMANDS.items():
-        command = commands.add_parser(name, formatter_class=HelpFormatter)
-        if name == chosen:
-            loaded = importlib.import_module(module)
-            loaded.configure(command)
-            command.set_defaults(run=loaded.run)
-    return parser
-
-
-def overview() -> str:
-    """Return all commands, by what they are for; argparse knows only one list of them."""
-    lines: dict[str, list[str]] = {part: [] for part in _PARTS}
-    for name, (module, text) in COMMANDS.items():
-        folder = module.split(".")[2]
-        lines[folder if folder in lines else ""].append(f"  {name:<13} {text}")
-    return "\n".join("\n".join([f"{_PARTS[part]}:", *some]) for part, some in lines.items())
+def with_help_flag(words: Sequence[str]) -> list[str]:
+    """Take `help COMMAND` for `COMMAND --help`, and `help` alone for `--help`."""
+    if not words or words[0] != "help":
+        return list(words)
+    return [*words[1:2], "--help"]
 
 
 def _name() -> str:
-    """Return how the user calls us: kubectl runs what is called kubectl-sully as its own."""
+    """Return how the user calls us: kubectl runs kubectl-sully as a plugin."""
     called = Path(sys.argv[0]).name if sys.argv else ""
     return "kubectl sully" if called.startswith("kubectl-sully") else "sully"
 
@@ -119,8 +212,8 @@ def program() -> int:
     """Run one command as a process of its own."""
     open_streams()
     code = finished(main)
-    # What a command made dies with it; to look through all of it for garbage takes longer than
-    # some commands do.
+    # Everything dies with the process; a last garbage collection would take longer than some
+    # commands do.
     gc.freeze()
     return code
 

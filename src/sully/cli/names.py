@@ -1,15 +1,16 @@
-"""Names for shells to complete: what a server has, asked for quickly or not at all.
+"""Completion of names: what a server has, asked for quickly or not at all.
 
 A shell waits while this runs, so it makes one plain request with the standard library and gives up
-early; whatever goes wrong, there are just no names. completion.py says when to ask.
+early; if that fails, there are just no names. The functions `complete_...` are for
+`shell_complete=` of flags and arguments.
 """
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote, urlsplit
+
+import click
 
 if TYPE_CHECKING:
     from http.client import HTTPConnection
@@ -17,9 +18,10 @@ if TYPE_CHECKING:
     from sully.client.kubeconfig.access import Access
     from sully.client.kubeconfig.credentials import Credential
 
-WAIT_SECONDS = 0.4
+Complete = Callable[[click.Context, click.Parameter, str], list[str]]
+TIMEOUT_SECONDS = 0.4
 MOST = 500
-"""Objects that are asked for: nobody chooses among more by looking."""
+"""Objects that are listed: nobody chooses from more on a screen."""
 CONTEXTS, DEVICES = "contexts", "devices"
 DEVICE_KEYS, CLUSTER_KEYS = "keys of device taints", "keys of cluster taints"
 _DEVICE_GROUP = "resource.k8s.io"
@@ -38,15 +40,6 @@ _KINDS: Mapping[str, tuple[str, Sequence[str]]] = {
 }
 """Where each is, with the newest version first."""
 _NAMESPACED = ("pods", "resourceclaims", "placements")
-FLAGS = {
-    "-n": "namespaces",
-    "--namespace": "namespaces",
-    "--node": "nodes",
-    "--class": "deviceclasses",
-    "--cluster": "managedclusters",
-    "--context": CONTEXTS,
-}
-"""Flags whose values are names."""
 SUBJECTS = {
     "device": DEVICES,
     "cluster": "managedclusters",
@@ -56,58 +49,105 @@ SUBJECTS = {
     "claim": "resourceclaims",
     "placement": "placements",
 }
-"""What words such as `device` in a command are about."""
+"""The resource that each KIND of a command stands for."""
 
 
-def names(what: str, typed: str, flags: Mapping[str, str]) -> list[str]:
-    """Return names that begin with what was typed; `flags` has those that say which server."""
+def completer(what: str) -> Complete:
+    """Return what completes the names of a resource."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        return names(what, incomplete, ctx.params)
+
+    return complete
+
+
+complete_namespaces = completer("namespaces")
+complete_nodes = completer("nodes")
+complete_classes = completer("deviceclasses")
+complete_clusters = completer("managedclusters")
+complete_contexts = completer(CONTEXTS)
+complete_devices = completer(DEVICES)
+
+
+def kind_completer(kinds: Iterable[str]) -> Complete:
+    """Return what completes KIND, or KIND/NAME in one word."""
+
+    def complete(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+        kind, slash, typed = incomplete.partition("/")
+        if not slash:
+            return [kind for kind in kinds if kind.startswith(incomplete)]
+        return [f"{kind}/{name}" for name in _of_kind(kind, typed, ctx.params)]
+
+    return complete
+
+
+def complete_names(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    kind = ctx.params.get("kind") or ctx.params.get("subject") or ""
+    return _of_kind(kind, incomplete, ctx.params) if "/" not in kind else []
+
+
+def _of_kind(kind: str, typed: str, flags: Mapping[str, Any]) -> list[str]:
+    from sully.cli.client.selectors import named
+
+    what = SUBJECTS.get(named(kind)[0], "")
+    return names(what, typed, flags) if what else []
+
+
+def names(what: str, typed: str, flags: Mapping[str, Any]) -> list[str]:
+    """Return names that begin with what was typed; `flags` has those that name the server."""
     try:
         found = _contexts(flags) if what == CONTEXTS else _asked(what, typed, flags)
-        return sorted({each for each in found if each.startswith(typed)})
+        return sorted({name for name in found if name.startswith(typed)})
     except Exception:  # noqa: BLE001 - a shell must never see anything but names
         return []
 
 
-def _contexts(flags: Mapping[str, str]) -> Iterable[str]:
+def _contexts(flags: Mapping[str, Any]) -> Iterable[str]:
     from sully.client.kubeconfig.kubeconfig import load_kubeconfig, usual_files
 
-    named = flags.get("--kubeconfig")
+    named = flags.get("kubeconfig")
     return load_kubeconfig([Path(named)] if named else usual_files(os.environ)).contexts
 
 
-def _asked(what: str, typed: str, flags: Mapping[str, str]) -> Iterable[str]:
+def _asked(what: str, typed: str, flags: Mapping[str, Any]) -> Iterable[str]:
+    from urllib.parse import quote
+
     from sully.client.kubeconfig.kubeconfig import find_access
 
-    access = find_access(flags.get("--kubeconfig", ""), flags.get("--context", ""))
-    namespace = flags.get("--namespace") or flags.get("-n") or access.namespace or "default"
+    access = find_access(flags.get("kubeconfig") or "", flags.get("context") or "")
+    namespace = flags.get("namespace") or access.namespace or "default"
     if what == DEVICES:
         driver, slash, _ = typed.partition("/")
         selector = f"&fieldSelector={quote(f'spec.driver={driver}')}" if slash else ""
         return _next_parts(_devices(_items(access, "resourceslices", "", selector)), typed)
     if what == DEVICE_KEYS:
-        return (each["spec"]["taint"]["key"] for each in _items(access, "devicetaintrules", ""))
+        return (rule["spec"]["taint"]["key"] for rule in _items(access, "devicetaintrules", ""))
     if what == CLUSTER_KEYS:
         clusters = _items(access, "managedclusters", "")
-        return (taint["key"] for each in clusters for taint in each["spec"].get("taints") or ())
-    return (each["metadata"]["name"] for each in _items(access, what, namespace))
+        return (
+            taint["key"] for cluster in clusters for taint in cluster["spec"].get("taints") or ()
+        )
+    return (obj["metadata"]["name"] for obj in _items(access, what, namespace))
 
 
 def _devices(slices: Iterable[Any]) -> Iterator[str]:
-    for each in slices:
-        spec = each["spec"]
+    for slice_ in slices:
+        spec = slice_["spec"]
         for device in spec.get("devices") or ():
             yield f"{spec['driver']}/{spec['pool']['name']}/{device['name']}"
 
 
 def _next_parts(devices: Iterable[str], typed: str) -> Iterator[str]:
-    """Yield devices up to the next slash, as shells do it with folders."""
-    for each in devices:
-        if each.startswith(typed):
-            end = each.find("/", len(typed))
-            yield each[: end + 1] if end >= 0 else each
+    """Yield devices up to the next slash, as shells complete folders."""
+    for device in devices:
+        if device.startswith(typed):
+            end = device.find("/", len(typed))
+            yield device[: end + 1] if end >= 0 else device
 
 
 def _items(access: "Access", what: str, namespace: str, more: str = "") -> list[Any]:
+    from urllib.parse import quote
+
     group, versions = _KINDS[what]
     where = f"/namespaces/{quote(namespace)}" if what in _NAMESPACED else ""
     connection = _connected(access)
@@ -124,19 +164,23 @@ def _items(access: "Access", what: str, namespace: str, more: str = "") -> list[
 
 def _connected(access: "Access") -> "HTTPConnection":
     from http.client import HTTPConnection, HTTPSConnection
+    from urllib.parse import urlsplit
 
     from sully.client.kubeconfig.access import tls_context
 
     address = urlsplit(access.server)
     host, port = address.hostname or "", address.port
     if address.scheme != "https":
-        return HTTPConnection(host, port, timeout=WAIT_SECONDS)
+        return HTTPConnection(host, port, timeout=TIMEOUT_SECONDS)
     context = tls_context(access, _credential(access))
-    return HTTPSConnection(host, port, timeout=WAIT_SECONDS, context=context)
+    return HTTPSConnection(host, port, timeout=TIMEOUT_SECONDS, context=context)
 
 
 def _answer(connection: "HTTPConnection", access: "Access", path: str) -> Any | None:
     """Return an answer, or None if the server does not have that."""
+    import json
+    from urllib.parse import urlsplit
+
     authorization = _credential(access).authorization
     headers = {"Authorization": authorization} if authorization else {}
     connection.request("GET", urlsplit(access.server).path.rstrip("/") + path, headers=headers)

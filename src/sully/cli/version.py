@@ -1,16 +1,10 @@
-"""`sully version`: this program, and the API it speaks."""
-
-import argparse
+"""`sully version`: this program, and the API it serves."""
 
 from sully import __version__
+from sully.cli.command import Options, command
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Show the version of this program and of the API level it serves."
-
-
-def run(_options: argparse.Namespace) -> int:
-    """Print the versions."""
+@command("version", usage="", help="Print the version of this program and of the API it serves.")
+def version(_options: Options) -> int:
     print(f"sully {__version__} (serves the Kubernetes 1.37 API)")
     return 0

@@ -24,14 +24,14 @@ from sully.client.options import (
     WatchOptions,
     WriteOptions,
 )
-from sully.client.transport import Key, Kind, Page, Ref, WatchEvent
+from sully.client.transport import Key, Kind, Page, ResourceRef, WatchEvent
 from sully.machinery.codec import copy
 from sully.machinery.errors import BadRequest
 
 T = TypeVar("T")
 
 READS = frozenset(("get", "list", "watch"))
-Guard = Callable[[], float]
+WriteGuard = Callable[[], float]
 """Returns the seconds in which a write must be over, or raises because none may begin."""
 
 
@@ -39,7 +39,7 @@ class Call(msgspec.Struct, frozen=True):
     """One call of a verb."""
 
     verb: str
-    ref: Ref
+    ref: ResourceRef
     options: Mapping[str, str] = msgspec.field(default_factory=dict)
     body: Any = None
     patch_type: str = ""
@@ -47,14 +47,14 @@ class Call(msgspec.Struct, frozen=True):
     """Called when the answer to a watch begins."""
 
 
-def object_ref(kind: Kind[Any], key: Key, subresource: str = "") -> Ref:
-    """Name one object. A key that names less is refused: it would mean the whole collection."""
+def object_ref(kind: Kind[Any], key: Key, subresource: str = "") -> ResourceRef:
+    """Name one object. A key that names less is rejected: it would mean the whole collection."""
     if not key.name:
         raise BadRequest(f"{kind.plural}: a name must be given")
     return _placed_ref(kind, key, subresource)
 
 
-def _placed_ref(kind: Kind[Any], key: Key, subresource: str = "") -> Ref:
+def _placed_ref(kind: Kind[Any], key: Key, subresource: str = "") -> ResourceRef:
     if kind.namespaced and not key.namespace:
         what = f"{kind.plural} {key.name}".rstrip()
         raise BadRequest(f"{what}: a namespace must be given")
@@ -74,7 +74,7 @@ class Calls(ABC):
 
     @abstractmethod
     async def _done(self, call: Call) -> None:
-        """Make a call of whose answer only the success counts."""
+        """Make a call without a result."""
 
     @abstractmethod
     def _events(self, kind: Kind[T], call: Call) -> AsyncGenerator[WatchEvent[T], None]:

@@ -1,8 +1,8 @@
 """The in-process transport: calls the verbs of an embedded server, with no socket and no JSON.
 
-`Verbs` is what such a server offers; it is declared here, where it is used, and the server fulfils
-it without knowing this room. A typed object is converted once per stored revision and then shared
-by all who read it, because it is frozen.
+`Verbs` is the interface of such a server; it is declared here, where it is used, and the server
+implements it without importing this package. A typed object is converted once per stored revision
+and then shared by all readers, because it is frozen.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Hashable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast
 
-from sully.client.calls import READS, Call, Calls, Guard
+from sully.client.calls import READS, Call, Calls, WriteGuard
 from sully.client.objects import from_body
-from sully.client.transport import EventType, Kind, Page, Ref, UnreachableError, WatchEvent
+from sully.client.transport import EventType, Kind, Page, ResourceRef, UnreachableError, WatchEvent
 from sully.runtime.deadlines import within
 
 T = TypeVar("T")
@@ -28,7 +28,7 @@ class Reply(Protocol):
 
     @property
     def memo(self) -> dict[Hashable, Any]:
-        """Return what readers derived from this revision and may find again."""
+        """Return the cache of what readers derived from this revision."""
         ...
 
     @property
@@ -38,12 +38,12 @@ class Reply(Protocol):
 
 
 class Verbs(Protocol):
-    """An API server in this process. Refusals are raised as ApiErrors."""
+    """An API server in this process. Errors are raised as ApiErrors."""
 
     async def call(
         self,
         verb: str,
-        ref: Ref,
+        ref: ResourceRef,
         *,
         body: Any = None,
         options: Mapping[str, str] = {},
@@ -53,7 +53,7 @@ class Verbs(Protocol):
         ...
 
     def watch(
-        self, ref: Ref, *, options: Mapping[str, str] = {}
+        self, ref: ResourceRef, *, options: Mapping[str, str] = {}
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
         """Yield events as they come, those that came together in one batch."""
         ...
@@ -62,7 +62,7 @@ class Verbs(Protocol):
 class DirectTransport(Calls):
     """A `Transport` over an embedded server."""
 
-    def __init__(self, verbs: Verbs, *, guard: Guard | None = None) -> None:
+    def __init__(self, verbs: Verbs, *, guard: WriteGuard | None = None) -> None:
         self._verbs: Verbs | None = verbs
         self._guard = guard
 
@@ -75,7 +75,7 @@ class DirectTransport(Calls):
         await self.close()
 
     async def close(self) -> None:
-        """Let go of the server; it runs on."""
+        """Release the server, which keeps running."""
         self._verbs = None
 
     @property
@@ -86,11 +86,11 @@ class DirectTransport(Calls):
 
     async def _call(self, call: Call) -> Reply:
         if self._guard is None or call.verb in READS:
-            return await self._pass_on(call)
+            return await self._send(call)
         with within(self._guard()):
-            return await self._pass_on(call)
+            return await self._send(call)
 
-    async def _pass_on(self, call: Call) -> Reply:
+    async def _send(self, call: Call) -> Reply:
         return await self._server.call(
             call.verb,
             call.ref,
@@ -123,7 +123,7 @@ class DirectTransport(Calls):
                     yield _event(kind, type_, reply)
         finally:
             # An abandoned generator is closed by the garbage collector, some time; the server
-            # should know at once that nobody listens.
+            # should know immediately that the watch is closed.
             close = getattr(batches, "aclose", None)
             if close is not None:
                 await close()
@@ -133,10 +133,10 @@ def _typed(kind: Kind[T], reply: Reply) -> T:
     if kind.untyped:
         return from_body(kind, reply.obj)
     place = (kind.group, kind.version, kind.type)
-    found = reply.memo.get(place)
-    if found is None:
-        found = reply.memo[place] = from_body(kind, reply.obj)
-    return cast("T", found)
+    typed = reply.memo.get(place)
+    if typed is None:
+        typed = reply.memo[place] = from_body(kind, reply.obj)
+    return cast("T", typed)
 
 
 def _event(kind: Kind[T], type_: str, reply: Reply) -> WatchEvent[T]:

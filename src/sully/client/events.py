@@ -1,8 +1,7 @@
-"""Events for people: what a controller did to an object, and why.
+"""Records Events: what a controller did to an object, and why.
 
-Recording never waits and never fails, because no work should depend on being told of. The same
-thing said again raises a count instead of adding an event. Events are hints that expire, not
-memory: what must be kept is an object of its own.
+Recording never blocks and never fails, because no work may depend on it. A repeated event
+increments a count. Events expire: what must be kept is an object of its own.
 """
 
 from __future__ import annotations
@@ -14,14 +13,11 @@ from datetime import datetime
 from typing import Any, Literal
 
 from sully.client.objects import key_of, uid_of, version_of
-from sully.client.transport import Key, Kind, Transport, UnreachableError
+from sully.client.transport import TRANSIENT, Key, Kind, Transport
 from sully.machinery.errors import (
     AlreadyExists,
     ApiError,
-    InternalError,
     NotFound,
-    ServiceUnavailable,
-    TooManyRequests,
 )
 from sully.machinery.timestamps import format_time
 from sully.runtime.backoff import Backoff
@@ -31,14 +27,12 @@ from sully.runtime.log import get_logger
 log = get_logger("client")
 
 EVENTS: Kind[dict[str, Any]] = Kind("", "v1", "events", "Event", dict)
-WAITING = 1000
-"""How many events wait to be written; beyond this the oldest are dropped."""
-REMEMBERED = 4096
-"""How many written events are remembered, to count them on."""
-TRIES = 8
+MAX_QUEUED = 1000
+"""How many events are queued; beyond this the oldest are dropped."""
+MAX_CACHED = 4096
+"""How many written events are cached, to increment their counts."""
+ATTEMPTS = 8
 MAX_MESSAGE = 1024
-
-_PASSING = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +64,7 @@ def reference(kind: Kind[Any], obj: object) -> Reference:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Event:
     about: Reference
     type: str
     reason: str
@@ -80,11 +74,11 @@ class _Said:
     related: Reference | None = None
 
     @property
-    def sameness(self) -> tuple[object, ...]:
-        # Not the version: an object that changes in between had the same happen to it twice.
+    def identity(self) -> tuple[object, ...]:
+        # Without the resourceVersion: the same event of a changed object is a repetition.
         about = self.about
         same = about.kind, about.key, about.uid, self.type, self.reason, self.message
-        # Done to another object because of this one: told anew for each state of this one.
+        # About another object: a new event for each version of this one.
         return same if self.related is None else (*same, self.related, about.resource_version)
 
     @property
@@ -115,11 +109,11 @@ class EventRecorder:
         self._source = {"component": component} | ({"host": host} if host else {})
         self._clock = clock
         self._backoff = backoff or Backoff(base=0.5, cap=10.0, jitter=1.0)
-        self._waiting: deque[_Said] = deque()
-        self._news = asyncio.Event()
+        self._queue: deque[_Event] = deque()
+        self._queued = asyncio.Event()
         self._written: OrderedDict[tuple[object, ...], _Written] = OrderedDict()
         self._last_name = 0
-        self._lost = 0
+        self._dropped = 0
 
     def event(
         self,
@@ -131,106 +125,106 @@ class EventRecorder:
         action: str = "",
         related: Reference | None = None,
     ) -> None:
-        """Say what happened to an object, and where readers expect it, what was done to which."""
-        if len(self._waiting) >= WAITING:
-            self._drop(self._waiting.popleft())
+        """Record an event about an object; `action` and `related` as in events.k8s.io."""
+        if len(self._queue) >= MAX_QUEUED:
+            self._drop(self._queue.popleft())
         text, now = message[:MAX_MESSAGE], self._clock.now()
-        said = _Said(about, type_, reason, text, now, action, related)
-        self._waiting.append(said)
-        self._news.set()
+        event = _Event(about, type_, reason, text, now, action, related)
+        self._queue.append(event)
+        self._queued.set()
 
     async def run(self) -> None:
         """Write events until cancelled."""
         while True:
-            await self._news.wait()
-            self._news.clear()
+            await self._queued.wait()
+            self._queued.clear()
             await self.flush()
 
     async def flush(self) -> None:
         """Write all events that wait."""
-        while self._waiting:
-            await self._write_patiently(self._waiting.popleft())
-        if self._lost:
-            log.warning("events dropped in all", count=self._lost)
-            self._lost = 0
+        while self._queue:
+            await self._write_with_retries(self._queue.popleft())
+        if self._dropped:
+            log.warning("events dropped", count=self._dropped)
+            self._dropped = 0
 
-    def _drop(self, said: _Said) -> None:
-        # Of a storm the first and the sum are told: a line for each would be a storm of its own.
-        if not self._lost:
-            log.warning("event dropped", about=str(said.about.key), reason=said.reason)
-        self._lost += 1
+    def _drop(self, event: _Event) -> None:
+        # Log the first and the total: a line for each would be a flood of its own.
+        if not self._dropped:
+            log.warning("event dropped", about=str(event.about.key), reason=event.reason)
+        self._dropped += 1
 
-    async def _write_patiently(self, said: _Said) -> None:
-        for tries in range(1, TRIES + 1):
+    async def _write_with_retries(self, event: _Event) -> None:
+        for attempt in range(1, ATTEMPTS + 1):
             try:
-                await self._write(said)
+                await self._write(event)
                 return
-            except _PASSING as error:
-                if tries < TRIES:
-                    await self._clock.sleep(self._backoff.delay(tries))
+            except TRANSIENT as error:
+                if attempt < ATTEMPTS:
+                    await self._clock.sleep(self._backoff.delay(attempt))
                     continue
-                self._give_up(said, error)
+                self._give_up(event, error)
             except ApiError as error:
-                # A namespace that goes away takes no events; asking again changes nothing.
-                self._give_up(said, error)
+                # For example a terminating namespace: a retry does not help.
+                self._give_up(event, error)
                 return
 
-    def _give_up(self, said: _Said, error: Exception) -> None:
+    def _give_up(self, event: _Event, error: Exception) -> None:
         log.warning(
-            "event not written", about=str(said.about.key), reason=said.reason, error=str(error)
+            "event not written", about=str(event.about.key), reason=event.reason, error=str(error)
         )
 
-    async def _write(self, said: _Said) -> None:
-        written = self._written.get(said.sameness)
+    async def _write(self, event: _Event) -> None:
+        written = self._written.get(event.identity)
         if written is not None:
             try:
-                await self._count_on(said, written)
+                await self._increment(event, written)
                 return
             except NotFound:
-                # It expired, or someone cleaned up: the story begins anew.
-                del self._written[said.sameness]
-        self._remember(said, _Written(await self._create(said), 1))
+                # It expired or was deleted: create a new one.
+                del self._written[event.identity]
+        self._cache(event, _Written(await self._create(event), 1))
 
-    async def _create(self, said: _Said) -> str:
+    async def _create(self, event: _Event) -> str:
         while True:
-            name = self._new_name(said)
+            name = self._new_name(event)
             try:
-                await self._transport.create(EVENTS, self._body(said, name))
+                await self._transport.create(EVENTS, self._body(event, name))
             except AlreadyExists:
-                # Another component said something about the object in the same moment.
+                # Another component recorded an event in the same moment.
                 continue
             return name
 
-    async def _count_on(self, said: _Said, written: _Written) -> None:
+    async def _increment(self, event: _Event, written: _Written) -> None:
         count = written.count + 1
-        change = {"count": count, "lastTimestamp": format_time(said.at)}
-        await self._transport.patch(EVENTS, Key(said.namespace, written.name), change)
+        change = {"count": count, "lastTimestamp": format_time(event.at)}
+        await self._transport.patch(EVENTS, Key(event.namespace, written.name), change)
         written.count = count
-        self._written.move_to_end(said.sameness)
+        self._written.move_to_end(event.identity)
 
-    def _remember(self, said: _Said, written: _Written) -> None:
-        self._written[said.sameness] = written
-        if len(self._written) > REMEMBERED:
+    def _cache(self, event: _Event, written: _Written) -> None:
+        self._written[event.identity] = written
+        if len(self._written) > MAX_CACHED:
             self._written.popitem(last=False)
 
-    def _new_name(self, said: _Said) -> str:
-        # As others name them: after the object and the moment. Two in one moment must differ.
-        self._last_name = max(self._last_name + 1, int(said.at.timestamp() * 1_000_000_000))
-        return f"{said.about.key.name}.{self._last_name:x}"
+    def _new_name(self, event: _Event) -> str:
+        # As client-go names them: after the object and the time, which must differ.
+        self._last_name = max(self._last_name + 1, int(event.at.timestamp() * 1_000_000_000))
+        return f"{event.about.key.name}.{self._last_name:x}"
 
-    def _body(self, said: _Said, name: str) -> dict[str, Any]:
+    def _body(self, event: _Event, name: str) -> dict[str, Any]:
         body: dict[str, Any] = {
-            "metadata": {"name": name, "namespace": said.namespace},
-            "involvedObject": said.about.to_wire(),
-            "reason": said.reason,
-            "message": said.message,
+            "metadata": {"name": name, "namespace": event.namespace},
+            "involvedObject": event.about.to_wire(),
+            "reason": event.reason,
+            "message": event.message,
             "source": self._source,
-            "firstTimestamp": format_time(said.at),
-            "lastTimestamp": format_time(said.at),
+            "firstTimestamp": format_time(event.at),
+            "lastTimestamp": format_time(event.at),
             "count": 1,
-            "type": said.type,
+            "type": event.type,
             "reportingComponent": self._source["component"],
             "reportingInstance": self._source.get("host", ""),
         }
-        body |= {"action": said.action} if said.action else {}
-        return body | ({"related": said.related.to_wire()} if said.related else {})
+        body |= {"action": event.action} if event.action else {}
+        return body | ({"related": event.related.to_wire()} if event.related else {})

@@ -16,7 +16,7 @@ _NEW = tuple.__new__
 
 
 def _is_plain(obj: object) -> TypeGuard[Mapping[str, Any]]:
-    # A Struct is told at once; to ask whether it is a Mapping takes much longer.
+    # A quick check for Structs; isinstance(…, Mapping) takes much longer.
     return not isinstance(obj, msgspec.Struct) and isinstance(obj, Mapping)
 
 
@@ -24,7 +24,7 @@ def key_of(obj: object) -> Key:
     """Return the namespace and name of an object."""
     typed: Any = getattr(obj, "metadata", None)
     if typed is not None:
-        # As Key(…) does it, at half the cost; nobody is asked more often.
+        # As Key(…) does, at half the cost: this is called most often.
         return _NEW(Key, (typed.namespace, typed.name))
     metadata = cast("Mapping[str, Any]", obj).get("metadata") or {}
     return Key(metadata.get("namespace") or "", metadata.get("name") or "")
@@ -47,12 +47,12 @@ def uid_of(obj: object) -> str:
 
 
 def to_body(kind: Kind[Any], obj: object) -> dict[str, Any]:
-    """Return an object as a fresh dict that says what it is."""
+    """Return an object as a new dict with kind and apiVersion."""
     plain: dict[str, Any]
     if _is_plain(obj):
         plain = copy(dict(obj))
     else:
-        # Through JSON and back is quicker than a walk: of what goes in nothing is shared after it.
+        # Through JSON and back is faster than a walk, and shares nothing.
         plain = from_json(to_json(obj))
         rewrite = rewriter(cast("Any", type(obj)))
         plain = plain if rewrite is None else rewrite(plain)
@@ -74,6 +74,6 @@ def from_body(kind: Kind[T], obj: Mapping[str, Any]) -> T:
 
 
 def unreadable(kind: Kind[Any], error: Exception, key: Key | None = None) -> UnreadableError:
-    """Say which object does not fit its type, and where."""
+    """Return the error for an object that does not fit its type."""
     what = f"{kind.plural} {key}" if key and key.name else kind.plural
     return UnreadableError(f"{what} ({kind.api_version}) cannot be read: {error}")

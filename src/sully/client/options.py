@@ -36,7 +36,7 @@ class ListOptions:
 
     def query(self) -> dict[str, str]:
         """Return the parameters of the request."""
-        return _given(
+        return _parameters(
             labelSelector=self.label_selector,
             fieldSelector=self.field_selector,
             limit=self.limit or None,
@@ -64,7 +64,7 @@ class WatchOptions:
 
     def query(self) -> dict[str, str]:
         """Return the parameters of the request."""
-        return _given(
+        return _parameters(
             watch=True,
             labelSelector=self.label_selector,
             fieldSelector=self.field_selector,
@@ -85,7 +85,7 @@ class WriteOptions:
 
     def query(self) -> dict[str, str]:
         """Return the parameters of the request."""
-        return _given(
+        return _parameters(
             dryRun="All" if self.dry_run else "",
             fieldManager=self.field_manager,
             force=self.force,
@@ -105,7 +105,7 @@ class DeleteOptions:
 
     def query(self) -> dict[str, str]:
         """Return the parameters of the request; what else is asked stands in the body."""
-        return _given(dryRun="All" if self.dry_run else "")
+        return _parameters(dryRun="All" if self.dry_run else "")
 
     def body(self) -> dict[str, Any] | None:
         """Return the DeleteOptions object, or None when nothing is asked."""
@@ -120,7 +120,7 @@ class DeleteOptions:
         return {"kind": "DeleteOptions", "apiVersion": "v1", **asked} if asked else None
 
 
-def _given(**parameters: str | int | bool | None) -> dict[str, str]:
+def _parameters(**parameters: str | int | bool | None) -> dict[str, str]:
     return {
         name: "true" if value is True else str(value)
         for name, value in parameters.items()

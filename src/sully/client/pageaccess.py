@@ -1,8 +1,8 @@
-"""Who may read the metrics of a program that has no API: the API server is asked.
+"""Authorizes requests for metrics by asking the API server.
 
 As in controller-runtime, the bearer token of a request goes into a TokenReview, and the user it
-stands for into a SubjectAccessReview for the path. Verdicts are remembered for a minute, so that a
-scrape costs the API server next to nothing; while it cannot be asked, whoever was let in stays in.
+stands for into a SubjectAccessReview for the path. Results are cached for a minute, so that a
+scrape costs the API server next to nothing; while it is unreachable, cached results stay valid.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ ACCESS_REVIEWS: Kind[dict[str, Any]] = Kind(
     dict,
     namespaced=False,
 )
-OK, UNAUTHENTICATED, REFUSED, UNKNOWN = 200, 401, 403, 503
-REMEMBERED_SECONDS = 60.0
-_MOST_REMEMBERED = 64
-_MOST_QUESTIONS = 4
+OK, UNAUTHENTICATED, FORBIDDEN, UNKNOWN = 200, 401, 403, 503
+CACHE_SECONDS = 60.0
+_MOST_CACHED = 64
+_MOST_REQUESTS = 4
 _MOST_TOKEN = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Verdict:
+class _CachedResult:
     code: int
     until: float
 
@@ -49,9 +49,9 @@ class PageAccess:
         self._transport = transport
         self._clock = clock
         # By hash, so that memory holds no tokens; oldest first.
-        self._verdicts: dict[bytes, _Verdict] = {}
-        # Whoever makes up tokens must not keep the API server busy through us.
-        self._questions = asyncio.Semaphore(_MOST_QUESTIONS)
+        self._results: dict[bytes, _CachedResult] = {}
+        # Made-up tokens must not overload the API server.
+        self._requests = asyncio.Semaphore(_MOST_REQUESTS)
 
     async def check(self, authorization: str, path: str) -> int:
         """Return 200 for a request that may read a path, else the code of the answer."""
@@ -59,19 +59,19 @@ class PageAccess:
         if scheme.lower() != "bearer" or not token or len(token) > _MOST_TOKEN:
             return UNAUTHENTICATED
         key = hashlib.sha256(f"{path} {token}".encode("utf-8", "surrogatepass")).digest()
-        known = self._verdicts.get(key)
+        known = self._results.get(key)
         if known is not None and self._clock.monotonic() < known.until:
             return known.code
         try:
-            async with self._questions:
-                code = await self._ask(token, path)
+            async with self._requests:
+                code = await self._review(token, path)
         except (ApiError, UnreachableError, UnreadableError) as error:
-            _log.warning("cannot check who asks for metrics", error=str(error))
+            _log.warning("failed to authorize a metrics request", error=str(error))
             return known.code if known is not None else UNKNOWN
-        self._remember(key, code)
+        self._cache(key, code)
         return code
 
-    async def _ask(self, token: str, path: str) -> int:
+    async def _review(self, token: str, path: str) -> int:
         review = await self._transport.create(TOKEN_REVIEWS, {"spec": {"token": token}})
         status = review.get("status") or {}
         if not status.get("authenticated"):
@@ -83,15 +83,15 @@ class PageAccess:
             "nonResourceAttributes": {"path": path, "verb": "get"},
         }
         access = await self._transport.create(ACCESS_REVIEWS, {"spec": spec})
-        return OK if (access.get("status") or {}).get("allowed") else REFUSED
+        return OK if (access.get("status") or {}).get("allowed") else FORBIDDEN
 
-    def _remember(self, key: bytes, code: int) -> None:
-        self._verdicts.pop(key, None)
-        if len(self._verdicts) >= _MOST_REMEMBERED:
-            del self._verdicts[self._evictable()]
-        self._verdicts[key] = _Verdict(code, self._clock.monotonic() + REMEMBERED_SECONDS)
+    def _cache(self, key: bytes, code: int) -> None:
+        self._results.pop(key, None)
+        if len(self._results) >= _MOST_CACHED:
+            del self._results[self._evictable()]
+        self._results[key] = _CachedResult(code, self._clock.monotonic() + CACHE_SECONDS)
 
     def _evictable(self) -> bytes:
-        """Return the oldest verdict, a refusal if there is one."""
-        refused = (key for key, verdict in self._verdicts.items() if verdict.code != OK)
-        return next(refused, next(iter(self._verdicts)))
+        """Return the oldest result, a rejection if there is one."""
+        rejected = (key for key, result in self._results.items() if result.code != OK)
+        return next(rejected, next(iter(self._results)))

@@ -1,8 +1,8 @@
 """The verbs of an API server, as everything above `client` sees them.
 
-There are two transports: `http.py` speaks to any API server, `direct.py` calls the embedded one in
-this process. Nothing above can tell which it has. Failures are the tree of
-`sully.machinery.errors`, and two that are no answers: `UnreachableError` and `UnreadableError`.
+There are two transports: `http/` is for any API server, `direct.py` calls the embedded one in this
+process. Callers cannot tell them apart. Errors are those of `sully.machinery.errors`, and two
+without a response: `UnreachableError` and `UnreadableError`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from sully.client.options import (
     WatchOptions,
     WriteOptions,
 )
+from sully.machinery.errors import InternalError, ServiceUnavailable, Timeout, TooManyRequests
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -33,20 +34,32 @@ EventType = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK"]
 
 
 class UnreachableError(ConnectionError):
-    """No answer came: the server is away, or the connection broke."""
+    """No response: the server is unreachable, or the connection failed."""
 
     def __init__(self, why: str, url: str = "") -> None:
-        """Remember why, and what was asked for if that is known."""
+        """Keep the reason, with the URL if it is known."""
         super().__init__(f"{url}: {why}" if url else why)
         self.why = why
 
 
-class SilentError(UnreachableError):
-    """A watch said nothing, not even a bookmark, for so long that it may be dead."""
+TRANSIENT = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
+"""Errors after which a retry may succeed. After a timeout the write may have happened: retry only
+what can be repeated."""
+
+
+class WatchStalledError(UnreachableError):
+    """A watch delivered nothing, not even a bookmark, for so long that it may be dead."""
 
 
 class UnreadableError(ValueError):
-    """An answer came that does not fit the type it was asked for as."""
+    """A response does not fit the type it was requested as."""
+
+
+TRANSIENT = (UnreachableError, TooManyRequests, ServiceUnavailable, InternalError, Timeout)
+"""Errors after which the same call may succeed: worth a retry. Others would be repeated.
+
+After a timeout nobody knows whether a write was made; the retry finds out.
+"""
 
 
 class Key(NamedTuple):
@@ -56,7 +69,7 @@ class Key(NamedTuple):
     name: str
 
     def __str__(self) -> str:
-        """Write the key as people do."""
+        """Return namespace/name, or the name."""
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
@@ -64,8 +77,8 @@ COLLECTION = Key("", "")
 """Names no object: all of a kind in all namespaces."""
 
 
-class Ref(msgspec.Struct, frozen=True):
-    """Names what a call is about: a collection, an object, or a part of one."""
+class ResourceRef(msgspec.Struct, frozen=True):
+    """Names a collection, an object, or a subresource."""
 
     group: str
     version: str
@@ -91,10 +104,10 @@ class Kind(Generic[T]):
     type: builtins.type[T]
     namespaced: bool = True
     untyped: bool = field(init=False, repr=False, compare=False)
-    """Whether objects are plain dicts; kept, because every object that comes asks for it."""
+    """Whether objects are plain dicts; cached, because it is read for every object."""
 
     def __post_init__(self) -> None:
-        """Find out what the type is."""
+        """Cache what the type is."""
         plain = self.type is dict or get_origin(self.type) is dict
         object.__setattr__(self, "untyped", plain)
 
@@ -110,10 +123,10 @@ class Kind(Generic[T]):
         """
         return cast("Kind[U]", replace(cast("Kind[Any]", self), type=type_))
 
-    def ref(self, key: Key = COLLECTION, subresource: str = "") -> Ref:
+    def ref(self, key: Key = COLLECTION, subresource: str = "") -> ResourceRef:
         """Name an object of this kind, or with no name the collection."""
         namespace = key.namespace if self.namespaced else ""
-        return Ref(self.group, self.version, self.plural, namespace, key.name, subresource)
+        return ResourceRef(self.group, self.version, self.plural, namespace, key.name, subresource)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +153,7 @@ class WatchEvent(msgspec.Struct, Generic[T], frozen=True):
 class Transport(Protocol):
     """An API server.
 
-    Objects that come back belong to everyone: Structs are frozen, and a dict is a copy. What is
+    Returned objects are shared: Structs are frozen, and a dict is a copy. What is
     sent may be a Struct or a mapping; kind and apiVersion are filled in where they are missing.
     An object's namespace and name are taken from its metadata.
     """
@@ -152,7 +165,7 @@ class Transport(Protocol):
     def watch(
         self, kind: Kind[T], namespace: str = "", options: WatchOptions = FOLLOW
     ) -> AsyncGenerator[WatchEvent[T], None]:
-        """Follow changes until the server ends the watch; close it with `aclosing`."""
+        """Watch until the server ends the watch; close it with `aclosing`."""
         ...
 
     async def get(
@@ -178,7 +191,7 @@ class Transport(Protocol):
         subresource: str = "",
         options: WriteOptions = PLAIN,
     ) -> T:
-        """Replace an object; with a resourceVersion only if nobody else did meanwhile.
+        """Replace an object; with a resourceVersion only if it was not changed meanwhile.
 
         Send what was read as a full type: a projection would wipe the fields it does not name.
         """
@@ -221,5 +234,5 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of what the transport holds; calls after this fail."""
+        """Close connections; calls after this fail."""
         ...

@@ -1,4 +1,4 @@
-"""The loops that bring the world to what the objects say.
+"""Controllers, and the framework and manager that run them.
 
 Owns: the controllers, one folder each, and the framework and manager that run them.
 Never: imports `server` or `store`, or lets one controller import another.

@@ -1,6 +1,6 @@
-"""Writes conditions, whole lists at a time, and only those that are news.
+"""Writes conditions, the whole list, and only if they changed.
 
-A list that is written whole must not undo what somebody else wrote meanwhile: such a write carries
+A list that is written whole must not undo concurrent writes: such a write carries
 uid and version, comes to nothing if the object changed, and the loop of the controller tries again
 with the newer one.
 """
@@ -43,7 +43,7 @@ class Conditioned(Protocol):
 T = TypeVar("T", bound=Conditioned)
 
 
-async def say(  # noqa: PLR0913 - who says what about whom, and when
+async def write_conditions(  # noqa: PLR0913 - who says what about whom, and when
     transport: Transport,
     kind: Kind[T],
     obj: T,
@@ -53,11 +53,11 @@ async def say(  # noqa: PLR0913 - who says what about whom, and when
     by: str,
     besides: Mapping[str, Any] | None = None,
 ) -> bool:
-    """Write conditions if they are news, or what else belongs into the status; say whether so."""
+    """Write changed conditions, or other parts of the status; say whether anything changed."""
     wanted = merge_conditions(obj.status.conditions, findings, now)
     if wanted == obj.status.conditions and not besides:
         return False
-    status = {**(besides or {}), "conditions": [written(each) for each in wanted]}
+    status = {**(besides or {}), "conditions": [written(condition) for condition in wanted]}
     patch, options = same(obj.metadata) | {"status": status}, WriteOptions(field_manager=by)
     await transport.patch(kind, key_of(obj), patch, subresource="status", options=options)
     return True

@@ -1,7 +1,7 @@
-"""Whose is it: an owner takes objects that match its selector, and lets go of those that do not.
+"""Adopts matching orphans and releases objects that no longer match, as client-go's manager.
 
-Used for the pods of ReplicaSets and for the ReplicaSets of Deployments. Taking is only for owners
-that are really still there, so the server is asked first; a cache could take for a dead one.
+Used for the pods of ReplicaSets and for the ReplicaSets of Deployments. Before an adoption the
+owner is read from the server, because a cache may still have a deleted one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Metadata(Protocol):
 
 
 class Claimed(Protocol):
-    """An object that can be managed by another."""
+    """An object that can have a controller."""
 
     @property
     def metadata(self) -> Any:
@@ -38,7 +38,7 @@ class Claimed(Protocol):
 
 
 class Owner(Protocol):
-    """An object that manages others."""
+    """An object that controls others."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -51,14 +51,14 @@ OwnerT = TypeVar("OwnerT", bound=Owner)
 
 
 class Owners:
-    """Owners of a kind, as those whom news of an object concerns."""
+    """Owners of a kind, mapped from the objects they control."""
 
     def __init__(self, kind: Kind[Any], selecting: Selecting[Any]) -> None:
         self._kind = kind
         self._selecting = selecting
 
     def of(self, obj: Claimed) -> Iterable[Key]:
-        """Yield who manages an object, or while nobody does all that may take it."""
+        """Yield the controller of an object, or of an orphan all that match it."""
         controller = obj.metadata.controller()
         if controller is None:
             yield from self._selecting.keys(obj.metadata.namespace, obj.metadata.labels)
@@ -66,18 +66,18 @@ class Owners:
             yield Key(obj.metadata.namespace, controller.name)
 
 
-class Claims(Generic[OwnerT, ClaimedT]):
-    """Keeps what an owner manages in line with its selector."""
+class ControllerRefManager(Generic[OwnerT, ClaimedT]):
+    """Keeps the objects of an owner in line with its selector."""
 
     def __init__(self, transport: Transport, owners: Kind[OwnerT], objects: Kind[ClaimedT]) -> None:
         self._transport = transport
         self._owners = owners
         self._objects = objects
 
-    async def settle(
+    async def claim(
         self, owner: OwnerT, selector: Selector, found: Iterable[ClaimedT]
     ) -> list[ClaimedT]:
-        """Take and let go as the selector says; return the objects that the owner has now."""
+        """Adopt and release by the selector; return the objects that the owner controls now."""
         held: list[ClaimedT] = []
         may_take: bool | None = None
         for obj in found:
@@ -92,13 +92,13 @@ class Claims(Generic[OwnerT, ClaimedT]):
                     await self._release(owner, obj)
             elif matches and metadata.deletion_timestamp is None:
                 if may_take is None:
-                    may_take = await self._stays(owner)
+                    may_take = await self._is_current(owner)
                 if may_take and await self._adopt(owner, obj):
                     held.append(obj)
         return held
 
-    async def _stays(self, owner: OwnerT) -> bool:
-        """Say whether the owner is still there, the same one, and not on its way out."""
+    async def _is_current(self, owner: OwnerT) -> bool:
+        """Say whether the owner still exists with the same uid and is not terminating."""
         if owner.metadata.deletion_timestamp is not None:
             return False
         try:
@@ -121,6 +121,6 @@ class Claims(Generic[OwnerT, ClaimedT]):
         try:
             await self._transport.patch(self._objects, key_of(obj), change, PatchType.STRATEGIC)
         except (NotFound, Invalid):
-            # Gone, replaced by another of that name, or taken by someone else.
+            # Deleted, recreated, or adopted by another owner.
             return False
         return True

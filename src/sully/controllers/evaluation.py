@@ -1,8 +1,8 @@
 """Evaluates expressions for other controllers, beside the event loop.
 
-`Evaluating` is for a controller whose decision was interrupted (`UnfinishedError`): it takes the
-key, evaluates, and hands the key back. `SelectorEvaluation` evaluates what the inventory postponed:
-rules and patches with costly expressions, until their devices can be merged.
+`ExpressionEvaluation` is for a controller whose decision was interrupted (`UnfinishedError`): it
+takes the key, evaluates, and requeues the key. `SelectorEvaluation` evaluates what the inventory
+postponed: rules and patches with costly expressions, until their devices can be merged.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ WORKERS: Final = 4
 """Rules and patches that are evaluated in turn, so that one does not hold up all others."""
 
 
-class Feed:
-    """A source of keys that somebody names one by one."""
+class KeySource:
+    """A source of explicitly added keys."""
 
     def __init__(self) -> None:
         self._listeners: list[Callable[[Key], None]] = []
@@ -49,7 +49,7 @@ class Feed:
             listener(key)
 
 
-class Evaluating:
+class ExpressionEvaluation:
     """A controller that evaluates for another one, key by key."""
 
     def __init__(self, name: str, evaluator: Evaluator, resume: Callable[[Key], None]) -> None:
@@ -57,7 +57,7 @@ class Evaluating:
         self._evaluator = evaluator
         self._resume = resume
         self._unfinished: dict[Key, tuple[UnfinishedError, float]] = {}
-        self._keys = Feed()
+        self._keys = KeySource()
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for keys that wait for an evaluation."""
@@ -73,10 +73,10 @@ class Evaluating:
         self._keys.add(key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Evaluate, and hand the key back."""
-        found = self._unfinished.get(key)
-        if found is not None:
-            await self._evaluator.go_on(*found)
+        """Evaluate, and requeue the key."""
+        unfinished = self._unfinished.get(key)
+        if unfinished is not None:
+            await self._evaluator.go_on(*unfinished)
             del self._unfinished[key]
             self._resume(key)
         return DONE

@@ -1,8 +1,8 @@
-"""What a controller is, and the loop that runs it: take a key, reconcile, look again when told.
+"""What a controller is, and the loop that runs it: take a key, reconcile, requeue.
 
-A controller gets a key, never an event, so any number of events costs one reconcile, and whatever
-was missed is made up for by the next one. Errors rise to the loop here, which brings the key back
-after a delay that grows per key. `manager.py` starts and stops these loops together.
+A controller gets a key, never an event, so any number of events costs one reconcile, and a missed
+event is made up for by the next one. Errors end up in the loop here, which requeues the key with
+exponential backoff. `manager.py` starts and stops these loops together.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Generic, Protocol, TypeVar
 
-from sully.client.informers.outages import Troubles, is_outage
+from sully.client.informers.outages import Outages, is_outage
 from sully.client.transport import Key, UnreachableError, UnreadableError
 from sully.machinery.errors import ApiError, Conflict, Forbidden, NotFound
 from sully.runtime.backoff import Backoff
@@ -27,21 +27,21 @@ T_co = TypeVar("T_co", covariant=True)
 log = get_logger("controllers")
 
 TURN = 0.001
-"""Seconds that a worker may go on without a pause while others wait for the loop."""
+"""Seconds that a worker may run without yielding to the event loop."""
 
 
 class Source(Protocol[T_co]):
-    """Tells of changes: an informer, or a view that joins several."""
+    """A source of changes: an informer, or a view that joins several."""
 
     def enqueue(
         self, add: Callable[[Key], None], to_keys: Callable[[T_co], Iterable[Key]]
     ) -> Callable[[], None]:
-        """Add the keys that each change touches; return how to stop that."""
+        """Add the keys that each change affects; return how to stop that."""
         ...
 
 
 class Once:
-    """Keys that are to be looked at once, at the start: a source like an informer."""
+    """A source of keys that are reconciled once, at the start."""
 
     def __init__(self, keys: Iterable[Key]) -> None:
         self._keys = tuple(keys)
@@ -51,14 +51,14 @@ class Once:
     ) -> Callable[[], None]:
         """Add all keys; there will be no more."""
         for key in self._keys:
-            for wanted in to_keys(key):
-                add(wanted)
+            for mapped in to_keys(key):
+                add(mapped)
         return lambda: None
 
 
 @dataclass(frozen=True, slots=True)
 class Watch(Generic[T]):
-    """What wakes a controller, and which keys a changed object means."""
+    """A source of changes, and how a changed object maps to keys."""
 
     source: Source[T]
     to_keys: Callable[[T], Iterable[Key]]
@@ -66,11 +66,11 @@ class Watch(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """When to look at a key again, if no event comes before."""
+    """When to requeue a key, if no event does so before."""
 
     requeue_after: timedelta | None = None
     back_off: bool = False
-    """Look again after a delay that grows each time; for what sends no event when it is over."""
+    """Requeue with backoff; for what sends no event when it is done."""
 
 
 DONE = Result()
@@ -78,16 +78,16 @@ AGAIN = Result(back_off=True)
 
 
 class Controller(Protocol):
-    """Brings one aspect of the world to what the objects say, key by key."""
+    """Reconciles one kind of object, key by key."""
 
     name: str
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Say what wakes the controller."""
+        """Yield what triggers a reconcile."""
         ...
 
     async def reconcile(self, key: Key) -> Result:
-        """Look at a key and act; safe to run twice, and never for one key at the same time."""
+        """Reconcile a key; idempotent, and never concurrent for one key."""
         ...
 
 
@@ -102,15 +102,15 @@ class Runner:
         workers: int = 2,
         backoff: Backoff | None = None,
         observer: QueueObserver | None = None,
-        troubles: Troubles | None = None,
+        outages: Outages | None = None,
     ) -> None:
         self.controller = controller
         self.queue: WorkQueue[Key] = WorkQueue(clock, backoff=backoff, observer=observer)
         self._clock = clock
         self._workers = workers
-        self._troubles = troubles or Troubles(clock)
+        self._outages = outages or Outages(clock)
         self._unanswered: set[Key] = set()
-        """Keys that failed because the server was away; others may succeed without asking it."""
+        """Keys that failed because the server was unavailable; others may succeed without it."""
         self._stopping = False
         for watch in controller.watches():
             watch.source.enqueue(self.queue.add, watch.to_keys)
@@ -122,31 +122,31 @@ class Runner:
                 tasks.create_task(self._work())
 
     def stop(self) -> None:
-        """Let workers end what they are doing and take nothing more.
+        """Let workers finish the current key and take no more.
 
-        What waits is dropped: whoever starts next sees every object anew.
+        Queued keys are dropped: the next start reconciles every object.
         """
         self._stopping = True
         self.queue.shut_down()
 
     async def _work(self) -> None:
-        began = self._clock.monotonic()
+        started = self._clock.monotonic()
         while True:
             try:
                 key = await self.queue.get()
             except ShutDown:
                 return
             try:
-                # A queue that was shut down still hands out what was ready.
+                # A queue that is shut down still returns keys that were ready.
                 if not self._stopping:
                     await self._reconcile(key)
             finally:
                 self.queue.done(key)
-            # A store in memory answers without a pause, so a long queue would be worked off in one
-            # go, with the server and all other controllers standing still.
-            if self._clock.monotonic() - began >= TURN:
+            # A store in memory answers without yielding, so a long queue would block the server and
+            # all other controllers.
+            if self._clock.monotonic() - started >= TURN:
                 await self._clock.sleep(0)
-                began = self._clock.monotonic()
+                started = self._clock.monotonic()
 
     async def _reconcile(self, key: Key) -> None:
         try:
@@ -171,34 +171,34 @@ class Runner:
         }
         if not is_outage(error):
             self._recovered(key, answered=isinstance(error, ApiError))
-        if _lost_a_race(error):
-            log.debug("reconcile overtaken", **fields)
+        if _is_conflict(error):
+            log.debug("reconcile conflicted, requeued", **fields)
         elif is_outage(error):
             self._unanswered.add(key)
-            tell = log.warning if self._troubles.began(self, error) else log.debug
-            tell("reconcile failed", failures=self.queue.failures(key), **fields)
+            report = log.warning if self._outages.failed(self, error) else log.debug
+            report("reconcile failed", failures=self.queue.failures(key), **fields)
         elif isinstance(error, ApiError | UnreachableError | UnreadableError):
             log.warning("reconcile failed", failures=self.queue.failures(key), **fields)
         else:
-            # Not an answer of a server, so a mistake of ours: say where.
-            log.error("reconcile broke", exc_info=error, **fields)
+            # Not a response of the server, so a bug: log the traceback.
+            log.error("reconcile failed unexpectedly", exc_info=error, **fields)
 
     def _recovered(self, key: Key, *, answered: bool) -> None:
-        """Note that a key did not fail for want of a server, surely answered by one or not."""
+        """Record that a key no longer fails because the server is unavailable."""
         if key not in self._unanswered:
             return
         self._unanswered.discard(key)
         if self._unanswered:
             return
         if answered:
-            self._troubles.over(self, self.controller.name)
+            self._outages.recovered(self, self.controller.name)
         else:
-            # It may have found nothing to ask. What it wrote, if it did, is about to be told.
-            self._troubles.relieved(self)
+            # It may have sent no request. If it did, the watch is about to deliver the result.
+            self._outages.cleared(self)
 
 
-def _lost_a_race(error: Exception) -> bool:
-    """Say whether the world only moved on since the cache was read; the next look will see it."""
+def _is_conflict(error: Exception) -> bool:
+    """Say whether the objects only changed since the cache was read; a retry will see that."""
     if isinstance(error, Forbidden):
         causes = (error.details or {}).get("causes") or ()
         return any(cause.get("reason") == "NamespaceTerminating" for cause in causes)

@@ -10,8 +10,7 @@ from datetime import datetime
 import msgspec
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
-from sully.api.sully.types import GROUP, VERSION, EvictionRecord, TaintRecord
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.machinery.meta import Wire
 
@@ -46,50 +45,6 @@ NAMESPACES: Kind[Namespace] = Kind("", "v1", "namespaces", "Namespace", Namespac
 SERVICE_ACCOUNTS: Kind[Item] = Kind("", "v1", "serviceaccounts", "ServiceAccount", Item)
 
 
-class Cause(Wire, frozen=True, kw_only=True):
-    """The object whose taint made a pod leave, and what tells its taints apart."""
-
-    kind: str = ""
-    name: str = ""
-    uid: str = ""
-    key: str = ""
-    value: str = ""
-    effect: str = ""
-
-
-class _Name(Wire, frozen=True, kw_only=True):
-    name: str = ""
-
-
-class _PastEvictionSpec(Wire, frozen=True, kw_only=True):
-    pod: _Name = msgspec.field(default_factory=_Name)
-    causes: tuple[Cause, ...] = ()
-    evicted_time: datetime
-
-
-class PastEviction(Item, frozen=True, kw_only=True):
-    """The record of an eviction, of which matters when it was and because of whom.
-
-    There may be very many, so a cache of them holds no more than this.
-    """
-
-    spec: _PastEvictionSpec
-
-    def rules(self) -> frozenset[Cause]:
-        """Return the rules that made the pod leave."""
-        return frozenset(each for each in self.spec.causes if each.kind == "DeviceTaintRule")
-
-
-EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
-    GROUP, VERSION, "evictionrecords", "EvictionRecord", EvictionRecord
-)
-"""As they are written; a cache should hold `PAST_EVICTIONS`."""
-PAST_EVICTIONS: Kind[PastEviction] = EVICTION_RECORDS.read_as(PastEviction)
-TAINT_RECORDS: Kind[TaintRecord] = Kind(
-    GROUP, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
-)
-
-
 class _LeaseSpec(Wire, frozen=True, kw_only=True):
     renew_time: datetime | None = None
 
@@ -105,6 +60,6 @@ CLUSTER_LEASE = "managed-cluster-lease"
 CLUSTER_LEASES: Kind[ClusterLease] = Kind(
     "coordination.k8s.io", "v1", "leases", "Lease", ClusterLease
 )
-LEASES_OF_CLUSTERS = Selection(
+LEASES_OF_CLUSTERS = ObjectSelector(
     label_selector=CLUSTER_NAME_LABEL, field_selector=f"metadata.name={CLUSTER_LEASE}"
 )

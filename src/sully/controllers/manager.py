@@ -1,7 +1,7 @@
-"""Runs controllers together: one informer per collection, shared; workers once all have synced.
+"""Runs controllers together, as controller-runtime's Manager: shared informers, then workers.
 
-`app.py` asks for the informers, hands them to the controllers it makes, and adds those. On the way
-out workers end first, then the informers they read.
+Informers are shared by kind and selector. Workers start once all informers have synced, and stop
+before the informers they read.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any, TypeVar, cast
 
 from sully.client.informers.informer import Informer
 from sully.client.informers.metrics import InformerMetrics
-from sully.client.informers.outages import Troubles
-from sully.client.informers.reflector import Selection
+from sully.client.informers.outages import Outages
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind, Transport
 from sully.controllers.framework import Controller, Runner
 from sully.runtime.backoff import Backoff
@@ -23,13 +23,13 @@ from sully.runtime.tasks import wait_first
 
 T = TypeVar("T")
 
-EVERYTHING = Selection()
+EVERYTHING = ObjectSelector()
 STOP_SECONDS = 5.0
-"""How long a reconcile that is under way may take to end; then it is cancelled."""
+"""How long a running reconcile may take to end before it is cancelled."""
 
 
 class Manager:
-    """Starts, stops and watches over controllers; runs once."""
+    """Starts and stops controllers; runs once."""
 
     def __init__(
         self, transport: Transport, *, clock: Clock, metrics: Metrics | None = None
@@ -37,27 +37,27 @@ class Manager:
         self._transport = transport
         self._clock = clock
         self._metrics = metrics
-        self._counting = InformerMetrics(metrics) if metrics else None
-        self._troubles = Troubles(clock)
-        self._informers: dict[tuple[Kind[Any], Selection], Informer[Any]] = {}
+        self._informer_metrics = InformerMetrics(metrics) if metrics else None
+        self._outages = Outages(clock)
+        self._informers: dict[tuple[Kind[Any], ObjectSelector], Informer[Any]] = {}
         self._runners: list[Runner] = []
         self._alongside: list[Callable[[], Coroutine[Any, Any, None]]] = []
         self._running = False
         self._stopping = asyncio.Event()
 
-    def informer(self, kind: Kind[T], selection: Selection = EVERYTHING) -> Informer[T]:
-        """Return the cache of a collection; who asks for the same one shares it."""
-        found = self._informers.get((kind, selection))
-        if found is None:
+    def informer(self, kind: Kind[T], selector: ObjectSelector = EVERYTHING) -> Informer[T]:
+        """Return the informer of a collection; the same one for the same selector."""
+        informer = self._informers.get((kind, selector))
+        if informer is None:
             self._check_not_running()
-            found = self._informers[kind, selection] = self._new(kind, selection)
-        return cast("Informer[T]", found)
+            informer = self._informers[kind, selector] = self._new(kind, selector)
+        return cast("Informer[T]", informer)
 
-    def _new(self, kind: Kind[T], selection: Selection) -> Informer[T]:
-        made = Informer(self._transport, kind, clock=self._clock, selection=selection)
-        counting = self._counting
-        made.report_to(self._troubles, counting.follow(made, selection) if counting else None)
-        return made
+    def _new(self, kind: Kind[T], selector: ObjectSelector) -> Informer[T]:
+        informer = Informer(self._transport, kind, clock=self._clock, selector=selector)
+        counts = self._informer_metrics
+        informer.report_to(self._outages, counts.follow(informer, selector) if counts else None)
+        return informer
 
     def add(
         self, controller: Controller, *, workers: int = 2, backoff: Backoff | None = None
@@ -71,12 +71,12 @@ class Manager:
             workers=workers,
             backoff=backoff,
             observer=observer,
-            troubles=self._troubles,
+            outages=self._outages,
         )
         self._runners.append(runner)
 
     def alongside(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """Run something that controllers need, such as a recorder of events, until they ended."""
+        """Run what controllers need, such as an event recorder, until they have stopped."""
         self._check_not_running()
         self._alongside.append(run)
 
@@ -85,36 +85,36 @@ class Manager:
         self._check_not_running()
         self._running = True
         async with asyncio.TaskGroup() as tasks:
-            following = [tasks.create_task(each.run()) for each in self._informers.values()]
-            following += [tasks.create_task(run()) for run in self._alongside]
+            running = [tasks.create_task(informer.run()) for informer in self._informers.values()]
+            running += [tasks.create_task(run()) for run in self._alongside]
             try:
                 await wait_first(self._synced(), self._stopping.wait())
                 await self._work()
             finally:
-                for task in following:
+                for task in running:
                     task.cancel()
 
     def stop(self) -> None:
-        """Ask `run` to end; it returns when nothing is under way any more."""
+        """Ask `run` to end; it returns when no reconcile is running."""
         self._stopping.set()
 
     async def settled(self) -> None:
-        """Wait until all objects there were at the start have been dealt with once."""
+        """Wait until all objects that existed at the start were reconciled once."""
         await self._synced()
         for runner in self._runners:
             await runner.queue.drained()
 
     def problems(self) -> dict[str, str]:
-        """Return which collections cannot be followed now, and why."""
+        """Return which resources cannot be watched, and why."""
         return {
-            each.kind.plural: str(each.contact.problem)
-            for each in self._informers.values()
-            if each.contact.problem is not None
+            informer.kind.plural: str(informer.freshness.problem)
+            for informer in self._informers.values()
+            if informer.freshness.problem is not None
         }
 
     @property
     def delayed(self) -> int:
-        """Return how many keys wait for a time to come."""
+        """Return how many keys are queued for a later time."""
         return sum(runner.queue.delayed for runner in self._runners)
 
     async def _synced(self) -> None:

@@ -13,18 +13,20 @@ from sully.client.events import Reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
-from sully.domain.workloads.workloads import Budget, Deployment, Pod, ReplicaSet, selector_of
+from sully.domain.scheduling.objects import Pod
+from sully.domain.workloads.workloads import Budget, Deployment, ReplicaSet, selector_of
 from sully.machinery.errors import ApiError
 from sully.machinery.meta import ObjectMeta
 
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
+"""Pods as all controllers of a process read them, so that they share one cache."""
 REPLICA_SETS: Kind[ReplicaSet] = Kind("apps", "v1", "replicasets", "ReplicaSet", ReplicaSet)
 DEPLOYMENTS: Kind[Deployment] = Kind("apps", "v1", "deployments", "Deployment", Deployment)
 BUDGETS: Kind[Budget] = Kind("policy", "v1", "poddisruptionbudgets", "PodDisruptionBudget", Budget)
 
 
 class Recorder(Protocol):
-    """Tells people; an `EventRecorder` does."""
+    """Records events, as `EventRecorder` does."""
 
     def event(
         self, about: Reference, type_: Literal["Normal", "Warning"], reason: str, message: str
@@ -46,8 +48,8 @@ class Pods:
         return self.informer.by_index("controller", uid)
 
     def uncontrolled(self, namespace: str) -> list[Pod]:
-        """Return the pods of a namespace that nobody manages."""
-        return self.informer.by_index("controller", nobody(namespace))
+        """Return the orphaned pods of a namespace."""
+        return self.informer.by_index("controller", orphans(namespace))
 
     def in_namespace(self, namespace: str) -> list[Pod]:
         """Return all pods of a namespace."""
@@ -55,14 +57,14 @@ class Pods:
 
 
 def by_controller(owned: Pod | ReplicaSet) -> Iterable[str]:
-    """Index objects by the uid of who manages them; those that nobody does by `nobody`."""
+    """Index objects by the uid of their controller; orphans by `orphans`."""
     controller = owned.metadata.controller()
-    return (nobody(owned.metadata.namespace) if controller is None else controller.uid,)
+    return (orphans(owned.metadata.namespace) if controller is None else controller.uid,)
 
 
-def nobody(namespace: str) -> str:
-    """Return under what `by_controller` has the objects of a namespace that nobody manages."""
-    return f"nobody in {namespace}"
+def orphans(namespace: str) -> str:
+    """Return the index value of the orphans of a namespace."""
+    return f"orphans in {namespace}"
 
 
 SelectingT = TypeVar("SelectingT", bound=ReplicaSet | Deployment | Budget)
@@ -74,13 +76,13 @@ class Selecting(Generic[SelectingT]):
     def __init__(self, informer: Informer[SelectingT], index: str) -> None:
         self._informer = informer
         self._index = index
-        informer.add_index(index, lambda each: (each.metadata.namespace,))
+        informer.add_index(index, lambda obj: (obj.metadata.namespace,))
 
     def keys(self, namespace: str, labels: Mapping[str, str]) -> Iterator[Key]:
         """Yield which of them choose something with these labels."""
-        for each in self._informer.by_index(self._index, namespace):
-            if selector_of(each).matches(labels):
-                yield key_of(each)
+        for selecting in self._informer.by_index(self._index, namespace):
+            if selector_of(selecting).matches(labels):
+                yield key_of(selecting)
 
 
 def controller_ref(kind: Kind[Any], metadata: ObjectMeta) -> dict[str, Any]:

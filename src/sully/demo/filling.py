@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from sully.client.discovery.resources import Served
+from sully.client.discovery.resources import APIResource
 from sully.client.objects import key_of
 from sully.client.options import WatchOptions, WriteOptions
 from sully.client.transport import Key, Kind, Transport
@@ -35,7 +35,7 @@ DEPLOYMENTS: Kind[Obj] = Kind("apps", "v1", "deployments", "Deployment", dict)
 class Filler:
     """Creates the objects of the demo."""
 
-    def __init__(self, transport: Transport, served: Iterable[Served]) -> None:
+    def __init__(self, transport: Transport, served: Iterable[APIResource]) -> None:
         self._transport = transport
         self._kinds = _by_kind(served)
 
@@ -97,7 +97,7 @@ def objects(*names: str) -> Iterator[Obj]:
         yield from filter(None, yaml.safe_load_all(text))
 
 
-def _by_kind(served: Iterable[Served]) -> Mapping[tuple[str, str], Kind[Obj]]:
+def _by_kind(served: Iterable[APIResource]) -> Mapping[tuple[str, str], Kind[Obj]]:
     found = {}
     for resource in served:
         for version in resource.versions:

@@ -11,10 +11,10 @@ from typing import Final
 
 from sully.api.resource.claim_types import DeviceConstraint, DeviceToleration, ResourceClaim
 from sully.api.resource.types import DeviceSelector
-from sully.domain.allocation.lapses import has_end
 from sully.domain.allocation.requests import claim_key
+from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes
-from sully.domain.scheduling.account import Account, Asked, Selector, Taint
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Selector, Taint
 from sully.domain.scheduling.extended import NAMELESS, Extension
 from sully.domain.tolerations import difference
 from sully.explain.causes import Note, note
@@ -158,7 +158,7 @@ def _distinct(notes: Iterable[Note]) -> list[Note]:
 
 @dataclass(frozen=True, slots=True)
 class AccountReader:
-    account: Account
+    account: Diagnosis
     specs: RequestSpecs
     sources: Sources
 
@@ -227,7 +227,7 @@ class AccountReader:
             for taint in asked.taints:
                 for toleration in self._spec(asked).tolerations:
                     differs = difference(toleration, taint)
-                    expired = differs is None and taint.lapsed and has_end(toleration)
+                    expired = differs is None and taint.lapsed and expires(toleration)
                     if expired or (differs is not None and toleration.key == taint.key):
                         yield note(
                             "TolerationMismatch",

@@ -23,8 +23,8 @@ from sully.explain.trials.scheduler import SchedulerCopy
 from sully.views.devices.exposures import Exposures
 from sully.views.fleet import FleetView
 from sully.views.fleet_kinds import CLUSTERS, POLICIES
-from sully.views.kinds import PATCHES, RULES, SLICES
-from sully.views.snapshot.kinds import EVICTION_RECORDS, NODES, SCHEDULING, TAINT_RECORDS
+from sully.views.kinds import EVICTION_RECORDS, PATCHES, RULES, SLICES, TAINT_RECORDS
+from sully.views.snapshot.kinds import NODES, SCHEDULING
 from sully.views.snapshot.snapshot import Snapshot
 
 

@@ -15,8 +15,7 @@ from sully.explain.facts.devices import known_devices
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.reader import Reader
 from sully.views.fleet_kinds import CLUSTERS, PLACEMENTS
-from sully.views.kinds import CLAIMS, PATCHES, RULES
-from sully.views.snapshot.kinds import EVICTION_RECORDS, TAINT_RECORDS
+from sully.views.kinds import CLAIMS, EVICTION_RECORDS, PATCHES, RULES, TAINT_RECORDS
 
 MAX_SUGGESTIONS: Final = 4
 _MAX_COMPARED: Final = 5000

@@ -16,7 +16,7 @@ MAX_DEPTH = 200
 MAX_VALUES = 50_000
 """How many fields and list items a body may have: reading one takes longer than sending it."""
 MAX_REPEATED = 100
-"""How many repeated keys are reported, as upstream."""
+"""How many repeated keys are reported, as Kubernetes."""
 _LONGEST_PATH = 1024
 Trail = tuple[Any, ...]  # (parent trail, name); a linked list, since most walks never print it
 _SURROGATE = re.compile("[\ud800-\udfff]")

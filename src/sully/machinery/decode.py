@@ -22,7 +22,7 @@ from sully.machinery.timestamps import TimeError, canonical_micro_time, canonica
 
 Obj = dict[str, Any]
 MAX_UNKNOWN = 100
-"""How many unknown fields are reported, as upstream."""
+"""How many unknown fields are reported, as Kubernetes."""
 
 _NOT_BASE64 = re.compile("[^A-Za-z0-9+/]")
 _INT_RANGE = {"int32": (-(2**31), 2**31 - 1), "int64": (-(2**63), 2**63 - 1)}

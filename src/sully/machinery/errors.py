@@ -25,6 +25,7 @@ Class names are the wire reasons. An ApiError is an answer; anything else that i
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError
 from sully.machinery.gotext import quote
 
@@ -74,13 +75,13 @@ class BadRequest(ApiError):  # noqa: N818 - the class is named as the wire names
 
 
 class Unauthorized(ApiError):  # noqa: N818 - wire reason
-    """Nobody knows who asks."""
+    """The request is not authenticated."""
 
     code, reason = 401, "Unauthorized"
 
 
 class Forbidden(ApiError):  # noqa: N818 - wire reason
-    """Who asks may not do this."""
+    """The user may not do this."""
 
     code, reason = 403, "Forbidden"
 
@@ -237,9 +238,6 @@ def method_not_allowed() -> MethodNotAllowed:
     )
 
 
-def client_error(message: str, *, strict: bool) -> ApiError:
-    """Answer a bad request for which Kubernetes answers 500.
-
-    Kubernetes gives no reason; Sully answers 400 unless it must be exactly like it.
-    """
-    return ApiError(message) if strict else BadRequest(message)
+def client_error(message: str, compat: Compat) -> ApiError:
+    """Answer a bad request that Kubernetes takes for its own failure: with 500 and no reason."""
+    return BadRequest(message) if compat.client_errors_are_400 else ApiError(message)

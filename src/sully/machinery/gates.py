@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sully.machinery.compat import Compat
+
 # Kubernetes' names and defaults at 1.37, then ours.
 DEFAULTS: dict[str, bool] = {
     "DRADeviceTaints": True,
@@ -65,9 +67,9 @@ class Gates:
         return {name: self[name] for name in sorted(DEFAULTS)}
 
 
-def parse_gates(text: str, *, reference: bool = False) -> Gates:
-    """Read `A=true,B=false`; with `reference` everything that is ours is off."""
-    overrides = dict.fromkeys(OURS, False) if reference else {}
+def parse_gates(text: str, compat: Compat = Compat.SULLY) -> Gates:
+    """Read `A=true,B=false`."""
+    overrides = {} if compat.enables_sully_gates else dict.fromkeys(OURS, False)
     for part in filter(None, (piece.strip() for piece in text.split(","))):
         name, _, value = part.partition("=")
         if name not in DEFAULTS:

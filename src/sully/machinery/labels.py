@@ -134,7 +134,7 @@ def from_object(selector: Mapping[str, Any] | None) -> Selector:
         operator = expression.get("operator", "")
         if operator not in _EXPRESSIONS:
             raise SelectorError(f"{quote(operator)} is not a valid label selector operator")
-        # Upstream copies the list, and so quotes an empty one as null; the texts are on the wire.
+        # Kubernetes copies the list, and so quotes an empty one as null; the texts are on the wire.
         values = tuple(expression.get("values") or ()) or None
         found.append(requirement(expression.get("key", ""), _EXPRESSIONS[operator], values))
     return _ordered(found)

@@ -50,7 +50,7 @@ _EXPONENT: Final = re.compile(r"[eE]([+-]?[0-9]+)", re.ASCII)
 # Nothing measurable needs more; without a bound, eleven characters could ask for a number of a
 # billion digits.
 _MAX_EXPONENT: Final = 1000
-# A number of at most this many digits surely fits into 64 bits; upstream keeps the text of such
+# A number of at most this many digits surely fits into 64 bits; Kubernetes keeps the text of such
 # numbers when it looks canonical already, and so the limit shows on the wire.
 _INT64_DIGITS: Final = 18
 _MAX_DIGITS: Final = 1000
@@ -103,7 +103,7 @@ class Quantity:
         return self._nanos // NANO if self.is_integer() else None
 
     def ceil(self) -> int:
-        """Return the next whole number away from zero, as upstream's `Value` does."""
+        """Return the next whole number away from zero, as Kubernetes' `Value` does."""
         magnitude = -(-abs(self._nanos) // NANO)
         return magnitude if self._nanos >= 0 else -magnitude
 
@@ -214,8 +214,9 @@ def _ten_to(power: int) -> int:
 def _keeps_text(digits: str, places: int, style: str, power: int) -> bool:
     """Say whether the text is given back as it came.
 
-    Upstream looks quickly whether a number is canonical and then does not print it again. Its look
-    is generous (`1.500` and `+5` pass), and clients see the result, so the same look is taken here.
+    Kubernetes looks quickly whether a number is canonical and then does not print it again. Its
+    look is generous (`1.500` and `+5` pass), and clients see the result, so the same look is taken
+    here.
     """
     if style == BINARY_SI:
         precise = _BINARY_DIGITS - len(digits) - power * 3 // 10 - 1 >= 0
@@ -245,7 +246,7 @@ def _print_binary(whole: int) -> str:
 
 def _print_decimal(magnitude: int, style: str) -> str:
     power = -9
-    # Beyond exa there is no suffix: the digits stay, where upstream would lose them.
+    # Beyond exa there is no suffix: the digits stay, where Kubernetes would lose them.
     while magnitude % 1000 == 0 and (style == DECIMAL_EXPONENT or power < 18):
         magnitude //= 1000
         power += 3

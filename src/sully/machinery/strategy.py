@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates
 
@@ -33,7 +34,7 @@ class WriteContext(msgspec.Struct, frozen=True):
     # Reads another object: (resource, namespace, name) → its hub form, or None.
     lookup: Callable[[str, str, str], Obj | None]
     new_suffix: Callable[[], str]  # five characters for generated names
-    strict_compat: bool = False  # --compat reference: upstream's quirks, none of our improvements
+    compat: Compat = Compat.SULLY
     subresource: str = ""
     # Whether the user has a right on a subresource of the object: (verb, subresource).
     may: Callable[[str, str], bool] = _nobody

@@ -1,23 +1,24 @@
-"""What budgets allow in a rehearsal: the healthy pods they count, less what left, and what came.
+"""PodDisruptionBudgets in a plan: the counts of their controller, and the eviction subresource.
 
-The numbers begin as the status of a budget has them, and who may go is decided as the eviction
-endpoint does it (`api/policy/eviction.py`). A pod that gets a node is taken for healthy from that
-moment on; whether it starts, no plan can know.
+The numbers start as the status of a budget has them. Whether a pod may be evicted is decided as the
+server does it (`api/policy/eviction.py`). A pod that gets a node counts as healthy from then on;
+whether it starts, no plan can know.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from sys import maxsize
+
+import msgspec
 
 from sully.api.policy.protection import UNPROTECTED, lets_unready_go
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.controllers.eviction.kept import Gate
 from sully.domain.planning.objects import PlannedPod
 from sully.domain.workloads.budgets import ALLOWED
 from sully.domain.workloads.workloads import Budget, selector_of
+from sully.evictor.events import BudgetChanged, EvictionRefused
 from sully.machinery.labels import Selector
 
 
@@ -25,106 +26,114 @@ from sully.machinery.labels import Selector
 class _Count:
     """What one budget counts."""
 
-    key: Key
+    known: Budget
     selector: Selector
     spare: int
-    """How many healthy pods there are beyond those that must be; below zero if they are too few."""
+    """How many healthy pods there are beyond those required; below zero if there are too few."""
     fixed: bool
-    """Its numbers cannot be known, so it allows nothing whatever comes."""
-    desired: int
-    policy: str | None
-    """What becomes of pods that are not ready."""
+    """Its numbers cannot be known, so it never allows a disruption."""
 
     @property
-    def allows(self) -> bool:
-        return self.spare > 0 and not self.fixed
+    def allowed(self) -> int:
+        return 0 if self.fixed else max(0, self.spare)
+
+    @property
+    def healthy(self) -> int:
+        return self.known.status.desired_healthy + self.spare
 
     @property
     def lets_unready_go(self) -> bool:
-        healthy = self.desired + self.spare
-        return lets_unready_go(self.policy, healthy=healthy, desired=self.desired)
+        policy = self.known.spec.unhealthy_pod_eviction_policy
+        return lets_unready_go(
+            policy, healthy=self.healthy, desired=self.known.status.desired_healthy
+        )
 
-    def room(self, *, ready: bool) -> int:
-        """Return how many of those who wait may go now."""
-        if not ready and self.lets_unready_go:
-            return maxsize
-        return self.spare if self.allows else 0
+    def allows(self, *, ready: bool) -> bool:
+        """Say whether a pod may be evicted now."""
+        return self.allowed > 0 or (not ready and self.lets_unready_go)
+
+    def budget(self) -> Budget:
+        """Return the budget as its controller would have counted it by now."""
+        status = msgspec.structs.replace(
+            self.known.status, disruptions_allowed=self.allowed, current_healthy=self.healthy
+        )
+        return msgspec.structs.replace(self.known, status=status)
 
 
 class Budgets:
-    """The budgets of a rehearsal."""
+    """The budgets of a plan."""
 
     def __init__(self, budgets: Iterable[Budget]) -> None:
         self._by_namespace: dict[str, list[_Count]] = {}
-        for each in sorted(budgets, key=key_of):
-            found = self._by_namespace.setdefault(each.metadata.namespace, [])
-            found.append(_counted(each))
-        self._about: dict[str, list[_Count]] = {}
-        self._came: set[str] = set()
-        self.on_open: Callable[[Gate, int], None] = lambda _, __: None
-        """Told when there is room at a gate, and for how many."""
+        for budget in sorted(budgets, key=key_of):
+            counts = self._by_namespace.setdefault(budget.metadata.namespace, [])
+            counts.append(_counted(budget))
+        self._selecting: dict[str, list[_Count]] = {}
+        """The budgets that select a pod, by its uid."""
+        self._scheduled: set[str] = set()
 
-    def refuses(self, pod: PlannedPod) -> str:
-        """Return why a pod may not leave now; empty if it may.
+    def added(self) -> Iterator[BudgetChanged]:
+        """Yield all budgets, as they are at the start."""
+        for counts in self._by_namespace.values():
+            for count in counts:
+                yield BudgetChanged(None, count.budget())
 
-        As the server has it, a pod under several budgets cannot be evicted at all.
+    def refuses(self, key: Key, pod: PlannedPod) -> EvictionRefused | None:
+        """Return the refusal of a pod's eviction, or None if it is allowed.
+
+        As on a server, a pod under several budgets cannot be evicted at all.
         """
-        found = self._for(pod)
-        if not found or pod.status.phase in UNPROTECTED:
-            return ""
-        if len(found) > 1:
-            return "more than one PodDisruptionBudget is about it"
-        (budget,) = found
-        if budget.allows or (not self._is_ready(pod) and budget.lets_unready_go):
-            return ""
-        return f"PodDisruptionBudget {budget.key.name} allows no disruption"
+        counts = self._of(pod)
+        if not counts or pod.status.phase in UNPROTECTED:
+            return None
+        ready = self._is_ready(pod) if len(counts) == 1 else None
+        if ready is not None and counts[0].allows(ready=ready):
+            return None
+        budgets = tuple(key_of(count.known) for count in counts)
+        return EvictionRefused(key, pod.metadata.labels, ready, budgets)
 
-    def gate(self, pod: PlannedPod) -> Gate | None:
-        """Return where a pod waits that was refused; None if it will be refused for ever."""
-        found = self._for(pod)
-        return Gate(found[0].key, self._is_ready(pod)) if len(found) == 1 else None
-
-    def left(self, pod: PlannedPod) -> None:
-        """Note that a pod leaves."""
+    def evicted(self, pod: PlannedPod) -> None:
+        """Note that a pod was evicted."""
         if self._is_ready(pod):
-            self._came.discard(pod.metadata.uid)
-            for each in self._for(pod):
-                each.spare -= 1
+            self._scheduled.discard(pod.metadata.uid)
+            for count in self._of(pod):
+                count.spare -= 1
 
-    def came(self, pod: PlannedPod) -> None:
-        """Note that a pod got a node."""
-        self._came.add(pod.metadata.uid)
-        for each in self._for(pod):
-            each.spare += 1
-            for ready in (False, True):
-                self.on_open(Gate(each.key, ready), each.room(ready=ready))
+    def scheduled(self, pod: PlannedPod) -> Iterator[BudgetChanged]:
+        """Note that a pod got a node; yield how its budgets change."""
+        self._scheduled.add(pod.metadata.uid)
+        for count in self._of(pod):
+            before = count.budget()
+            count.spare += 1
+            yield BudgetChanged(before, count.budget())
 
     def _is_ready(self, pod: PlannedPod) -> bool:
-        if pod.metadata.uid in self._came:
+        if pod.metadata.uid in self._scheduled:
             return True
-        found = pod.condition("Ready")
-        return found is not None and found.status == "True"
+        condition = pod.condition("Ready")
+        return condition is not None and condition.status == "True"
 
-    def _for(self, pod: PlannedPod) -> list[_Count]:
-        """Return the budgets that are about a pod."""
+    def _of(self, pod: PlannedPod) -> list[_Count]:
+        """Return the budgets that select a pod."""
         uid = pod.metadata.uid
-        if uid not in self._about:
+        if uid not in self._selecting:
             labels = pod.metadata.labels
-            there = self._by_namespace.get(pod.metadata.namespace, ())
-            self._about[uid] = [each for each in there if each.selector.matches(labels)]
-        return self._about[uid]
+            counts = self._by_namespace.get(pod.metadata.namespace, ())
+            self._selecting[uid] = [count for count in counts if count.selector.matches(labels)]
+        return self._selecting[uid]
 
 
 def _counted(budget: Budget) -> _Count:
     status = budget.status
     spare = status.current_healthy - status.desired_healthy
-    failed = any(each.type == ALLOWED and each.reason == "SyncFailed" for each in status.conditions)
+    failed = any(
+        condition.type == ALLOWED and condition.reason == "SyncFailed"
+        for condition in status.conditions
+    )
     return _Count(
-        key=key_of(budget),
+        known=budget,
         selector=selector_of(budget),
-        # Somebody may just have spent what is counted as healthy still.
+        # A disruption may just have been allowed to a pod that still counts as healthy.
         spare=min(spare, status.disruptions_allowed),
         fixed=failed or not status.expected_pods,
-        desired=status.desired_healthy,
-        policy=budget.spec.unhealthy_pod_eviction_policy,
     )

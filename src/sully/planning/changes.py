@@ -14,7 +14,7 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind
 from sully.domain.workloads.revisions import LAST_APPLIED
@@ -70,7 +70,7 @@ def apply(world: World, change: Change, on_end: Action = lambda: None) -> None:
     _let_expire(world, copy, world.put(copy, change.obj), on_end)
 
 
-def _let_expire(world: World, copy: Copy[Any], obj: Any, on_end: Action = lambda: None) -> None:
+def _let_expire(world: World, copy: Cache[Any], obj: Any, on_end: Action = lambda: None) -> None:
     end = expiry(obj.metadata.annotations) if copy.kind.plural in _ENDING else None
     if end is None:
         return
@@ -112,7 +112,7 @@ def let_expire(world: World) -> None:
             _let_expire(world, copy, obj)
 
 
-def copies(world: World) -> Mapping[str, Copy[Any]]:
+def copies(world: World) -> Mapping[str, Cache[Any]]:
     """Return the collections that a change may be about, by plural."""
     return {
         RULES.plural: world.rules,

@@ -126,11 +126,11 @@ def _remarks(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Iterator[st
         name = each.key.name
         if _is(each, SETS) and name in BUILT_IN_SETS:
             if isinstance(each, Remove) or _mended(each.obj) is not each.obj:
-                yield f"the hub puts the set {name} back; for a moment placements may lose clusters"
+                yield f"the hub restores set {name}; until then placements may lose clusters"
         elif isinstance(each, Remove):
             continue
         elif _is(each, BINDINGS) and name not in sets:
-            yield f"there is no ManagedClusterSet {name}, so the binding leads nowhere"
+            yield f"ManagedClusterSet {name} does not exist, so the binding has no effect"
         elif _is(each, CLUSTERS):
             yield from _remarks_on_cluster(hub, each.obj, new=name not in known)
 
@@ -138,15 +138,15 @@ def _remarks(snapshot: Snapshot, changes: Sequence[Put | Remove]) -> Iterator[st
 def _remarks_on_cluster(hub: Hub, cluster: ManagedCluster, *, new: bool) -> Iterator[str]:
     name, tried = cluster.metadata.name, hub.tried(cluster)
     if tried:
-        yield f"this is as if {name} were so: the hub takes {tried} off clusters that are well"
+        yield f"the plan assumes {name} is unhealthy: the hub removes {tried} if it is not"
     elif new:
-        yield f"{name} counts as unreachable until its agent says otherwise"
+        yield f"{name} is unreachable until its agent reports"
 
 
 def _never_rests(key: PlacementKey) -> str:
     return (
-        f"{Key(*key)} does not come to rest: whatever it has, it would rather have other clusters;"
-        " see the weights of its prioritizers"
+        f"the decisions of {Key(*key)} never settle: it always prefers other clusters;"
+        " check the weights of its prioritizers"
     )
 
 

@@ -1,8 +1,8 @@
-"""Plays a change through: pods leave, are replaced and are scheduled, until nothing more happens.
+"""Runs a change on a copy: pods are evicted, replaced and scheduled, until nothing more happens.
 
-First the cluster comes to rest as it is, so that what would happen anyway is not taken for the
-change's doing. At every moment pods leave first, then others are made for them, then the scheduler
-looks. telling.py turns what happened into a plan.
+First the cluster settles as it is, so that what would happen anyway is not attributed to the
+change. At every moment pods are evicted first, then replaced, then scheduled. telling.py turns what
+happened into a plan.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import partial
 
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.allocation.availability import Availability, used_up
 from sully.domain.allocation.capacity import left_of
 from sully.domain.allocation.ledger import PoolUse
-from sully.domain.allocation.vacancy import Vacancies, used_up
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.eviction.judge import Evict, Reason, Wait
@@ -32,8 +32,8 @@ from sully.domain.planning.replacing import (
 from sully.domain.planning.report import DeviceTold
 from sully.domain.planning.supply import Counted, Counter, Supply
 from sully.planning.changes import Change, apply, copies, let_expire, told
-from sully.planning.departing import Departing, Left, Standing
-from sully.planning.seating import Refusal, Seating
+from sully.planning.evicting import Evictions
+from sully.planning.scheduler import Pending, PlannedScheduler
 from sully.planning.settings import Settings
 from sully.planning.world import World
 from sully.views.devices.changes import Change as Touch
@@ -42,23 +42,26 @@ from sully.views.devices.name_index import Names
 from sully.views.snapshot.snapshot import Snapshot
 
 _MOST_MOMENTS = 200_000
-"""An end for stories that have none."""
+"""An end for plans that have none."""
 
 
 @dataclass(slots=True)
-class Story:
-    """One pod that left, and what came of it."""
+class Eviction:
+    """One evicted pod, and what becomes of its work."""
 
-    left: Left
+    pod: PlannedPod
+    at: datetime
+    reasons: tuple[Reason, ...]
     anyway: bool
-    heir: str = ""
-    """The uid of the pod that came for it; empty if none did."""
+    """It would be evicted as early without the change."""
+    replacement: str = ""
+    """The uid of the pod that replaces it; empty if none does."""
     missing: str = ""
-    """The template that its claim should be made from, and that is gone."""
-    back: datetime | None = None
-    """When the pod that came for it had to leave again."""
+    """The template that the claim of the replacement should be made from, and that is gone."""
+    evicted_again: datetime | None = None
+    """When the replacement was due for eviction itself."""
     claims: dict[DeviceId, tuple[str, ...]] = field(default_factory=dict)
-    """Who held the devices that it had to leave and that no slice has any more."""
+    """The claims on those of its devices that no slice has any more."""
 
 
 class Rehearsal:
@@ -68,24 +71,25 @@ class Rehearsal:
         self, snapshot: Snapshot, settings: Settings | None = None, *, start: datetime | None = None
     ) -> None:
         self.world = World(snapshot, settings or Settings(), start or snapshot.taken)
-        self.stories: list[Story] = []
+        self.evicted: list[Eviction] = []
         self.changes: list[str] = []
-        self.departing = Departing(self.world, self._left)
-        self.departing.on_frozen = self._came_back
-        self.seating = Seating(self.world, self._seated)
-        self._heirs: dict[str, Story] = {}
+        self.evictions = Evictions(self.world, self._evicted)
+        self.evictions.on_skipped = self._due_again
+        self.scheduler = PlannedScheduler(self.world, self._bound)
+        self._replaced: dict[str, Eviction] = {}
+        """Evictions by the uid of the replacement."""
         self._anyway: dict[str, datetime] = {}
-        """When pods leave without the change, by uid."""
-        self._to_replace: list[Story] = []
+        """When pods are evicted without the change, by uid."""
+        self._to_replace: list[Eviction] = []
         self._counter = self._counting()
         self.before: Merged = {}
         self.after: Merged = {}
         """All devices before and right after the change."""
         self.supply: dict[str, Supply] = {}
-        self.seated_before: frozenset[str] = frozenset()
+        self.bound_before: frozenset[str] = frozenset()
         self.differences: tuple[DeviceTold, ...] = ()
         self.restless: set[str] = set()
-        """Pods, by uid, that waited before, got a node, and have to leave it."""
+        """Pods, by uid, that were Pending before, got a node, and are due for eviction there."""
         self.supply_after: dict[str, Supply] | None = None
         """What is left of each class, when it is most interesting: before the change ends."""
 
@@ -94,18 +98,18 @@ class Rehearsal:
     def run(self, changes: Sequence[Change]) -> None:
         """Let the cluster come to rest, apply the changes, and see what happens."""
         world = self.world
-        self.seating.settle()
-        self.seated_before = frozenset(self.seating.seats)
-        self.departing.frozen.clear()
+        self.scheduler.settle()
+        self.bound_before = frozenset(self.scheduler.bindings)
+        self.evictions.clear_exemptions()
         let_expire(world)
         self.before = self.merged()
         waiting = self._foresee()
         self.supply = self.count(self.before)
-        self._finish_leavers()
+        self._end_terminating()
         world.inventory.on_change(self._devices_changed)
         world.usage.on_change(self._uses_changed)
-        # The first has just told of everything; who leaves first must not depend on that.
-        self.departing.start_with(waiting)
+        # The first has just reported everything; the order of evictions must not depend on that.
+        self.evictions.start_with(waiting)
         self.changes = [
             told(each, copies(world)[each.kind.plural].get(each.key)) for each in changes
         ]
@@ -120,7 +124,7 @@ class Rehearsal:
             if not world.timeline.leap(until):
                 break
             self._settle()
-        self.seating.look_again()
+        self.scheduler.diagnose()
         self._ends()
 
     def _ends(self) -> None:
@@ -132,20 +136,20 @@ class Rehearsal:
     def _settle(self) -> None:
         """Let everyone work at this moment until nobody has anything to do."""
         while True:
-            self.departing.settle()
+            self.evictions.settle()
             self._replace()
-            self.seating.settle()
-            if not self.departing.settle() and not self._to_replace:
+            self.scheduler.settle()
+            if not self.evictions.settle() and not self._to_replace:
                 return
 
     def _foresee(self) -> list[Key]:
-        """Note which pods leave without the change, and when; return them, the earliest first."""
+        """Note which pods are evicted without the change, and when; return them in that order."""
         found: list[tuple[datetime, Key]] = []
         for key in self._on_tainted_devices():
             pod = self.world.pods.get(key)
             if pod is None:
                 continue
-            match self.departing.verdict(pod):
+            match self.evictions.verdict(pod):
                 case Wait(until):
                     found.append((until, key))
                     self._anyway[pod.metadata.uid] = until
@@ -157,7 +161,7 @@ class Rehearsal:
         return [key for _, key in sorted(found)]
 
     def _on_tainted_devices(self) -> set[Key]:
-        """Return the pods that may have to leave as things are, without looking at others."""
+        """Return the pods that may be evicted as things are, without looking at others."""
         world = self.world
         rules = tuple(RuleChange(None, rule) for rule in world.rules.values())
         # Rules also hit devices that no slice has any more.
@@ -167,8 +171,8 @@ class Rehearsal:
             found.update(world.usage.pods_on(pool, names))
         return found
 
-    def _finish_leavers(self) -> None:
-        """Let pods end that were deleted before the plan begins."""
+    def _end_terminating(self) -> None:
+        """Let pods end that were deleted before the plan starts."""
         quick = self.world.settings.stop_seconds
         for pod in self.world.pods.values():
             end = pod.metadata.deletion_timestamp
@@ -177,73 +181,72 @@ class Rehearsal:
             if quick is not None:
                 # What it is given is reckoned from when it was deleted.
                 end -= timedelta(seconds=max(0.0, pod.grace - quick))
-            self._let_go(pod, end)
+            self._end_at(end, pod)
 
-    def _let_go(self, pod: PlannedPod, at: datetime, story: Story | None = None) -> None:
-        self.world.timeline.at(at, lambda: self._gone(pod, story))
+    def _end_at(self, at: datetime, pod: PlannedPod, eviction: Eviction | None = None) -> None:
+        self.world.timeline.at(at, lambda: self._gone(pod, eviction))
 
     # -- what happens -----------------------------------------------------------------------------
 
     def _devices_changed(self, change: Touch) -> None:
         for key in self.world.exposures.touched_by(change):
-            self.departing.wake(key)
+            self.evictions.wake(key)
 
     def _uses_changed(self, pods: Iterable[Key]) -> None:
         for key in sorted(pods):
-            self.departing.wake(key)
+            self.evictions.wake(key)
 
-    def _left(self, left: Left) -> None:
-        uid = left.pod.metadata.uid
-        known = self._anyway.get(uid)
-        story = Story(left, anyway=known is not None and known <= left.at)
-        self.stories.append(story)
-        story.claims = {
-            each.device: self._holders(each.device)
-            for each in left.because
-            if self.world.inventory.published(each.device) is None
+    def _evicted(self, pod: PlannedPod, reasons: tuple[Reason, ...]) -> None:
+        known, now = self._anyway.get(pod.metadata.uid), self.world.timeline.now()
+        eviction = Eviction(pod, now, reasons, anyway=known is not None and known <= now)
+        self.evicted.append(eviction)
+        eviction.claims = {
+            reason.device: self._holders(reason.device)
+            for reason in reasons
+            if self.world.inventory.published(reason.device) is None
         }
-        if is_replaced(left.pod) and not waits_for_the_end(left.pod):
-            self._to_replace.append(story)
-        end = left.pod.metadata.deletion_timestamp
-        if end is None or end <= left.at:
-            # Without a grace period it is gone before anyone makes another.
-            self._gone(left.pod, story)
+        if is_replaced(pod) and not waits_for_the_end(pod):
+            self._to_replace.append(eviction)
+        end = pod.metadata.deletion_timestamp
+        if end is None or end <= now:
+            # Without a grace period it is gone before it is replaced.
+            self._gone(pod, eviction)
         else:
-            self._let_go(left.pod, end, story)
+            self._end_at(end, pod, eviction)
 
-    def _gone(self, pod: PlannedPod, story: Story | None) -> None:
+    def _gone(self, pod: PlannedPod, eviction: Eviction | None) -> None:
         known = self.world.pods.get(key_of(pod))
         if known is not None and known.metadata.uid == pod.metadata.uid:
             self.world.remove_pod(known)
-        if story is not None and is_replaced(pod) and waits_for_the_end(pod):
-            self._to_replace.append(story)
+        if eviction is not None and is_replaced(pod) and waits_for_the_end(pod):
+            self._to_replace.append(eviction)
 
     def _replace(self) -> None:
         if not self._to_replace:
             return
-        stories, self._to_replace = self._to_replace, []
-        fresh: list[Replacement] = []
-        # At a pace they leave one by one.
-        for story in in_batches(stories, _family) if len(stories) > 1 else stories:
-            pod = story.left.pod
+        evictions, self._to_replace = self._to_replace, []
+        replacements: list[Replacement] = []
+        # At a rate they are evicted one by one.
+        for eviction in in_batches(evictions, _owner) if len(evictions) > 1 else evictions:
+            pod = eviction.pod
             spec_of = partial(self.world.spec_of, pod)
             made = replacement(pod, self.world.timeline.now(), spec_of=spec_of)
-            story.heir, story.missing = made.pod.metadata.uid, made.missing
-            self._heirs[story.heir] = story
-            fresh.append(made)
-        self.seating.receive(fresh)
+            eviction.replacement, eviction.missing = made.pod.metadata.uid, made.missing
+            self._replaced[eviction.replacement] = eviction
+            replacements.append(made)
+        self.scheduler.create(replacements)
 
-    def _seated(self, pod: PlannedPod) -> None:
-        # Whoever has to leave where it has just come would do so again and again.
-        self.departing.frozen.add(pod.metadata.uid)
-        self.departing.budgets.came(pod)
+    def _bound(self, pod: PlannedPod) -> None:
+        # A pod that is due for eviction where it has just been scheduled would be so every time.
+        self.evictions.exempt(pod)
+        self.evictions.scheduled(pod)
 
-    def _came_back(self, pod: PlannedPod, _: tuple[Reason, ...]) -> None:
-        story = self._heirs.get(pod.metadata.uid)
-        if story is None:
+    def _due_again(self, pod: PlannedPod) -> None:
+        eviction = self._replaced.get(pod.metadata.uid)
+        if eviction is None:
             self.restless.add(pod.metadata.uid)
-        elif story.back is None:
-            story.back = self.world.timeline.now()
+        elif eviction.evicted_again is None:
+            eviction.evicted_again = self.world.timeline.now()
 
     def _holders(self, device: DeviceId) -> tuple[str, ...]:
         held = self.world.usage.held(Names(*device))
@@ -264,38 +267,34 @@ class Rehearsal:
         return Counter({each.metadata.name: each for each in self.world.classes.values()})
 
     def _with_use(self, merged: Merged) -> Iterator[Counted]:
-        inventory, ledger = self.world.inventory, self.seating.devices.ledger
+        inventory, ledger = self.world.inventory, self.scheduler.core.devices.ledger
         for id_, devices in merged.items():
             pool, use = inventory.pool(id_), ledger.get(id_) or PoolUse()
-            vacancies = Vacancies(
+            availability = Availability(
                 tuple(pool.slices.values()) if pool is not None else (),
                 use.devices.keys() | use.shares.keys(),
             )
-            if vacancies.are_plain and not use.shares:
+            if availability.are_plain and not use.shares:
                 # Most pools: then nothing but their users closes devices.
                 yield from (Counted(each, name in use.devices) for name, each in devices.items())
                 continue
             for name, device in devices.items():
                 used = name in use.devices or (name in use.shares and not device.shareable)
-                yield Counted(device, used, _is_closed(device, use, vacancies))
+                yield Counted(device, used, _is_closed(device, use, availability))
 
-    def refusal(self, uid: str) -> Refusal | None:
-        """Return why a pod got no node."""
-        return self.seating.refusals.get(uid)
-
-    def standing(self) -> list[Standing]:
-        """Return the pods that must leave and are still there, by key."""
-        return [self.departing.standing[key] for key in sorted(self.departing.standing)]
+    def pending(self, uid: str) -> Pending | None:
+        """Return why a pod stays Pending."""
+        return self.scheduler.pending.get(uid)
 
 
-def _family(story: Story) -> tuple[str, str]:
-    return story.left.pod.metadata.namespace, story.left.pod.owner_text
+def _owner(eviction: Eviction) -> tuple[str, str]:
+    return eviction.pod.metadata.namespace, eviction.pod.owner_text
 
 
-def _is_closed(device: EffectiveDevice, use: PoolUse, vacancies: Vacancies) -> bool:
+def _is_closed(device: EffectiveDevice, use: PoolUse, availability: Availability) -> bool:
     """Say whether nobody could get a device, or a share of it, whoever has it."""
     published = device.published
-    if vacancies.obstacle(published.slice, published.device) is not None:
+    if availability.obstacle(published.slice, published.device) is not None:
         return True
     taken = use.amounts.get(published.device.name) if device.shareable else None
     if not taken:

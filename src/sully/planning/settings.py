@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
-from sully.controllers.scheduling.wishes import Options
 from sully.domain.eviction.judge import Terms
+from sully.scheduler.options import Options
 from sully.views.snapshot.snapshot import ALL_EFFECTS
 
 _SCHEDULING = Options(eviction=ALL_EFFECTS)

@@ -24,20 +24,20 @@ from sully.domain.planning.report import (
     TaintTold,
 )
 from sully.domain.planning.supply import Supply
-from sully.domain.scheduling.account import shortened
-from sully.domain.scheduling.objects import SCHEDULERS
-from sully.planning.rehearsal import Rehearsal, Story
+from sully.domain.scheduling.diagnosis import shortened
+from sully.evictor.admission import BudgetExhausted, Paused
+from sully.planning.rehearsal import Eviction, Rehearsal
 from sully.views.kinds import CLAIMS, CLASSES, PODS
 from sully.views.snapshot.kinds import NODES
 from sully.views.snapshot.snapshot import Gap, Snapshot
 
-NOBODY = "nobody manages it, so nobody makes another"
+NOBODY = "no controller manages it, so it is not recreated"
 
 
 def tell(rehearsal: Rehearsal, notes: Sequence[str] = ()) -> Plan:
     """Return what happened in a rehearsal."""
     devices = (*rehearsal.differences, *_unpublished(rehearsal))
-    departures = tuple(_departure(rehearsal, each) for each in rehearsal.stories)
+    departures = tuple(_departure(rehearsal, eviction) for eviction in rehearsal.evicted)
     return Plan(
         at=rehearsal.world.timeline.start,
         changes=tuple(rehearsal.changes),
@@ -62,42 +62,41 @@ def _known(rehearsal: Rehearsal) -> int:
 
 
 def gaps(snapshot: Snapshot) -> list[str]:
-    """Say what a plan on this snapshot cannot know, and what that means."""
+    """Return what a plan on this snapshot cannot know, and what that means."""
     found = ((snapshot.gap(kind), meaning) for kind, meaning in _UNKNOWN)
     return [f"{_lacks(gap)}: {meaning}" for gap, meaning in found if gap is not None]
 
 
 def _lacks(gap: Gap) -> str:
     if gap.but:
-        return f"the plan knows only the {gap.kind.plural} of namespace {gap.but}"
-    return f"the plan goes without {gap.kind.plural} ({gap.why})"
+        return f"the plan only considers {gap.kind.plural} in namespace {gap.but}"
+    return f"the plan does not consider {gap.kind.plural} ({gap.why})"
 
 
 _UNKNOWN: Sequence[tuple[Kind[Any], str]] = (
-    (CLASSES, "nobody can say which devices a new claim may get"),
-    (CLAIMS, "nobody can say who holds a device"),
-    (PODS, "nobody can say who would have to leave"),
-    (NODES, "nobody can say where a pod could go"),
+    (CLASSES, "which devices a new claim would be allocated is not known"),
+    (CLAIMS, "which pods use a device is not known"),
+    (PODS, "which pods would be evicted is not known"),
+    (NODES, "where a pod would be rescheduled is not known"),
 )
 
 
 # -- pods -----------------------------------------------------------------------------------------
 
 
-def _departure(rehearsal: Rehearsal, story: Story) -> Departure:
-    left, start = story.left, rehearsal.world.timeline.start
-    pod = left.pod
+def _departure(rehearsal: Rehearsal, eviction: Eviction) -> Departure:
+    pod, start = eviction.pod, rehearsal.world.timeline.start
     return Departure(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         owner=pod.owner_text,
         node=pod.spec.node_name,
-        at=left.at,
-        after=(left.at - start).total_seconds(),
-        devices=tuple(sorted({str(each.device) for each in left.because})),
-        because=tuple(map(_reason, left.because)),
-        anyway=story.anyway,
-        landing=_landing(rehearsal, story),
+        at=eviction.at,
+        after=(eviction.at - start).total_seconds(),
+        devices=tuple(sorted({str(reason.device) for reason in eviction.reasons})),
+        because=tuple(map(_reason, eviction.reasons)),
+        anyway=eviction.anyway,
+        landing=_landing(rehearsal, eviction),
     )
 
 
@@ -108,62 +107,71 @@ def _reason(reason: Reason) -> TaintTold:
     )
 
 
-def _landing(rehearsal: Rehearsal, story: Story) -> Landing:
-    pod = story.left.pod
+def _landing(rehearsal: Rehearsal, eviction: Eviction) -> Landing:
+    pod = eviction.pod
     if not is_replaced(pod):
         return Landing(fate=Fate.LOST, why=NOBODY)
-    seat = rehearsal.seating.seats.get(story.heir)
-    if seat is None:
-        return _nowhere(rehearsal, story, pod)
-    devices = tuple(map(str, seat.devices))
-    if story.back is None:
-        return Landing(fate=Fate.LANDS, at=seat.at, node=seat.node, devices=devices)
-    seconds = int((story.back - seat.at).total_seconds())
-    when = f"after {seconds}s" if seconds else "at once"
-    why = f"it tolerates the taints there only for a time, and has to leave again {when}"
-    return Landing(fate=Fate.RETURNS, at=seat.at, node=seat.node, devices=devices, why=why)
+    binding = rehearsal.scheduler.bindings.get(eviction.replacement)
+    if binding is None:
+        return _nowhere(rehearsal, eviction, pod)
+    devices = tuple(map(str, binding.devices))
+    if eviction.evicted_again is None:
+        return Landing(fate=Fate.LANDS, at=binding.at, node=binding.node, devices=devices)
+    seconds = int((eviction.evicted_again - binding.at).total_seconds())
+    when = f"after {seconds}s" if seconds else "immediately"
+    why = f"it tolerates the taints there only for some time, and would be evicted again {when}"
+    return Landing(fate=Fate.RETURNS, at=binding.at, node=binding.node, devices=devices, why=why)
 
 
-def _nowhere(rehearsal: Rehearsal, story: Story, pod: PlannedPod) -> Landing:
-    if story.missing:
-        why = f"ResourceClaimTemplate {pod.metadata.namespace}/{story.missing} does not exist"
+def _nowhere(rehearsal: Rehearsal, eviction: Eviction, pod: PlannedPod) -> Landing:
+    if eviction.missing:
+        why = f"ResourceClaimTemplate {pod.metadata.namespace}/{eviction.missing} does not exist"
         return Landing(fate=Fate.PENDING, why=why)
-    if pod.spec.scheduler_name not in SCHEDULERS:
-        why = f"what the scheduler {pod.spec.scheduler_name} does is not known"
+    if not pod.asks_for():
+        why = f"the decisions of scheduler {pod.spec.scheduler_name} are not known"
         return Landing(fate=Fate.PENDING, why=why)
-    refusal = rehearsal.refusal(story.heir)
-    if refusal is None:
-        return Landing(fate=Fate.PENDING, why="somebody holds it back with a scheduling gate")
+    pending = rehearsal.pending(eviction.replacement)
+    if pending is None:
+        return Landing(fate=Fate.PENDING, why="it has a scheduling gate")
     # Thousands of pods may wait for the same thousand claims.
-    account = shortened(refusal.account) if refusal.account is not None else None
-    return Landing(fate=Fate.PENDING, why=refusal.why, account=account)
+    account = shortened(pending.diagnosis) if pending.diagnosis is not None else None
+    return Landing(fate=Fate.PENDING, why=pending.message, account=account)
 
 
 def _stays(rehearsal: Rehearsal) -> Iterator[Stay]:
-    for each in rehearsal.standing():
-        metadata = each.pod.metadata
+    for pod, cause in rehearsal.evictions.held_back():
+        metadata = pod.metadata
         yield Stay(
             namespace=metadata.namespace,
             name=metadata.name,
-            owner=each.pod.owner_text,
-            why=each.why,
+            owner=pod.owner_text,
+            why=_held_back_by(cause),
         )
+
+
+def _held_back_by(cause: Paused | BudgetExhausted) -> str:
+    if isinstance(cause, Paused):
+        names = sorted({str(reason.taint.origin) for reason in cause.reasons})
+        return f"paused: {', '.join(names)}"
+    if len(cause.budgets) > 1:
+        return "more than one PodDisruptionBudget is about it"
+    return f"PodDisruptionBudget {cause.budgets[0].name} allows no disruption"
 
 
 def _arrivals(rehearsal: Rehearsal) -> Iterator[Arrival]:
     """Yield the pods that waited before the change and got a node after it."""
     pods = {each.metadata.uid: each for each in rehearsal.world.pods.values()}
-    for uid, seat in rehearsal.seating.seats.items():
+    for uid, binding in rehearsal.scheduler.bindings.items():
         pod = pods.get(uid)
-        if pod is None or uid in rehearsal.seated_before or MARK in uid:
+        if pod is None or uid in rehearsal.bound_before or MARK in uid:
             continue
         yield Arrival(
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             owner=pod.owner_text,
-            node=seat.node,
-            devices=tuple(map(str, seat.devices)),
-            at=seat.at,
+            node=binding.node,
+            devices=tuple(map(str, binding.devices)),
+            at=binding.at,
             returns=uid in rehearsal.restless,
         )
 
@@ -174,16 +182,19 @@ def _arrivals(rehearsal: Rehearsal) -> Iterator[Arrival]:
 def _unpublished(rehearsal: Rehearsal) -> Iterator[DeviceTold]:
     """Yield the devices without a slice that pods have to leave: a rule may name those too."""
     told: set[DeviceId] = set()
-    for story in rehearsal.stories:
-        for each in story.left.because if not story.anyway else ():
-            if each.device in told or rehearsal.world.inventory.published(each.device) is not None:
+    for eviction in rehearsal.evicted:
+        for reason in eviction.reasons if not eviction.anyway else ():
+            if (
+                reason.device in told
+                or rehearsal.world.inventory.published(reason.device) is not None
+            ):
                 continue
-            told.add(each.device)
+            told.add(reason.device)
             yield DeviceTold(
-                device=str(each.device),
+                device=str(reason.device),
                 node="",
-                gains=(marked(each.taint),),
-                claims=story.claims[each.device],
+                gains=(marked(reason.taint),),
+                claims=eviction.claims[reason.device],
             )
 
 

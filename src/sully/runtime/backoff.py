@@ -1,6 +1,6 @@
 """How long to wait before trying again: longer with each failure, up to a bound.
 
-The work queue uses it per key, the client per connection. It keeps no state: whoever counts the
+The work queue uses it per key, the client per connection. It keeps no state: who counts the
 failures asks for a delay.
 """
 

@@ -1,6 +1,6 @@
 """What time it is, and how to wait: the only place that asks the machine.
 
-Everything else takes a `Clock` from `app.py`, so that tests move time by hand with
+Everything else takes a `Clock` from `app.py`, so that tests control time with
 `sully.testing.clock.FakeClock`.
 """
 
@@ -14,7 +14,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Tells the time and waits."""
+    """A clock that can also wait."""
 
     def now(self) -> datetime:
         """Return the time in UTC, with full precision; the codec truncates what the wire does."""

@@ -1,8 +1,8 @@
-"""Until when what was begun may still be done: known to all that a call leads to, without a word.
+"""A deadline for writes that travels with the task, as the context of Go.
 
-A controller may write only while its process leads. A store that tries again and again when a
-member of etcd does not answer must stop in time, though everything between the two knows nothing of
-leading. So the time travels with the task: client/direct.py sets it, store/etcd/client.py asks.
+A controller may write only while its process is the leader. A store that retries when a member of
+etcd does not answer must stop in time, though everything in between knows nothing of leader
+election. client/direct.py sets the deadline, store/etcd/client.py reads it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _UNTIL: ContextVar[float] = ContextVar("until", default=inf)
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Let what the block begins be done only within a time; an outer block may allow less."""
+    """Set a deadline for what the block starts; an outer block may have an earlier one."""
     before = _UNTIL.set(min(_UNTIL.get(), time.monotonic() + seconds))
     try:
         yield
@@ -27,5 +27,5 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def seconds_left() -> float:
-    """Return how long what runs now may still do something; zero or less: it may not."""
+    """Return the seconds until the deadline; zero or less: it has passed."""
     return _UNTIL.get() - time.monotonic()

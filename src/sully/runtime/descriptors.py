@@ -22,7 +22,7 @@ def limit() -> int:
 def raise_limit(most: int = MOST) -> int:
     """Raise the soft limit to the hard one, within bounds; return what it is then.
 
-    Shells give programs a soft limit of 1024, for the sake of select(2), which nobody uses here.
+    Shells give programs a soft limit of 1024, for select(2), which is not used here.
     """
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource

@@ -1,7 +1,7 @@
-"""Evaluates what decisions wait for: in a thread, and never more than half of the time.
+"""Evaluates expressions for decisions: in a thread, and at most half of the time.
 
 A decision is synchronous and takes its cost budget in slices (`machinery/cel/budget.py`). What it
-could not evaluate within a slice is evaluated here, so that the event loop goes on. One evaluation
+could not evaluate within a slice is evaluated here, beside the event loop. One evaluation
 runs at a time, and after it there is a pause of the same length: threads share the interpreter.
 """
 
@@ -20,7 +20,7 @@ UNITS_PER_SECOND: Final = 5_000_000
 
 
 class Evaluator:
-    """Evaluates for everybody in this process."""
+    """Evaluates for all of this process."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

@@ -1,7 +1,7 @@
-"""Files that nobody else may read: created under a name that nobody can guess, whole or absent.
+"""Private files: created under an unpredictable name, and atomically.
 
-Nothing here follows a symbolic link that lies where the file is to be: in a folder that others may
-write to, it would lead what is written to where they want it, or let them read it.
+Nothing here follows a symbolic link in place of the file: in a folder that other
+users can write to, they could redirect or read the file.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _OURS = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def write_private(path: Path, data: bytes) -> None:
-    """Write a file with mode 0600, all at once: readers see the old one or the new one."""
+    """Write a file with mode 0600, atomically: readers see the old one or the new one."""
     temporary = scratch_name(path)
     try:
         with create_private(temporary) as file:
@@ -46,7 +46,7 @@ def open_private(path: Path) -> IO[bytes]:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _OURS, _PRIVATE)
     mode = os.fstat(descriptor).st_mode
     if stat.S_ISREG(mode) and mode & 0o077:
-        # On a volume it may belong to somebody else, who then decides.
+        # On a volume it may belong to another user.
         with contextlib.suppress(PermissionError):
             os.fchmod(descriptor, _PRIVATE)
     return os.fdopen(descriptor, "ab")

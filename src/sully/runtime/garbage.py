@@ -1,64 +1,66 @@
-"""Keeps the garbage collector from looking again and again at what lives long.
+"""Tunes the garbage collector for many long-lived objects.
 
-A control plane holds hundreds of thousands of objects that never go, and the collector walks all of
-them whenever enough new ones came: a tenth of a second each time, in which nobody is answered.
-Nearly everything here dies by reference count; cycles are few. So what has outlived a collection of
-the young is set aside, which costs nothing, and is looked at again only once there is much more of
-it. While the young have no garbage to speak of, most lots of them are set aside without a look: to
-look at every one, and at each once more later, cost a busy server five percent of its time, in
-pauses of up to 80 ms, and found nothing.
+A control plane holds hundreds of thousands of long-lived objects, and the collector walks all of
+them whenever enough new ones were allocated: a tenth of a second each time, in which no request is
+answered. Nearly everything here is freed by reference count; cycles are few. So what survives a
+collection of the young generation is frozen, which costs nothing, and is collected again only once
+there is much more of it. While the young generation has hardly any garbage, most of it is frozen
+without a collection: collecting all of it cost a busy server five percent of its time, in pauses of
+up to 80 ms, and found nothing.
 
 The collector counts objects, and a few of them may hold many bytes. So the memory of the process is
-watched too: when it has grown by much, everything is looked at, and what the C library holds in
-gaps goes back to the system.
+watched too: when it has grown by much, everything is collected, and memory that the C library
+holds is returned to the system.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
 from sully.runtime.clock import Clock, SystemClock
-from sully.runtime.memory import ProcessMemory
 
 YOUNG = 50_000
-"""How many new objects bring a collection of the young."""
+"""How many new objects trigger a collection of the young generation."""
 UNSEEN = 3
-"""How many such lots are set aside without a look after one that had hardly any garbage."""
+"""How many such generations are frozen without a collection after one with hardly any garbage."""
 LITTLE = YOUNG // 100
-"""What hardly any is."""
+"""What counts as hardly any."""
 SECONDS = 600.0
-"""How often to see whether all of it should be looked at."""
+"""How often to check whether a full collection is due."""
 GROWTH = 1.5
-"""By how much it must have grown for that."""
+"""By how much the frozen objects must have grown for that."""
 WATCH_SECONDS = 5.0
-"""How often to see how much memory there is."""
+"""How often to check the memory of the process."""
 SLACK = 16 << 20
-"""By how many bytes it may grow before some is given back."""
+"""By how many bytes it may grow before memory is returned."""
 SWEEP_SLACK = 64 << 20
-"""By how many, or by which part, before everything is looked at for garbage."""
+"""By how many bytes, or by which part, before a full collection."""
 SWEEP_PART = 4
 SWEEP_SECONDS = 60.0
 LONGEST_WAIT = 300.0
-"""After memory was given back: the wait before the next time doubles up to this."""
+"""The wait between two returns of memory doubles up to this."""
 SHARE = 1000
-"""Giving back may take one part in so many of the time."""
+"""Returning memory may take one part in so many of the time."""
 
 
 class Memory(Protocol):
-    """What `Returner` needs to know and to do; `ProcessMemory` outside of tests."""
+    """What `MemoryReturner` needs to know and to do; `ProcessMemory` outside of tests."""
 
     def resident(self) -> int:
         """Return how many bytes the process has."""
 
     def trim(self) -> None:
-        """Give back what is free."""
+        """Return free memory."""
 
 
-class Returner:
-    """Decides when memory is given back, and when garbage is looked for because of it."""
+class MemoryReturner:
+    """Decides when memory is returned, and when a full collection comes first."""
 
     def __init__(self, memory: Memory, sweep: Callable[[], None], clock: Clock) -> None:
         self._memory = memory
@@ -69,8 +71,8 @@ class Returner:
         self._wait = WATCH_SECONDS
         self._next = self._next_sweep = clock.monotonic()
 
-    def look(self) -> None:
-        """See how much memory there is, and give back what is too much."""
+    def check(self) -> None:
+        """Check the memory, and return what is too much."""
         now = self._clock.monotonic()
         resident = self._memory.resident()
         self._floor = min(self._floor, resident)
@@ -93,8 +95,8 @@ class Returner:
         self._wait = min(2 * self._wait, LONGEST_WAIT)
 
 
-class Keeper:
-    """Sets aside what lives long; one for the whole process."""
+class GarbageTuner:
+    """Freezes long-lived objects; one per process."""
 
     def __init__(self, memory: Memory | None = None, clock: Clock | None = None) -> None:
         self._memory = memory or ProcessMemory()
@@ -107,17 +109,17 @@ class Keeper:
         self._threshold = gc.get_threshold()
 
     def start(self) -> None:
-        """Set aside what there is, and from now on what stays."""
+        """Freeze existing objects, and from now on what survives."""
         gc.set_threshold(YOUNG, 1_000_000, 1_000_000)
         gc.freeze()
         self._settled = gc.get_freeze_count()
         gc.callbacks.append(self._collected)
         self._due_at = self._clock.monotonic() + SECONDS
-        self._returner = Returner(self._memory, self.sweep, self._clock)
+        self._returner = MemoryReturner(self._memory, self.sweep, self._clock)
         self._wait()
 
     def stop(self) -> None:
-        """Leave everything to the collector again."""
+        """Restore the collector's defaults."""
         if self._timer is not None:
             self._timer.cancel()
         gc.callbacks.remove(self._collected)
@@ -125,14 +127,14 @@ class Keeper:
         gc.unfreeze()
 
     def sweep(self) -> None:
-        """Look at everything, also at what was set aside."""
+        """Collect everything, also what was frozen."""
         gc.unfreeze()
         gc.collect()
         gc.freeze()
         self._settled = gc.get_freeze_count()
 
-    def look(self) -> None:
-        """Sweep if so much was set aside that there may be garbage among it."""
+    def check(self) -> None:
+        """Collect everything if so much was frozen that there may be garbage among it."""
         if gc.get_freeze_count() > self._settled * GROWTH:
             self.sweep()
 
@@ -143,8 +145,8 @@ class Keeper:
         now = self._clock.monotonic()
         if now >= self._due_at:
             self._due_at = now + SECONDS
-            self.look()
-        self._returner.look()
+            self.check()
+        self._returner.check()
         self._wait()
 
     def _collected(self, phase: str, info: dict[str, int]) -> None:
@@ -157,3 +159,35 @@ class Keeper:
             if self._looks:
                 self._unseen = UNSEEN if info["collected"] < LITTLE else 0
             gc.freeze()
+
+
+_STATM = Path("/proc/self/statm")
+
+
+class ProcessMemory:
+    """The memory of this process."""
+
+    def __init__(self) -> None:
+        self._page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+        self._trim = _malloc_trim()
+
+    def resident(self) -> int:
+        """Return the bytes in use, 0 if unknown."""
+        try:
+            return int(_STATM.read_text().split()[1]) * self._page
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def trim(self) -> None:
+        """Return free memory to the system."""
+        self._trim()
+
+
+def _malloc_trim() -> Callable[[], object]:
+    with contextlib.suppress(ImportError, OSError, AttributeError, TypeError):
+        import ctypes
+
+        trim = ctypes.CDLL(None).malloc_trim  # only glibc has it
+        trim.argtypes, trim.restype = [ctypes.c_size_t], ctypes.c_int
+        return lambda: trim(0)
+    return lambda: None

@@ -1,6 +1,6 @@
-"""Uids and name suffixes: the only place that makes up identifiers.
+"""Uids and name suffixes: the only place that generates identifiers.
 
-The source of chance is injected, so a test that seeds it gets the same names every time.
+The source of randomness is injected, so a test that seeds it gets the same names every time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Ids:
         if self._seeded:
             return "".join(self._chance.choices(ALPHABET, k=length))
         # Bytes that would make some letters likelier than others are thrown away.
-        found = os.urandom(length + 8).translate(_LETTERS, _UNEVEN)[:length]
-        while len(found) < length:
-            found += os.urandom(length).translate(_LETTERS, _UNEVEN)[: length - len(found)]
-        return found.decode()
+        letters = os.urandom(length + 8).translate(_LETTERS, _UNEVEN)[:length]
+        while len(letters) < length:
+            letters += os.urandom(length).translate(_LETTERS, _UNEVEN)[: length - len(letters)]
+        return letters.decode()

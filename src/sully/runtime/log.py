@@ -19,15 +19,15 @@ Format = Literal["console", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 
 
-def get_logger(room: str, **fields: object) -> FilteringBoundLogger:
-    """Return the logger of a room of the house."""
-    return cast("FilteringBoundLogger", _Lazy(room, fields))
+def get_logger(name: str, **fields: object) -> FilteringBoundLogger:
+    """Return the logger of a package."""
+    return cast("FilteringBoundLogger", _Lazy(name, fields))
 
 
 class Tally:
-    """Counts what anybody can make happen, and logs it once per interval with the number.
+    """Counts what any client can cause, and logs it once per interval with the number.
 
-    Else whoever can connect could fill the disk.
+    Otherwise clients could fill the disk with logs.
     """
 
     def __init__(self, log: FilteringBoundLogger, message: str, seconds: float = 60.0) -> None:
@@ -56,8 +56,8 @@ class _Lazy:
 
     __slots__ = ("_bound", "_fields", "_setup")
 
-    def __init__(self, room: str, fields: dict[str, object]) -> None:
-        self._fields = {"room": room, **fields}
+    def __init__(self, name: str, fields: dict[str, object]) -> None:
+        self._fields = {"logger": name, **fields}
         self._bound: FilteringBoundLogger | None = None
         self._setup: object = None
 
@@ -66,7 +66,7 @@ class _Lazy:
 
         setup = structlog.get_config()["processors"]
         if self._bound is None or self._setup is not setup:
-            # What was bound before a change of the set-up would keep to the old one for ever.
+            # A bound logger would keep an earlier configuration indefinitely.
             self._bound = structlog.get_logger().bind(**self._fields)
             self._setup = setup
         return getattr(self._bound, name)

@@ -1,20 +1,23 @@
-"""The numbers the program shows at `/metrics`, under the names Kubernetes uses for them.
+"""The metrics at `/metrics`, under the names of Kubernetes.
 
 Each `Metrics` has its own registry, so that two control planes in one process, as in tests, do
-not mix. Only `app.py` makes one and hands it on. Labels are few and bounded: a series per device
+not mix. Only the composition roots make one. Labels are few and bounded: a series per device
 would take longer to print than anyone waits for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
-from sully.runtime.series import Collector, Counter, Gauge, Histogram, Series
 from sully.runtime.workqueue import Running
 
-S = TypeVar("S", bound=Series)
+if TYPE_CHECKING:
+    # Imported with the first Metrics, see there.
+    from prometheus_client import Counter, Gauge, Histogram
+
+    Metric = TypeVar("Metric", Counter, Gauge, Histogram)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -26,7 +29,7 @@ QUEUE_BUCKETS = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 0.01, 0.1, 1.0, 10.0)
 
 
 class RequestLabels(NamedTuple):
-    """What a request was about, as upstream labels it."""
+    """What a request was about, as Kubernetes labels it."""
 
     verb: str
     group: str = ""
@@ -39,43 +42,45 @@ class RequestLabels(NamedTuple):
 
 
 class Metrics:
-    """A registry, and the metrics that belong to no single room."""
+    """A registry, and the metrics of requests and work queues."""
 
     def __init__(self) -> None:
-        # Not before the first is made: it brings a web server with it, which a command that prints
-        # a table should not pay for.
+        # Not imported with this module: it brings a web server with it, which a command that
+        # prints a table should not pay for.
         import prometheus_client
 
+        prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]  # the library has no type here
         self._library = prometheus_client
         self.registry = prometheus_client.CollectorRegistry()
-        self._made: dict[str, Any] = {}
+        self._registered: dict[str, Counter | Gauge | Histogram] = {}
         self.requests = RequestMetrics(self)
         self._queues = _QueueFamilies(self)
 
     def counter(self, name: str, text: str, labels: Sequence[str] = ()) -> Counter:
-        """Return a counter; its name ends in `_total`. Who asks again goes on with the same."""
-
-        return self._once(name, text, Counter(labels))
+        """Return a counter, the same one each time; its name ends in `_total`."""
+        made = self._library.Counter
+        return self._once(name, lambda: made(name, text, labels, registry=self.registry))
 
     def gauge(self, name: str, text: str, labels: Sequence[str] = ()) -> Gauge:
-        """Return a gauge; who asks again goes on with the same."""
-
-        return self._once(name, text, Gauge(labels))
+        """Return a gauge, the same one each time."""
+        made = self._library.Gauge
+        return self._once(name, lambda: made(name, text, labels, registry=self.registry))
 
     def histogram(
         self, name: str, text: str, labels: Sequence[str] = (), *, buckets: Sequence[float]
     ) -> Histogram:
-        """Return a histogram; who asks again goes on with the same."""
+        """Return a histogram, the same one each time."""
+        made = self._library.Histogram
+        return self._once(
+            name, lambda: made(name, text, labels, registry=self.registry, buckets=buckets)
+        )
 
-        return self._once(name, text, Histogram(labels, buckets=buckets))
-
-    def _once(self, name: str, text: str, series: S) -> S:
-        # Controllers are put together anew each time they get to lead.
-        known: Collector[S] | None = self._made.get(name)
+    def _once(self, name: str, make: Callable[[], Metric]) -> Metric:
+        # Controllers are constructed again each time they are elected.
+        known = self._registered.get(name)
         if known is None:
-            known = self._made[name] = Collector(name, text, series)
-            self.registry.register(known)
-        return known.series
+            known = self._registered[name] = make()
+        return cast("Metric", known)
 
     def queue(self, name: str) -> QueueMetrics:
         """Return the observer of the work queue with this name."""
@@ -136,7 +141,7 @@ class RequestMetrics:
 
 
 class _QueueFamilies:
-    """The metrics of all work queues, labelled by name."""
+    """The metrics of all work queues, labeled by name."""
 
     def __init__(self, metrics: Metrics) -> None:
         label = ("name",)
@@ -169,7 +174,7 @@ class _QueueFamilies:
 
 @dataclass(slots=True, init=False)
 class QueueMetrics:
-    """Observes one work queue; fulfils `workqueue.QueueObserver`."""
+    """Observes one work queue; implements `workqueue.QueueObserver`."""
 
     _depth: Gauge
     _unfinished: Gauge
@@ -189,24 +194,24 @@ class QueueMetrics:
         self._worked = families.worked.labels(name)
 
     def added(self, depth: int) -> None:
-        """Note that a key was queued, and how many wait now."""
+        """Count a queued key; `depth` is the length of the queue."""
         self._adds.inc()
         self._depth.set(depth)
 
     def started(self, depth: int, waited: float) -> None:
-        """Note that a key was handed out after this many seconds."""
+        """Observe how long a key was queued."""
         self._depth.set(depth)
         self._waited.observe(waited)
 
     def finished(self, worked: float) -> None:
-        """Note that a key was dealt with in this many seconds."""
+        """Observe how long a key was processed."""
         self._worked.observe(worked)
 
     def retried(self) -> None:
-        """Note that a key failed and will come back."""
+        """Count a retry."""
         self._retries.inc()
 
     def under_way(self, queue: Running) -> None:
-        """Take what can be asked at any time about the work that is not finished."""
+        """Publish the unfinished work of a queue."""
         self._unfinished.set_function(queue.unfinished)
         self._longest.set_function(queue.longest)

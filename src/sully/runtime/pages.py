@@ -1,7 +1,7 @@
 """A few pages for machines: metrics and health of a program without an API.
 
 The API server has its own; this is for programs such as `sully controllers`. On the machine itself
-everybody may read them, over plain HTTP. On any other address metrics need TLS and a bearer token,
+they are public, over plain HTTP. On any other address metrics need TLS and a bearer token,
 because they name what runs in a cluster; health does not, for the probes of kubelets have none.
 """
 
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from aiohttp import web
 
-Page = Callable[[], tuple[int, bytes]]
+PageHandler = Callable[[], tuple[int, bytes]]
 """Returns the status code and the text of a page."""
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 """What Prometheus reads; anyone else takes it for plain text."""
@@ -26,11 +26,11 @@ _REFUSALS = {401: b"Unauthorized", 403: b"Forbidden", 503: b"cannot check the to
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What pages need that not everybody may read."""
+    """What protects pages that are not public."""
 
     tls: ssl.SSLContext
     check: Callable[[str, str], Awaitable[int]]
-    """Takes the Authorization header and the path; returns 200 or the code of a refusal."""
+    """Takes the Authorization header and the path; returns 200 or the code of a rejection."""
     paths: frozenset[str] = frozenset(("/metrics",))
 
 
@@ -44,7 +44,7 @@ def is_local(host: str) -> bool:
 
 @asynccontextmanager
 async def serving(
-    host: str, port: int, pages: Mapping[str, Page], protection: Protection | None = None
+    host: str, port: int, pages: Mapping[str, PageHandler], protection: Protection | None = None
 ) -> AsyncIterator[int]:
     """Serve pages as long as the block lasts; yields the port."""
     from aiohttp import web
@@ -64,7 +64,7 @@ async def serving(
 
 
 def _handler(
-    page: Page, protection: Protection | None
+    page: PageHandler, protection: Protection | None
 ) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def handle(request: web.Request) -> web.Response:
         from aiohttp import web

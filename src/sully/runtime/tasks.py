@@ -1,4 +1,4 @@
-"""Small patterns around tasks that the standard library leaves to everyone.
+"""Small patterns around tasks.
 
 Tasks start in a `TaskGroup`; what is here never outlives the call that started it.
 """
@@ -20,7 +20,7 @@ async def wait_first(*waits: Awaitable[object]) -> None:
     finally:
         for task in tasks:
             task.cancel()
-        # Even if we are cancelled ourselves, nothing may be left running behind our back.
+        # Also if this task is cancelled, nothing may be left running.
         await asyncio.gather(*tasks, return_exceptions=True)
     for task in done:
         task.result()

@@ -1,8 +1,8 @@
-"""The queue between what happened and those who deal with it: keys, not events.
+"""The work queue of a controller, with the semantics of client-go: keys, not events.
 
-A key that is added ten times while it waits is handed out once, and a key that is being worked on
-is never handed to a second worker: it comes back when the first is done. So a storm of events
-costs one reconcile, and a reconcile needs no lock. The semantics are client-go's.
+A key that is added ten times while it is queued is returned once, and a key that is being processed
+is never returned to a second worker: it is queued again when the first is done. So a burst of
+events costs one reconcile, and a reconcile needs no lock.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from sully.runtime.tasks import wait_first
 K = TypeVar("K", bound=Hashable)
 
 TIMERS_KEPT = 64
-"""Below so many, times that no longer count are left to fall due by themselves."""
+"""Below so many, obsolete delays are left in the heap."""
 
 
 class ShutDown(Exception):  # noqa: N818 - an ending, not an error
@@ -29,31 +29,31 @@ class ShutDown(Exception):  # noqa: N818 - an ending, not an error
 
 
 class QueueObserver(Protocol):
-    """Is told what a queue does; `metrics.py` has one."""
+    """Observes a queue; `metrics.py` has one."""
 
     def added(self, depth: int) -> None:
-        """Note that a key was queued, and how many wait now."""
+        """Count a queued key; `depth` is the length of the queue."""
         ...
 
     def started(self, depth: int, waited: float) -> None:
-        """Note that a key was handed out after this many seconds."""
+        """Observe how long a key was queued."""
         ...
 
     def finished(self, worked: float) -> None:
-        """Note that a key was dealt with in this many seconds."""
+        """Observe how long a key was processed."""
         ...
 
     def retried(self) -> None:
-        """Note that a key failed and will come back."""
+        """Count a retry."""
         ...
 
     def under_way(self, queue: Running) -> None:
-        """Take what can be asked at any time about the work that is not finished."""
+        """Publish the unfinished work of a queue."""
         ...
 
 
 class Running(Protocol):
-    """Tells about work that is not finished; a queue is one."""
+    """Reports unfinished work; a queue is one."""
 
     def unfinished(self) -> float:
         """Return the seconds spent so far on all keys that are being worked on."""
@@ -65,7 +65,7 @@ class Running(Protocol):
 
 
 class WorkQueue(Generic[K]):
-    """Hands out keys, each to one worker at a time."""
+    """Returns keys, each to one worker at a time."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class WorkQueue(Generic[K]):
         self._observer = observer
         self._ready: deque[K] = deque()
         self._dirty: dict[K, float] = {}
-        """Keys that are to be handed out, with the time at which that became so."""
+        """Queued keys with the time they were queued."""
         self._working: dict[K, float] = {}
         self._due: dict[K, float] = {}
         self._timers: list[tuple[float, int, K]] = []
@@ -92,16 +92,16 @@ class WorkQueue(Generic[K]):
             observer.under_way(self)
 
     def __len__(self) -> int:
-        """Return how many keys wait to be handed out now."""
+        """Return how many keys are queued."""
         return len(self._ready)
 
     @property
     def delayed(self) -> int:
-        """Return how many keys wait for their time."""
+        """Return how many keys are delayed."""
         return len(self._due)
 
     def add(self, key: K) -> None:
-        """Hand this key out as soon as possible, but once."""
+        """Queue a key, once."""
         if self._closed or key in self._dirty:
             return
         self._dirty[key] = self._clock.monotonic()
@@ -121,8 +121,8 @@ class WorkQueue(Generic[K]):
             self._clear_timers()
         heappush(self._timers, (due, next(self._order), key))
         if self._timers[0][2] == key:
-            # Those who wait have slept towards a later time; all of them, because the first to
-            # wake may be handed something else.
+            # Waiters sleep until a later time; wake all of them, because the first may get another
+            # key.
             self._wake_all()
 
     def retry(self, key: K) -> float:
@@ -135,7 +135,7 @@ class WorkQueue(Generic[K]):
         return delay
 
     def forget(self, key: K) -> None:
-        """Forget the failures of a key, because it succeeded."""
+        """Reset the backoff of a key."""
         self._failures.pop(key, None)
 
     def failures(self, key: K) -> int:
@@ -156,21 +156,21 @@ class WorkQueue(Generic[K]):
             await self._changed()
 
     def done(self, key: K) -> None:
-        """Give a key back; if it was added meanwhile, it is handed out again."""
+        """Mark a key as processed; if it was added meanwhile, it is queued again."""
         worked = self._clock.monotonic() - self._working.pop(key)
         if self._observer:
             self._observer.finished(worked)
         if key in self._dirty:
             self._queue(key)
-        self._tell_drained()
+        self._notify_drained()
 
     def shut_down(self) -> None:
-        """Accept nothing more and drop what is delayed; what is ready is still handed out."""
+        """Accept nothing more and drop what is delayed; queued keys are still returned."""
         self._closed = True
         self._due.clear()
         self._timers.clear()
         self._wake_all()
-        self._tell_drained()
+        self._notify_drained()
 
     def unfinished(self) -> float:
         """Return the seconds spent so far on all keys that are being worked on."""
@@ -183,7 +183,7 @@ class WorkQueue(Generic[K]):
         return max((now - since for since in self._working.values()), default=0.0)
 
     async def drained(self) -> None:
-        """Wait until nothing is ready and nobody works."""
+        """Wait until nothing is queued or processed."""
         if self._ready or self._working:
             future = asyncio.get_running_loop().create_future()
             self._drained.append(future)
@@ -219,7 +219,7 @@ class WorkQueue(Generic[K]):
 
     def _clear_timers(self) -> None:
         """Drop the times of keys that got an earlier one: busy keys leave many behind."""
-        self._timers = [each for each in self._timers if self._due.get(each[2]) == each[0]]
+        self._timers = [timer for timer in self._timers if self._due.get(timer[2]) == timer[0]]
         heapify(self._timers)
 
     async def _changed(self) -> None:
@@ -234,7 +234,7 @@ class WorkQueue(Generic[K]):
                 await waiter
         except asyncio.CancelledError:
             if waiter.done() and not waiter.cancelled() and self._ready:
-                # We were woken for a key and leave without it: someone else must come.
+                # Woken for a key and cancelled: another waiter must take it.
                 self._wake_all()
             raise
         finally:
@@ -247,7 +247,7 @@ class WorkQueue(Generic[K]):
             if not waiter.done():
                 waiter.set_result(None)
 
-    def _tell_drained(self) -> None:
+    def _notify_drained(self) -> None:
         if not self._ready and not self._working:
             for future in self._drained:
                 if not future.done():

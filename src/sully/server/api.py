@@ -9,43 +9,44 @@ from dataclasses import dataclass
 
 from sully.api.core.pods.binding import BINDING
 from sully.api.tables import META
+from sully.machinery.compat import Compat
 from sully.machinery.errors import method_not_allowed
 from sully.machinery.gates import Gates
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
-from sully.server.admission.devices import DeviceGuard
+from sully.server.admission.claims import ClaimAdmission
+from sully.server.admission.clusters import ClusterAdmission
+from sully.server.admission.devices import DeviceAdmission
 from sully.server.admission.expressions import compile_ahead
-from sully.server.admission.guards import ImmortalNamespaces
+from sully.server.admission.node_restriction import NodeRestriction
+from sully.server.admission.plugins import NamespaceLifecycle
 from sully.server.admission.rule_history import RuleHistory
 from sully.server.audit.log import AuditLog
 from sully.server.authorization.authorizer import RbacAuthorizer
-from sully.server.authorization.claim_guard import ClaimGuard
-from sully.server.authorization.cluster_guard import ClusterGuard
-from sully.server.authorization.enforce import CreationGuard
-from sully.server.authorization.escalation import EscalationGuard
-from sully.server.authorization.node_guard import NodeGuard
+from sully.server.authorization.enforce import CreateOnUpdateCheck
+from sully.server.authorization.escalation import EscalationCheck
 from sully.server.authorization.reviews import Reviews
 from sully.server.registry.bodies import Body
 from sully.server.registry.creates import Creator
 from sully.server.registry.deletes import Deleter, delete_options
 from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import Patcher
-from sully.server.registry.reviews import Virtuals
 from sully.server.registry.subresources import Connector
 from sully.server.registry.updates import Updater
-from sully.server.registry.writes import Result, Writer, answering
+from sully.server.registry.virtual import VirtualResources
+from sully.server.registry.writes import ObjectWriter, Result, store_errors
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 from sully.server.storage.reads import Listing, Reader
-from sully.server.storage.watching import Change, Random, Watcher
+from sully.server.storage.watching import Random, WatchChange, Watcher
 from sully.store.base import Record, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
-    """What the outside decides: the time, identifiers, randomness."""
+class Env:
+    """What does not come from requests: the clock, identifiers, randomness."""
 
     clock: Clock
     ids: Ids
@@ -60,26 +61,26 @@ class Api:
         *,
         scheme: Scheme,
         store: Store,
-        chance: Chance,
+        env: Env,
         gates: Gates | None = None,
-        strict_compat: bool = False,
+        compat: Compat = Compat.SULLY,
     ) -> None:
-        clock, ids, random = chance.clock, chance.ids, chance.random
+        clock, ids, random = env.clock, env.ids, env.random
         self.scheme = scheme
         self.store = store
         self.clock = clock
         self.gates = gates or Gates()
-        self.strict_compat = strict_compat
+        self.compat = compat
         self.objects = Objects(scheme)
-        self.writer = Writer(
+        self.writer = ObjectWriter(
             store=store,
             objects=self.objects,
             clock=clock,
             ids=ids,
             gates=self.gates,
-            strict=strict_compat,
+            compat=compat,
         )
-        self.watcher = Watcher(store, self.objects, random, strict=strict_compat)
+        self.watcher = Watcher(store, self.objects, random, compat=compat)
         self._reader = Reader(store, self.objects)
         self._creator = Creator(self.writer)
         self._updater = Updater(self.writer, self._creator)
@@ -87,19 +88,19 @@ class Api:
         self._deleter = Deleter(self.writer)
         self._delete_schema = scheme.tables.get(META, "DeleteOptions")
         self._connector = Connector(self.writer, self._updater, self._deleter, self._reader)
-        self.virtual = Virtuals(self.writer)
+        self.virtual = VirtualResources(self.writer)
         self.audit: AuditLog | None = None
         self.authorizer = self.writer.authorizer = RbacAuthorizer(store, self.objects)
         Reviews(self.authorizer).register(self.virtual)
         self.quotas = self.writer.quotas
-        self.devices = DeviceGuard(store, self.objects, strict=strict_compat)
-        self.writer.guards = (
-            ImmortalNamespaces(),
-            CreationGuard(self.authorizer),
-            EscalationGuard(self.authorizer),
-            NodeGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
-            ClaimGuard(self.authorizer, self.gates),
-            ClusterGuard(self.authorizer, self.writer.lookup, strict=strict_compat),
+        self.devices = DeviceAdmission(store, self.objects, compat)
+        self.writer.admission = (
+            NamespaceLifecycle(),
+            CreateOnUpdateCheck(self.authorizer),
+            EscalationCheck(self.authorizer),
+            NodeRestriction(self.authorizer, self.writer.lookup, compat),
+            ClaimAdmission(self.authorizer, self.gates),
+            ClusterAdmission(self.authorizer, self.writer.lookup, compat),
             self.devices,
         )
         self.writer.recorders = (RuleHistory(store, self.objects, clock),)
@@ -107,19 +108,19 @@ class Api:
     async def get(self, request: Request) -> Record:
         """Read one object, or the status of one."""
         self._allow(request, "get")
-        with answering():
+        with store_errors():
             return await self._reader.get(request)
 
     async def list(self, request: Request) -> Listing:
         """Read a page of a list."""
         self._allow(request, "list")
-        with answering():
+        with store_errors():
             return await self._reader.listing(request)
 
-    async def watch(self, request: Request) -> AsyncGenerator[Sequence[Change], None]:
+    async def watch(self, request: Request) -> AsyncGenerator[Sequence[WatchChange], None]:
         """Follow a list."""
         self._allow(request, "watch")
-        with answering():
+        with store_errors():
             return await self.watcher.watch(request)
 
     async def create(self, request: Request, body: Body) -> Result:
@@ -159,7 +160,7 @@ class Api:
         """Delete every object that the request selects; return what there was."""
         self._allow(request, "deletecollection")
         options = delete_options(request, body, self._delete_schema)
-        with answering():
+        with store_errors():
             return await self._deleter.delete_collection(
                 with_dry_run(request, options), options, self._reader
             )
@@ -171,7 +172,7 @@ class Api:
 
     @property
     def connector(self) -> Connector:
-        """Return who handles scale, binding, eviction and finalize."""
+        """Return the handler of scale, binding, eviction and finalize."""
         return self._connector
 
     def _allow(self, request: Request, verb: str) -> None:
@@ -182,12 +183,12 @@ class Api:
             raise method_not_allowed()
         everywhere = target.resource.namespaced and not target.namespace
         if verb == "deletecollection" and everywhere:
-            # Lists reach over all namespaces; what cannot be undone does not.
+            # Lists span all namespaces; deletions do not.
             raise method_not_allowed()
 
 
 def with_dry_run(request: Request, options: Obj) -> Request:
-    """Let a dry run asked for in a body count like one in the URL."""
+    """Return a request with the dry run of the body, if it has one."""
     if "All" in (options.get("dryRun") or ()) and request.option("dryRun") != "All":
         return Request(
             request.user, request.target, {**request.options, "dryRun": "All"}, request.user_agent

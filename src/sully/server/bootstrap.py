@@ -1,4 +1,4 @@
-"""What every cluster has from the start."""
+"""The namespaces, roles and bindings that every cluster has."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,21 +7,25 @@ from contextlib import suppress
 from sully.machinery.errors import AlreadyExists, Conflict, NotFound
 from sully.machinery.gates import Gates
 from sully.machinery.strategy import Obj
-from sully.server.authorization.policy.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from sully.server.authorization.policy.programs import GATED
-from sully.server.authorization.policy.reconcile import binding_lacks, role_lacks
+from sully.server.authorization.policy.reconcile import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    binding_lacks,
+    role_lacks,
+)
 from sully.server.inprocess import InProcess
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 
 NAMESPACES = ("default", "kube-node-lease", "kube-public", "kube-system")
 
 
 async def ensure_namespaces(api: InProcess) -> None:
-    """Create the namespaces clients take for granted."""
+    """Create the system namespaces."""
     for name in NAMESPACES:
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
         try:
-            await api.call("create", Ref("", "v1", "namespaces"), body=body)
+            await api.call("create", ResourceRef("", "v1", "namespaces"), body=body)
         except AlreadyExists:
             continue
 
@@ -40,15 +44,15 @@ async def ensure_policy(api: InProcess, gates: Gates | None = None) -> None:
 async def _ensure(
     api: InProcess, plural: str, wanted: Obj, lacks: Callable[[Obj, Obj], Obj | None]
 ) -> None:
-    ref = Ref("rbac.authorization.k8s.io", "v1", plural, name=wanted["metadata"]["name"])
+    ref = ResourceRef("rbac.authorization.k8s.io", "v1", plural, name=wanted["metadata"]["name"])
     try:
-        found = (await api.call("get", ref)).obj
+        existing = (await api.call("get", ref)).obj
     except NotFound:
-        # Another replica that starts at the same time does the same.
+        # Another replica may have created it.
         with suppress(AlreadyExists):
-            await api.call("create", Ref(ref.group, ref.version, plural), body=wanted)
+            await api.call("create", ResourceRef(ref.group, ref.version, plural), body=wanted)
         return
-    changed = lacks(found, wanted)
+    changed = lacks(existing, wanted)
     if changed is not None:
         with suppress(Conflict):
             await api.call("update", ref, body=changed)

@@ -3,7 +3,7 @@
 There are two forms. The older one is a tree of small documents (`/api`, `/apis`, `/apis/apps`,
 `/apis/apps/v1`); the aggregated one says all of it in two answers (`/api` and `/apis` for clients
 that accept `as=APIGroupDiscoveryList`) with an ETag, so that nothing is sent twice.
-What the kinds look like is told by openapi/.
+openapi/ describes what the kinds look like.
 """
 
 import base64
@@ -53,7 +53,7 @@ _GROUP_ORDER = {
 
 @dataclass(frozen=True, slots=True)
 class Subresource:
-    """A subresource and the kind it speaks; group and version are empty where the parent's hold."""
+    """A subresource and its kind; group and version are empty where the parent's hold."""
 
     name: str
     kind: str
@@ -78,7 +78,7 @@ _SPECIAL: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
 
 
 def subresources(resource: ResourceType) -> Iterator[Subresource]:
-    """Go through what lies under an object of the resource, by name."""
+    """Yield the subresources of a resource, by name."""
     names = set(resource.connect)
     if resource.status is not None:
         names.add("status")
@@ -91,8 +91,10 @@ def subresources(resource: ResourceType) -> Iterator[Subresource]:
 
 def served(scheme: Scheme, group: str, version: str) -> list[ResourceType]:
     """Return the resources of one group and version, by name."""
-    found = (r for r in scheme.resources() if r.group == group and r.version(version) is not None)
-    return sorted(found, key=lambda resource: resource.plural)
+    resources = (
+        r for r in scheme.resources() if r.group == group and r.version(version) is not None
+    )
+    return sorted(resources, key=lambda resource: resource.plural)
 
 
 def named_groups(scheme: Scheme) -> list[tuple[str, list[str]]]:
@@ -180,7 +182,7 @@ def _names(resource: ResourceType) -> Obj:
 
 
 # Tools that migrate stored objects compare the hash between servers, so where Kubernetes keeps a
-# kind in another version than our hub, its choice is announced. Nobody reads our store by it.
+# kind in another version than our hub, its choice is announced. Nothing reads the store by it.
 _ANNOUNCED = {
     ("events.k8s.io", "Event"): "/v1",
     ("resource.k8s.io", "DeviceTaintRule"): "resource.k8s.io/v1beta2",
@@ -220,14 +222,14 @@ def _discovered_group(scheme: Scheme, name: str, versions: list[str]) -> Obj:
 
 
 def _discovered(resource: ResourceType) -> Obj:
-    found: Obj = {
+    entry: Obj = {
         "resource": resource.plural,
         "responseKind": _response_kind("", "", resource.kind),
         "scope": "Namespaced" if resource.namespaced else "Cluster",
         "singularResource": resource.singular,
         "verbs": sorted(resource.verbs),
     }
-    found |= _names(resource)
+    entry |= _names(resource)
     below = [
         {
             "subresource": sub.name,
@@ -236,7 +238,7 @@ def _discovered(resource: ResourceType) -> Obj:
         }
         for sub in subresources(resource)
     ]
-    return found | ({"subresources": below} if below else {})
+    return entry | ({"subresources": below} if below else {})
 
 
 def _response_kind(group: str, version: str, kind: str) -> Obj:

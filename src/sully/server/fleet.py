@@ -1,7 +1,7 @@
 """The fleet as the store has it, for questions about placements.
 
-Nobody needs it until somebody asks, so nothing is kept before the first question; from then on a
-question costs what changed since the last one. It does not depend on the controllers, which may
+Nothing is cached before the first request; from then on a request costs what changed since the
+last one. It does not depend on the controllers, which may
 run elsewhere or not at all. The pages are `http/placements.py`.
 """
 
@@ -22,9 +22,9 @@ from sully.api.cluster.types import (
     Placement,
     PlacementDecision,
 )
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.fleet import Fleet
-from sully.server.authorization.feed import Feed, Sink
+from sully.domain.placement.options import PlacementOptions
+from sully.server.storage.informer import ObjectHandler, StoreInformer
 from sully.server.storage.objects import Objects
 from sully.store.base import Store
 
@@ -34,7 +34,7 @@ R = TypeVar("R")
 
 
 class _Typed(Generic[T]):
-    """Hands stored objects to a fleet as the values it reads."""
+    """Passes stored objects to a fleet as typed values."""
 
     def __init__(
         self, type_: type[T], put: Callable[[T], object], remove: Callable[[str, str], object]
@@ -51,24 +51,24 @@ class _Typed(Generic[T]):
 
 
 class StoredFleet:
-    """Answers questions about the fleet of a store, one at a time."""
+    """Evaluates requests on the fleet of a store, one at a time."""
 
-    def __init__(self, store: Store, objects: Objects, behaviour: Behaviour) -> None:
-        self.behaviour = behaviour
-        self._fleet = Fleet(behaviour)
-        self._feed = Feed(store, objects, _sinks(self._fleet))
+    def __init__(self, store: Store, objects: Objects, options: PlacementOptions) -> None:
+        self.options = options
+        self._fleet = Fleet(options)
+        self._informer = StoreInformer(store, objects, _sinks(self._fleet))
         self._asking = asyncio.Lock()
 
-    async def ask(self, question: Callable[[Fleet], R]) -> R:
-        """Put a question to the fleet as it is now; in a thread, for some take long."""
+    async def evaluate(self, question: Callable[[Fleet], R]) -> R:
+        """Evaluate a function on the current fleet, in a thread."""
         async with self._asking:
-            await self._feed.catch_up()
+            await self._informer.catch_up()
             return await asyncio.to_thread(question, self._fleet)
 
 
-def _sinks(fleet: Fleet) -> dict[str, Sink]:
-    """Return who takes in which objects; sets come first, for what refers to them."""
-    found: dict[str, Sink] = {
+def _sinks(fleet: Fleet) -> dict[str, ObjectHandler]:
+    """Return the handlers by resource; sets come first, for what refers to them."""
+    handlers: dict[str, ObjectHandler] = {
         "managedclustersets": _Typed(
             ManagedClusterSet, fleet.put_set, lambda _, name: fleet.remove_set(name)
         ),
@@ -86,4 +86,4 @@ def _sinks(fleet: Fleet) -> dict[str, Sink]:
             Placement, fleet.put_placement, lambda *key: fleet.remove_placement(key)
         ),
     }
-    return {f"{GROUP}/{plural}": sink for plural, sink in found.items()}
+    return {f"{GROUP}/{plural}": sink for plural, sink in handlers.items()}

@@ -1,4 +1,4 @@
-"""The form of an answer: JSON or YAML; the object, its metadata only, or a printed table."""
+"""Content negotiation: JSON or YAML; the object, its metadata only, or a table."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +16,7 @@ _ANY = ("*/*", "application/*")
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How an answer is to look."""
+    """The negotiated form of a response."""
 
     media: str = JSON
     shape: str = ""  # "", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
@@ -33,7 +33,7 @@ PLAIN = Form()
 
 
 def choose(accept: str, *, pretty: bool = False) -> Form:
-    """Pick the first form in an Accept header that we can give."""
+    """Return the first supported form of an Accept header."""
     if not accept:
         return Form(pretty=pretty) if pretty else PLAIN
     for clause in _by_wish(accept):
@@ -46,7 +46,7 @@ def choose(accept: str, *, pretty: bool = False) -> Form:
 
 
 def _by_wish(accept: str) -> list[str]:
-    """Order what a client accepts: by its wish, then what it names before what it leaves open."""
+    """Sort accepted media types: by quality, then by specificity."""
     clauses = accept.split(",")
     if "q=" not in accept and "*" not in accept:
         return clauses

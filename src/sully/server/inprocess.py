@@ -1,7 +1,7 @@
 """The API for callers in the same process: the same verbs and checks, no socket, no JSON.
 
 `InProcess` is one caller's identity. It satisfies what `client/direct.py` expects without either
-room importing the other; app.py brings them together.
+package importing the other; app.py brings them together.
 """
 
 from collections.abc import AsyncIterator, Hashable, Mapping, Sequence
@@ -14,7 +14,7 @@ import msgspec
 from sully.machinery.errors import Forbidden, method_not_allowed, route_not_found
 from sully.machinery.strategy import Obj
 from sully.server.api import Api
-from sully.server.audit.log import Note
+from sully.server.audit.log import RequestAudit
 from sully.server.authorization.attributes import on_target
 from sully.server.authorization.enforce import require
 from sully.server.forms import list_kind
@@ -24,16 +24,16 @@ from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User, has_subresource
 from sully.server.storage.objects import typed
 from sully.server.storage.reads import Listing
-from sully.server.storage.watching import Change, bookmark
+from sully.server.storage.watching import WatchChange, bookmark
 from sully.store.base import Record
 
 NO_OPTIONS: Mapping[str, str] = MappingProxyType({})
 _READS = frozenset(("get", "list"))
-_RIGHTS = {"apply": "patch"}  # verbs of callers that are others to the rules of access
+_RIGHTS = {"apply": "patch"}  # verbs that authorization names differently
 
 
-class Ref(Protocol):
-    """What a caller names; any object with these attributes will do."""
+class ResourceNames(Protocol):
+    """A resource, object or subresource by its names."""
 
     @property
     def group(self) -> str: ...
@@ -50,7 +50,7 @@ class Ref(Protocol):
 
 
 class Reply(msgspec.Struct):
-    """An object as the caller's version shows it. Shared: nobody may change it."""
+    """An object as the caller's version shows it. Shared: never modify it."""
 
     obj: Obj
     memo: dict[Hashable, Any] = msgspec.field(default_factory=dict)
@@ -68,19 +68,19 @@ class InProcess:
     async def call(
         self,
         verb: str,
-        ref: Ref,
+        ref: ResourceNames,
         *,
         body: Any = None,
         options: Mapping[str, str] = NO_OPTIONS,
         patch_type: str = "",
     ) -> Reply:
-        """Run one verb and return what it answers."""
+        """Run one verb and return its result."""
         request = self._request(ref, options)
         right = _RIGHTS.get(verb, verb)
         if verb in _READS or self._api.audit is None:
             self._require_read(right, request)
             return await self._run(verb, request, body, patch_type)
-        note = Note(self._api.audit, self._api.clock, self._api.writer.ids, request)
+        note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
         with note.taken(right):
             self._require(right, request)
             note.allowed = True
@@ -117,11 +117,11 @@ class InProcess:
 
     async def watch(
         self,
-        ref: Ref,
+        ref: ResourceNames,
         *,
         options: Mapping[str, str] = NO_OPTIONS,
     ) -> AsyncIterator[Sequence[tuple[str, Reply]]]:
-        """Follow a list, in batches."""
+        """Watch, in batches of events."""
         request = self._request(ref, options)
         self._require_read("watch", request)
         async with aclosing(await self._api.watch(request)) as batches:
@@ -136,12 +136,12 @@ class InProcess:
         return Reply(reply.obj)
 
     def _require_read(self, verb: str, request: Request) -> None:
-        """Refuse who may not read; the audit log has refusals, and nothing else of reads."""
+        """Authorize a read; only rejections are audited."""
         try:
             self._require(verb, request)
         except Forbidden:
             if self._api.audit is not None:
-                note = Note(self._api.audit, self._api.clock, self._api.writer.ids, request)
+                note = RequestAudit(self._api.audit, self._api.clock, self._api.writer.ids, request)
                 note.refused(verb)
             raise
 
@@ -149,7 +149,7 @@ class InProcess:
         asked = on_target(verb, request.target, request.options)
         require(self._api.authorizer, self._user, asked)
 
-    def _request(self, ref: Ref, options: Mapping[str, str]) -> Request:
+    def _request(self, ref: ResourceNames, options: Mapping[str, str]) -> Request:
         resource = self._api.scheme.find(ref.group, ref.version, ref.plural)
         if resource is None:
             raise route_not_found()
@@ -160,11 +160,11 @@ class InProcess:
 
     def _record(self, record: Record, target: Target) -> Reply:
         memo = ("view", target.resource.group, target.version)
-        found = record.derived.get(memo)
-        if found is None:
+        obj = record.derived.get(memo)
+        if obj is None:
             view = self._api.objects.view(record, target.resource, target.version)
-            found = record.derived[memo] = typed(view, target)
-        return Reply(found, record.derived)
+            obj = record.derived[memo] = typed(view, target)
+        return Reply(obj, record.derived)
 
     def _result(self, result: Result, target: Target) -> Reply:
         if result.record is not None:
@@ -182,7 +182,7 @@ class InProcess:
         }
         return Reply(obj, {}, items)
 
-    def _event(self, change: Change, target: Target) -> tuple[str, Reply]:
+    def _event(self, change: WatchChange, target: Target) -> tuple[str, Reply]:
         record = change.record
         if record is None:
             return "BOOKMARK", Reply(bookmark(change, self._api.objects.empty(target)))

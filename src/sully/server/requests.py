@@ -25,7 +25,7 @@ _OF_CONTAINERS = {
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """Who asks."""
+    """A user and its groups."""
 
     name: str
     groups: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True)
-class Ref:
+class ResourceRef:
     """A resource or object by its names, before anyone has looked it up."""
 
     group: str
@@ -124,8 +124,8 @@ def parse_path(scheme: Scheme, path: str) -> Target | None:
 
 
 def _has(scheme: Scheme, group: str, version: str, plural: str) -> bool:
-    found = scheme.find(group, version, plural)
-    return group != "" or (found is not None and found.namespaced)
+    resource = scheme.find(group, version, plural)
+    return group != "" or (resource is not None and resource.namespaced)
 
 
 def _target(

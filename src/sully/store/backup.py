@@ -3,7 +3,7 @@
 An archive is a tar file: `manifest.json` first, then the database, then the certificates and keys
 of the directory. The keys are in it because without them no kubeconfig that was handed out would
 work again; so an archive is as secret as the directory, and both are readable by their owner only.
-The admin's kubeconfig is not in it: each start writes it anew.
+The admin's kubeconfig is not in it: each start writes it again.
 
 `copying.py` makes the copy of a database in use; `restore.py` is the way back.
 """

@@ -1,11 +1,11 @@
-"""The contract every store fulfils, and the only owner of what a revision is.
+"""The interface of every store, and the only owner of what a revision is.
 
-A store is a map from `Key` to bytes with one counter, the revision. Each committed transaction
+A store is a map from `StoreKey` to bytes with one counter, the revision. Each committed transaction
 takes the next revision, however many keys it writes, so a revision names a state of the whole
 store. The values do not contain their revision: the server writes `resourceVersion` into an
 object from `Record.revision` when it encodes it.
 
-Neighbours: `errors.py` (what can go wrong), `memory.py` (nothing survives a restart),
+See `errors.py` (what can go wrong), `memory.py` (nothing survives a restart),
 `sqlite.py` (one durable node), `etcd/` (shared by several), `compaction.py` (how much history is
 kept). The suite in `tests/contract` holds for every implementation. All methods belong to one
 event loop.
@@ -32,7 +32,7 @@ Derived = dict[Hashable, Any]
 """A memo of what others computed from a value. Never persisted, and safe to lose."""
 
 
-class Key(NamedTuple):
+class StoreKey(NamedTuple):
     """Names one object; inside a resource, keys are ordered by namespace, then name."""
 
     resource: str
@@ -48,16 +48,16 @@ class Key(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Record:
-    """One state of one key. Shared by everyone who reads it, so nobody changes it.
+    """One state of one key. Shared by all readers: never modify it.
 
     `derived` is the exception: it only remembers what the value already implies (the decoded
     object, an encoding per API version), so that it is computed once for all readers.
     """
 
-    key: Key
+    key: StoreKey
     value: bytes = field(repr=False)
     create_revision: int
-    """When the key came into existence; it starts anew after a deletion."""
+    """When the key came into existence; it restarts after a deletion."""
     revision: int
     """When this state was written."""
     derived: Derived = field(default_factory=dict, repr=False)
@@ -85,7 +85,7 @@ class Event:
 class Put:
     """Write a value. One that equals the stored value is a write like any other."""
 
-    key: Key
+    key: StoreKey
     value: bytes = field(repr=False)
     expect: int | None = None
     """The revision the key must have now; 0: it must not exist; `None`: whatever it is."""
@@ -97,7 +97,7 @@ class Put:
 class Delete:
     """Remove a key. One that does not exist is a conflict, whatever was expected."""
 
-    key: Key
+    key: StoreKey
     expect: int | None = None
 
 
@@ -105,7 +105,7 @@ class Delete:
 class Check:
     """Hold the transaction to the state of a key that it does not write."""
 
-    key: Key
+    key: StoreKey
     expect: int
 
 
@@ -123,7 +123,7 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class RecordPage:
     """Part of a list, in the order of the keys."""
 
     records: list[Record]
@@ -150,7 +150,7 @@ class Subscription(ABC):
 
     @abstractmethod
     async def wait(self) -> None:
-        """Wait until `take` has something to say: events, or that it is over."""
+        """Wait until `take` returns events or raises."""
 
     @abstractmethod
     def wake(self) -> None:
@@ -163,11 +163,11 @@ class Subscription(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """End the subscription and wake whoever waits on it; a second call does nothing."""
+        """End the subscription and wake its waiter; a second call does nothing."""
 
 
 class Store(ABC):
-    """Keeps records, in order, and tells what happened to them."""
+    """Keeps records, in order, and the events of their changes."""
 
     @property
     @abstractmethod
@@ -197,29 +197,29 @@ class Store(ABC):
     def shared(self) -> bool:
         """Return whether other processes may write, so that `newest` need not be all there is.
 
-        Then whoever decides by more keys than it writes must make the transaction say so: by a
+        Then a decision by more keys than it writes must be part of the transaction: by a
         `Check`, or by a `Put` with an expectation if two such decisions exclude each other.
         """
 
     @abstractmethod
     async def agree(self, name: str, value: bytes) -> bytes:
-        """Lay down something all processes of a store must share; return what the first laid."""
+        """Store a value that all processes must share; return that of the first process."""
 
     @abstractmethod
     async def catch_up(self) -> None:
         """Wait until everything is visible here that was acknowledged before, here or elsewhere.
 
         `get`, and `list` without a revision, do so themselves. `newest`, `revision` and `watch`
-        cannot wait; whoever must not miss what another process did calls this before. In a store
-        of one process there is nothing to wait for. Raises `UnavailableError`.
+        cannot wait; callers that must not miss writes of other processes call this before. In a
+        store of one process there is nothing to wait for. Raises `UnavailableError`.
         """
 
     @abstractmethod
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: StoreKey) -> Record | None:
         """Return the newest acknowledged state of a key."""
 
     @abstractmethod
-    def newest(self, key: Key) -> Record | None:
+    def newest(self, key: StoreKey) -> Record | None:
         """Return the newest state, including writes that are accepted but not yet durable.
 
         Only for computing the next write, so that read-modify-write loops need not wait for the
@@ -236,7 +236,7 @@ class Store(ABC):
         at: int | None = None,
         start: tuple[str, str] | None = None,
         limit: int | None = None,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order.
 
         `at` shows the state at an older revision (`CompactedError`, `FutureRevisionError`);
@@ -249,7 +249,7 @@ class Store(ABC):
 
         Returns once the writes are durable and visible to every reader. Expectations are judged
         when this is called, against `newest`. Raises `ConflictError` for the first one that does
-        not hold, `InvalidTransactionError` for a transaction nobody may send, and
+        not hold, `InvalidTransactionError` for an invalid transaction, and
         `UnavailableError` if it could not be written. To be cancelled while it waits does
         not take the write back.
         """
@@ -267,10 +267,10 @@ class Store(ABC):
 
     @abstractmethod
     async def snapshot(self) -> BinaryIO:
-        """Return an open, nameless file with a copy of everything, for whoever closes it.
+        """Return an open, nameless file with a copy of everything; the caller closes it.
 
         It holds at least what was acknowledged before the call, and whole transactions only.
-        Writers go on meanwhile. Raises `UnavailableError` if there is no room for it, or the
+        Writes continue meanwhile. Raises `UnavailableError` if there is no space for it, or the
         store keeps nothing that a file could hold.
         """
 
@@ -278,8 +278,8 @@ class Store(ABC):
     async def close(self) -> None:
         """Finish what was accepted, wake every waiter, release everything.
 
-        When it returns, nothing is under way: what callers were not told to have happened never
-        will, but for what they were told to be uncertain (`UncertainError`). Whoever calls it
+        When it returns, nothing is in progress: what was not acknowledged will never
+        happen, except what was reported as uncertain (`UncertainError`). Who calls it
         again, also after a call that was cancelled, waits for the same end.
         """
 

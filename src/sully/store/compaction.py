@@ -1,7 +1,7 @@
 """How much history a store keeps: long enough for slow readers, and bounded.
 
 A client that pages through a list or reconnects a watch needs the events since it last looked,
-so they are kept for some minutes, as upstream keeps them. In a storm of writes memory matters
+so they are kept for some minutes, as Kubernetes keeps them. In a storm of writes memory matters
 more: then their number and size decide. `app.py` runs one `Compactor` per store.
 """
 
@@ -39,12 +39,12 @@ class Compactor:
         self._store = store
         self._clock = clock
         self._retention = retention or Retention()
-        # When which revision was the newest. The store does not date its events: nobody else
-        # needs it, and for this purpose the interval is precise enough.
+        # When which revision was the newest. The store does not date its events, and
+        # for this purpose the interval is precise enough.
         self._seen: deque[tuple[float, int]] = deque()
 
     async def run(self) -> None:
-        """Compact for ever."""
+        """Compact until cancelled."""
         while True:
             try:
                 await self.compact()

@@ -1,7 +1,7 @@
 """A copy of a database that is being written to, a few pages at a time.
 
 SQLite's own copying works on the connection that writes: what is written meanwhile goes into the
-pages that were copied already, too. So the copy shows the state at its end, nobody needs a second
+pages that were copied already, too. So the copy has the state at its end, needs no second
 connection, and writers wait for a step and never for the whole. `writer.py` does the steps;
 `backup.py` makes an archive of the result.
 """
@@ -33,7 +33,7 @@ class Copying:
         """Begin; raises `apsw.Error` as the other methods do."""
         self._target = apsw.Connection(str(path))
         try:
-            # If it fails, nobody looks at the file; if it succeeds, whoever keeps it flushes it.
+            # A failed copy is discarded; the caller flushes a complete one.
             self._target.pragma("journal_mode", "off")
             self._target.pragma("synchronous", "off")
             self._backup = self._target.backup("main", source, "main")

@@ -29,7 +29,7 @@ from sully.store.state import State
 FORMAT = 2
 """The layout of the file; a program that knows only an older one must not touch it."""
 
-_APPLICATION_ID = 0x53756C6C  # "Sull": tells our files from other databases
+_APPLICATION_ID = 0x53756C6C  # "Sull": distinguishes our files from other databases
 _OLDEST_SQLITE = (3, 51, 3)  # before it, a WAL reset could corrupt the file
 _MOST_ROWS = 64
 
@@ -103,8 +103,8 @@ def _row(event: Event, place: int) -> SummedRow:
 def _checked(rows: Iterable[SummedRow]) -> Iterator[Row]:
     """Yield rows that are as they were written: SQLite does not notice a changed byte in one."""
     for row in rows:
-        bare, found = row[:6], row[6]
-        if found is not None and found != _sum(bare):
+        bare, checksum = row[:6], row[6]
+        if checksum is not None and checksum != _sum(bare):
             where = "/".join(part for part in bare[1:4] if part)
             raise ReplayError(f"{where} at {bare[0] // PLACES} is not as it was written")
         yield bare
@@ -210,10 +210,10 @@ class Database:
 
     def _prepare(self) -> None:
         connection = self._connection
-        found = self._integer("PRAGMA application_id")
+        application = self._integer("PRAGMA application_id")
         version = self._integer("PRAGMA user_version")
         empty = self._integer("SELECT count(*) FROM sqlite_schema") == 0
-        if not empty and found != _APPLICATION_ID:
+        if not empty and application != _APPLICATION_ID:
             raise OpenError(
                 f"{self._path} is not a store of Sully: give another --data-dir, or move it away"
             )
@@ -227,7 +227,7 @@ class Database:
         # Without the flush at every commit, a power cut can take acknowledged writes along.
         connection.pragma("synchronous", "full")
         connection.pragma("fullfsync", True)  # only where a flush alone does not reach the disk
-        # The writer does it when nobody waits.
+        # The writer thread does it when no write waits.
         connection.pragma("wal_autocheckpoint", 0)
         connection.pragma("cache_size", -16 * 1024)
         if version == 1 and not empty:
@@ -273,12 +273,12 @@ def _unusable(path: Path, what: str, error: Exception) -> OpenError:
         # The file may be as good as ever.
         return OpenError(
             f"{path} cannot be used: {reason}. Nothing was changed."
-            f" Make room on the disk of {path.parent}, or see to it if it has room"
+            f" Free space on the disk of {path.parent}, or check the disk if it has space"
         )
     return OpenError(
         f"{path} {what}: {reason}. Nothing was changed."
-        f" Bring a backup back with 'sully restore', or move {path.name} and {path.name}-wal away"
-        " to begin with an empty store"
+        f" Restore a backup with 'sully restore', or move {path.name} and {path.name}-wal away"
+        " to start with an empty store"
     )
 
 
@@ -296,7 +296,7 @@ def _check_library() -> None:
 
 
 def _reason(error: Exception) -> str:
-    """Say what SQLite says, with the exact code, which tells a full disk from a broken one."""
+    """Return the text of SQLite with its code: a full disk differs from a broken one."""
     code = int(getattr(error, "extendedresult", 0))
     name = apsw.mapping_extended_result_codes.get(code) or apsw.mapping_result_codes.get(code)
     return f"{error} ({name})" if code else str(error)

@@ -1,4 +1,4 @@
-"""The data directory of a durable store: who may read it, and that one process has it.
+"""The data directory of a durable store: its permissions and its lock.
 
 `sqlite.py` opens the directory, then `database.py` the file in it.
 """
@@ -51,15 +51,15 @@ class DataDirectory:
         return path
 
     def _check_emptied(self, path: Path) -> None:
-        """Refuse an empty file that was not always empty: SQLite would throw its log away."""
+        """Reject an empty file that was not always empty: SQLite would throw its log away."""
         log = path.with_name(f"{path.name}-wal")
-        # Keys are made after the store, so there was one; whoever takes it away begins anew.
+        # Keys are created after the store, so there was one.
         kept = path.is_file() and any(self.path.glob("*.key"))
         if _size(path) == 0 and (_size(log) or kept):
             raise OpenError(
-                f"{path} is empty, though there was something in it. Nothing was changed. Bring a"
-                f" backup back with 'sully restore', or remove {path.name} and {log.name} to"
-                " begin with an empty store"
+                f"{path} is empty, though there was something in it. Nothing was changed. Restore"
+                f" a backup with 'sully restore', or remove {path.name} and {log.name} to"
+                " start with an empty store"
             )
 
     def copy(self) -> Path:
@@ -71,9 +71,9 @@ class DataDirectory:
         return path
 
     def release(self) -> None:
-        """Let others use the directory."""
+        """Release the lock."""
         # The file stays: another process may already wait with it open, and would then hold a
-        # lock on a file that nobody else finds.
+        # lock on an unlinked file.
         os.ftruncate(self._lock, 0)
         os.close(self._lock)
 
@@ -102,7 +102,7 @@ def make_private(path: Path) -> None:
     try:
         path.mkdir(mode=0o700)
     except FileExistsError:
-        _close_to_others(path)
+        _restrict(path)
         return
     # SQLite sees to its files, but they are lost if a power cut takes the directory.
     parent = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
@@ -112,13 +112,13 @@ def make_private(path: Path) -> None:
         os.close(parent)
 
 
-def _close_to_others(path: Path) -> None:
+def _restrict(path: Path) -> None:
     mode = path.stat().st_mode
     if not stat.S_ISDIR(mode) or not mode & 0o077:
         return
     mode = stat.S_IMODE(mode)
     if mode & stat.S_ISVTX:
-        # A folder such as /tmp: to close it would take it from everybody else.
+        # A folder such as /tmp: restricting it would lock out all other users.
         raise OpenError(
             f"the data directory {path} is shared with other users (mode {mode:04o});"
             " use a directory of its own"
@@ -126,12 +126,12 @@ def _close_to_others(path: Path) -> None:
     try:
         path.chmod(mode & ~0o077)
     except PermissionError:
-        # A mounted volume may belong to somebody else. The files in it are private anyway.
+        # A mounted volume may belong to another user. The files in it are private anyway.
         if os.access(path, os.W_OK | os.X_OK):  # else it cannot be used, which is said elsewhere
             _log.warning(
-                "other users can access the data directory", path=str(path), mode=f"{mode:04o}"
+                "data directory is accessible to other users", path=str(path), mode=f"{mode:04o}"
             )
     else:
         _log.warning(
-            "closed the data directory to other users", path=str(path), mode_before=f"{mode:04o}"
+            "restricted the data directory to its owner", path=str(path), mode_before=f"{mode:04o}"
         )

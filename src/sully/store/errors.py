@@ -1,8 +1,8 @@
-"""Everything a store refuses, and why.
+"""The errors of a store.
 
     StoreError
     ├── ConflictError             an expectation did not hold (carries what is there instead)
-    ├── InvalidTransactionError   nobody may send this, however often they try
+    ├── InvalidTransactionError   invalid whatever the store contains
     │   ├── EmptyTransactionError
     │   ├── TooManyOperationsError
     │   ├── TooLargeError
@@ -20,7 +20,7 @@
 
 from __future__ import annotations
 
-from sully.store.base import MAX_OPERATIONS, MAX_VALUE_BYTES, Key, Record
+from sully.store.base import MAX_OPERATIONS, MAX_VALUE_BYTES, Record, StoreKey
 
 
 class StoreError(Exception):
@@ -30,13 +30,13 @@ class StoreError(Exception):
 class ConflictError(StoreError):
     """The key is not at the revision that a transaction expected."""
 
-    def __init__(self, key: Key, *, expect: int | None, current: Record | None) -> None:
+    def __init__(self, key: StoreKey, *, expect: int | None, current: Record | None) -> None:
         self.key = key
         self.expect = expect
         self.current = current
         wanted = {None: "any revision", 0: "no record"}.get(expect, f"revision {expect}")
-        found = "does not exist" if current is None else f"is at revision {current.revision}"
-        super().__init__(f"{key} {found}, expected {wanted}")
+        state = "does not exist" if current is None else f"is at revision {current.revision}"
+        super().__init__(f"{key} {state}, expected {wanted}")
 
 
 class InvalidTransactionError(StoreError):
@@ -63,7 +63,7 @@ class TooManyOperationsError(InvalidTransactionError):
 class TooLargeError(InvalidTransactionError):
     """A value may have only so many bytes."""
 
-    def __init__(self, key: Key, size: int) -> None:
+    def __init__(self, key: StoreKey, size: int) -> None:
         self.key = key
         self.size = size
         super().__init__(f"{key} is too large: {size} bytes, the most is {MAX_VALUE_BYTES}")
@@ -72,7 +72,7 @@ class TooLargeError(InvalidTransactionError):
 class DuplicateKeyError(InvalidTransactionError):
     """Two operations of one transaction write the same key, so their order would matter."""
 
-    def __init__(self, key: Key) -> None:
+    def __init__(self, key: StoreKey) -> None:
         self.key = key
         super().__init__(f"{key} is written twice in one transaction")
 
@@ -96,7 +96,7 @@ class FutureRevisionError(StoreError):
 
 
 class UnavailableError(StoreError):
-    """The disk or the peer refused; the write did not happen."""
+    """The disk or the peer rejected; the write did not happen."""
 
 
 class UncertainError(UnavailableError):

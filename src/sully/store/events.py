@@ -19,7 +19,7 @@ _revision_of: Callable[[Event], int] = attrgetter("revision")
 
 
 class EventLog:
-    """What happened to one resource, oldest first, and who waits for more."""
+    """The events of one resource, oldest first, and their waiters."""
 
     __slots__ = ("_waiting", "base", "events")
 
@@ -50,7 +50,7 @@ class EventLog:
         return dropped
 
     def forget(self) -> None:
-        """Forget everything, and leave a gap: nobody can go on from before."""
+        """Drop all events, and leave a gap: no cursor can continue."""
         self.base += len(self.events) + 1
         self.events.clear()
 
@@ -63,11 +63,11 @@ class EventLog:
         return future
 
     def leave(self, waiter: asyncio.Future[None]) -> None:
-        """Forget a waiter that no longer waits."""
+        """Remove a waiter."""
         self._waiting.discard(waiter)
 
     def wake(self) -> None:
-        """Let everyone look again."""
+        """Wake all waiters."""
         waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
@@ -109,7 +109,7 @@ class Cursor(Subscription):
             raise CompactedError(self._seen, compacted=self._horizon.compacted)
         self._seen = self._horizon.revision
         if self._position == self._log.end:
-            # Many ask often, and mostly there is nothing.
+            # Called often, and mostly there is nothing.
             return []
         events = self._log.since(self._position)
         self._position += len(events)
@@ -143,6 +143,6 @@ class Cursor(Subscription):
             self._waiter.set_result(None)
 
     def close(self) -> None:
-        """End the subscription and wake whoever waits on it."""
+        """End the subscription and wake its waiter."""
         self._closed = True
         self.wake()

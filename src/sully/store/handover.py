@@ -1,4 +1,4 @@
-"""Sees that the writer thread gets its turn when the event loop is busy.
+"""Lets the writer thread run when the event loop is busy.
 
 Python runs one thread at a time. A loop that has work lets go of the interpreter only for moments,
 at each poll, and takes it back before a thread that was woken can run; nothing counts that as
@@ -37,19 +37,19 @@ class Handover:
         self._posted = threading.Event()
 
     def submitted(self) -> None:
-        """Note a job, on the event loop."""
+        """Record a job, on the event loop."""
         self._outstanding += 1
         if not self._armed:
             self._arm()
 
     def reported(self, jobs: int) -> None:
-        """Note that jobs are done and the event loop knows it, on the event loop."""
+        """Record finished jobs, on the event loop."""
         self._outstanding -= jobs
         self._reports += 1
         self._posted.clear()
 
     def posted(self) -> None:
-        """Note that a report is on its way, on the thread."""
+        """Record that a report was posted, on the thread."""
         self._posted.set()
 
     def _arm(self) -> None:

@@ -1,7 +1,7 @@
-"""A store that lives and dies with its process, and the read side that all stores share.
+"""A store in memory, and the read side that all stores share.
 
-`ReadSide` answers every question from `State`; an implementation adds how a write becomes
-durable. `MemoryStore` adds nothing: what it accepts is at once as durable as it will ever be.
+`ReadSide` serves reads from `State`; an implementation adds how a write becomes durable.
+`MemoryStore` adds nothing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import BinaryIO
 
-from sully.store.base import FIRST_REVISION, Commit, Key, Op, Page, Record, Store, Subscription
+from sully.store.base import (
+    FIRST_REVISION,
+    Commit,
+    Op,
+    Record,
+    RecordPage,
+    Store,
+    StoreKey,
+    Subscription,
+)
 from sully.store.errors import ClosedError, UnavailableError
 from sully.store.state import State
 from sully.store.transactions import plan
@@ -47,7 +56,7 @@ class ReadSide(Store):
         return value
 
     async def catch_up(self) -> None:
-        """Return at once: nobody else writes."""
+        """Return immediately: no other process writes."""
 
     def resources(self) -> Sequence[str]:
         """Return the resources of which there are records, in order."""
@@ -57,7 +66,7 @@ class ReadSide(Store):
         """Return the oldest revision after which came no more events, and bytes, than this."""
         return self._state.oldest_within(events=events, size=size)
 
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: StoreKey) -> Record | None:
         """Return the newest acknowledged state of a key."""
         return self._state.get(key)
 
@@ -69,7 +78,7 @@ class ReadSide(Store):
         at: int | None = None,
         start: tuple[str, str] | None = None,
         limit: int | None = None,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order."""
         if limit is not None and limit < 1:
             raise ValueError(f"a page holds at least one record, not {limit}")
@@ -87,12 +96,12 @@ class ReadSide(Store):
 
 
 class MemoryStore(ReadSide):
-    """A store for tests and for control planes that need not remember."""
+    """A store for tests and for control planes without persistence."""
 
     def __init__(self) -> None:
         super().__init__(State(revision=FIRST_REVISION, compacted=FIRST_REVISION))
 
-    def newest(self, key: Key) -> Record | None:
+    def newest(self, key: StoreKey) -> Record | None:
         """Return the current state: nothing is ever accepted and not yet durable."""
         return self._state.get(key)
 
@@ -109,9 +118,9 @@ class MemoryStore(ReadSide):
         self._state.compact(revision)
 
     async def snapshot(self) -> BinaryIO:
-        """Refuse: whoever chose this store wanted nothing on disk."""
+        """Fail: there is nothing on disk."""
         raise UnavailableError("this store is in memory only: there is nothing to back up")
 
     async def close(self) -> None:
-        """Wake every waiter; what was stored is gone with the last reference."""
+        """Wake every waiter and drop the content."""
         self._state.close()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from sully.runtime.files import create_private
-from sully.store.base import Key, Put, Record, Store
+from sully.store.base import Put, Record, Store, StoreKey
 from sully.store.database import Database
 from sully.store.directory import DATABASE_FILE, DataDirectory
 from sully.store.errors import OpenError, StoreError
@@ -40,7 +40,7 @@ class Migrated:
 
 
 def begin_sqlite(directory: Path, revision: int) -> None:
-    """Make an empty database that goes on from a revision; refuse if there is one."""
+    """Create an empty database that continues from a revision; fail if one exists."""
     held = DataDirectory(directory)
     try:
         path = directory / DATABASE_FILE
@@ -56,17 +56,17 @@ def begin_sqlite(directory: Path, revision: int) -> None:
         held.release()
 
 
-async def everything(store: Store) -> dict[Key, bytes]:
+async def everything(store: Store) -> dict[StoreKey, bytes]:
     """Return all values of a store, as they are now."""
-    found: dict[Key, bytes] = {}
+    values: dict[StoreKey, bytes] = {}
     for resource in store.resources():
         for record in (await store.list(resource)).records:
-            found[record.key] = record.value
-    return found
+            values[record.key] = record.value
+    return values
 
 
 async def check_empty(store: Store) -> None:
-    """Refuse a target in which something lies already."""
+    """Fail if the target is not empty."""
     count = len(await everything(store))
     if count:
         raise MigrationError(f"the target holds {count} objects: a copy goes into an empty store")
@@ -88,7 +88,9 @@ async def migrate(source: Store, target: Store) -> Migrated:
         await target.commit([Put(record.key, record.value, expect=0) for record in batch])
     await source.catch_up()
     if source.revision != before:
-        raise MigrationError("the source was written to meanwhile: stop what uses it, begin anew")
+        raise MigrationError(
+            "the source was written to meanwhile: stop what uses it and start again"
+        )
     count = await compare(source, target)
     return Migrated(count, len(source.resources()), before, target.revision)
 

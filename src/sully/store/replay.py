@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from sys import intern
 
-from sully.store.base import Event, Key, Record
+from sully.store.base import Event, Record, StoreKey
 from sully.store.state import State
 
 PLACES = 128
@@ -18,7 +18,7 @@ PLACES = 128
 Row = tuple[int, str, str, str, int, bytes | None]
 """id, resource, namespace, name, revision of creation, value (`None`: deleted)."""
 
-Version = tuple[int, Key]
+Version = tuple[int, StoreKey]
 """Names one row: when it was written, and of which key."""
 
 
@@ -27,10 +27,10 @@ class ReplayError(Exception):
 
 
 def superseded(events: Iterable[Event]) -> Iterator[Version]:
-    """Yield the rows that nobody can ask for once these events are compacted.
+    """Yield the rows that cannot be read once these events are compacted.
 
     The rows of a key come oldest first: if only some of them can be deleted, the newest one that
-    is left still tells the truth.
+    is left is still correct.
     """
     for event in events:
         if event.previous is not None:
@@ -44,13 +44,13 @@ def replay(rows: Iterable[Row], compacted: int) -> tuple[State, list[Version]]:
 
     Also return the rows that an interrupted compaction should have deleted.
     """
-    records: dict[Key, Record] = {}
+    records: dict[StoreKey, Record] = {}
     history: list[Event] = []
     leftover: list[Version] = []
     revision = compacted
     for row in rows:
         revision = row[0] // PLACES
-        key = Key(intern(row[1]), intern(row[2]), row[3])
+        key = StoreKey(intern(row[1]), intern(row[2]), row[3])
         event = _event(row, key, records.get(key), revision)
         if event is None:
             if revision > compacted:
@@ -70,7 +70,7 @@ def replay(rows: Iterable[Row], compacted: int) -> tuple[State, list[Version]]:
     return state, leftover
 
 
-def _event(row: Row, key: Key, previous: Record | None, revision: int) -> Event | None:
+def _event(row: Row, key: StoreKey, previous: Record | None, revision: int) -> Event | None:
     """Return what a row says happened; `None` if it deletes what is not there."""
     *_, created, value = row
     if value is None:

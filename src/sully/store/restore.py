@@ -60,7 +60,7 @@ def restore(archive: Path, directory: Path, *, force: bool = False) -> Restored:
     directory.parent.mkdir(parents=True, exist_ok=True)
     fresh = scratch_name(directory)
     try:
-        # It must not exist: what lies there already was not put there by us.
+        # It must not exist: an existing file is not ours.
         fresh.mkdir(mode=0o700)
     except OSError as error:
         raise BackupError(f"cannot restore to {directory}: {error.strerror or error}") from error
@@ -92,12 +92,12 @@ def unpack(archive: Path, folder: Path) -> Manifest:
     if missing:
         raise BackupError(f"{archive} is damaged: it lacks {', '.join(missing)}")
     try:
-        found = check_database(folder / DATABASE_FILE)
+        revision = check_database(folder / DATABASE_FILE)
     except OpenError as error:
         raise BackupError(f"{archive} is damaged: {error}") from error
-    if found != manifest.revision:
+    if revision != manifest.revision:
         raise BackupError(
-            f"{archive} is damaged: its database is at revision {found},"
+            f"{archive} is damaged: its database is at revision {revision},"
             f" its manifest says {manifest.revision}"
         )
     return manifest
@@ -161,7 +161,7 @@ def _check_target(directory: Path, *, force: bool) -> None:
 
 
 def _take_place(fresh: Path, directory: Path) -> Path | None:
-    """Let one directory take the place of another; return where that one is now."""
+    """Replace a directory by another; return where the old one is now."""
     if not directory.exists() or not any(directory.iterdir()):
         fresh.replace(directory)
         flush_directory(directory.parent)

@@ -18,7 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import BinaryIO
 
-from sully.store.base import Commit, Event, Key, Op, Record
+from sully.store.base import Commit, Event, Op, Record, StoreKey
 from sully.store.copying import Copy
 from sully.store.database import Database
 from sully.store.directory import DataDirectory
@@ -27,7 +27,7 @@ from sully.store.memory import ReadSide
 from sully.store.replay import superseded
 from sully.store.state import State
 from sully.store.transactions import Transaction, plan
-from sully.store.writer import Pending, Trim, Writer, settle
+from sully.store.writer import Pending, Trim, WriterThread, settle
 
 _ROWS_PER_TRIM = 500
 """Writers wait for at most one such step of a compaction."""
@@ -40,11 +40,11 @@ class SqliteStore(ReadSide):
         super().__init__(state)
         self._directory = directory
         self._assigned = state.revision
-        self._overlay: dict[Key, Event] = {}
+        self._overlay: dict[StoreKey, Event] = {}
         self._epoch = 0
         self._copying = asyncio.Lock()
         self._closed: asyncio.Future[None] | None = None
-        self._writer = Writer(database, self._settle)
+        self._writer = WriterThread(database, self._settle)
         self._writer.start()
 
     @classmethod
@@ -61,7 +61,7 @@ class SqliteStore(ReadSide):
             raise
         return cls(directory, database, state)
 
-    def newest(self, key: Key) -> Record | None:
+    def newest(self, key: StoreKey) -> Record | None:
         """Return the newest state, including writes that are accepted but not yet durable."""
         event = self._overlay.get(key)
         if event is None:
@@ -74,7 +74,7 @@ class SqliteStore(ReadSide):
         try:
             transaction = plan(ops, self.newest, revision=self._assigned + 1)
         except ConflictError as conflict:
-            # What it conflicts with may still fail; do not tell anyone about it before.
+            # What it conflicts with may still fail; do not report it before.
             if conflict.key in self._overlay:
                 await self._accept(self._nothing())
             raise
@@ -100,7 +100,7 @@ class SqliteStore(ReadSide):
                 return
 
     async def snapshot(self) -> BinaryIO:
-        """Return an open, nameless file with a copy of everything, for whoever closes it."""
+        """Return an open, nameless file with a copy of everything; the caller closes it."""
         async with self._copying:
             self._check_open()
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -110,7 +110,7 @@ class SqliteStore(ReadSide):
                 raise UnavailableError(f"cannot copy the database: {error}") from error
             try:
                 self._writer.submit(Copy(path, done))
-                # The writer uses the file until it says so, whoever is still interested.
+                # The writer uses the file until it is done, also after a cancellation.
                 await _to_the_end(done)
                 return path.open("rb")
             finally:
@@ -148,7 +148,7 @@ class SqliteStore(ReadSide):
         return await done
 
     def _settle(self, batch: list[Pending], error: StoreError | None) -> None:
-        """Take note of what the writer did with a batch."""
+        """Apply the result of a batch."""
         if error is None:
             self._state.apply(pending.transaction for pending in batch)
             self._clear_overlay(batch)

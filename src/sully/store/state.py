@@ -1,6 +1,6 @@
 """The records and events a store holds in memory: the read side of every implementation.
 
-Knows nothing of durability: it is told about a transaction when readers may see it.
+Knows nothing of durability: a transaction is applied when readers may see it.
 `events.py` has the log and the cursors, `transactions.py` decides what happens.
 """
 
@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable
 from itertools import islice
 
-from sully.store.base import Event, Key, Page, Record
+from sully.store.base import Event, Record, RecordPage, StoreKey
 from sully.store.errors import CompactedError, FutureRevisionError
 from sully.store.events import Cursor, EventLog, Horizon
 from sully.store.transactions import Transaction
@@ -23,8 +23,8 @@ class Table:
     __slots__ = ("keys", "log", "records")
 
     def __init__(self) -> None:
-        self.records: dict[Key, Record] = {}
-        self.keys: list[Key] = []
+        self.records: dict[StoreKey, Record] = {}
+        self.keys: list[StoreKey] = []
         self.log = EventLog()
 
     def put(self, record: Record) -> None:
@@ -33,13 +33,13 @@ class Table:
             insort(self.keys, record.key)
         self.records[record.key] = record
 
-    def remove(self, key: Key) -> None:
+    def remove(self, key: StoreKey) -> None:
         """Forget the current record of a key."""
         del self.records[key]
         del self.keys[bisect_left(self.keys, key)]
 
     def apply(self, event: Event) -> None:
-        """Let an event happen."""
+        """Apply an event."""
         if event.kind == "DELETED":
             self.remove(event.record.key)
         else:
@@ -79,7 +79,7 @@ class State:
         """Return the resources of which there are records, in order."""
         return sorted(resource for resource, table in self._tables.items() if table.records)
 
-    def get(self, key: Key) -> Record | None:
+    def get(self, key: StoreKey) -> Record | None:
         """Return the current record of a key."""
         table = self._tables.get(key.resource)
         return None if table is None else table.records.get(key)
@@ -113,7 +113,7 @@ class State:
             self._hold(event)
 
     def reset(self, records: Iterable[Record], revision: int) -> None:
-        """Show other records from now on, and tell watchers that what came between is unknown."""
+        """Replace all records; watchers must list again."""
         for table in self._tables.values():
             table.records.clear()
             table.keys.clear()
@@ -131,7 +131,7 @@ class State:
         return Cursor(self.table(resource).log, self.horizon, namespace=namespace, after=after)
 
     def check_revision(self, revision: int) -> None:
-        """Refuse a revision that cannot be read."""
+        """Reject a revision that cannot be read."""
         if revision < self.compacted:
             raise CompactedError(revision, compacted=self.compacted)
         if revision > self.revision:
@@ -145,7 +145,7 @@ class State:
         at: int,
         start: tuple[str, str] | None,
         limit: int | None,
-    ) -> Page:
+    ) -> RecordPage:
         """Return one page of the records as they were at a revision."""
         self.check_revision(at)
         table = self.table(resource)
@@ -154,14 +154,14 @@ class State:
         if not undone:
             chosen = table.keys[low : high if limit is None else min(high, low + limit)]
             records = [table.records[key] for key in chosen]
-            return Page(records, at, high - low - len(records))
+            return RecordPage(records, at, high - low - len(records))
         older = sorted(key for key, record in undone.items() if record is not None)
         first, last = _window(older, resource, namespace, start)
         keys = [key for key in islice(table.keys, low, high) if key not in undone]
         # Two sorted runs, which sorting merges in linear time.
         keys = sorted(keys + older[first:last])
         records = [undone.get(key) or table.records[key] for key in keys[:limit]]
-        return Page(records, at, len(keys) - len(records))
+        return RecordPage(records, at, len(keys) - len(records))
 
     def oldest_within(self, *, events: int, size: int) -> int:
         """Return the oldest revision after which came no more events, and bytes, than this."""
@@ -193,29 +193,29 @@ class State:
         self._size += size
 
     def close(self) -> None:
-        """Tell every watcher that it is over."""
+        """End every watch."""
         self.horizon.closed = True
         for table in self._tables.values():
             table.log.wake()
 
 
-def _undone(table: Table, at: int) -> dict[Key, Record | None]:
+def _undone(table: Table, at: int) -> dict[StoreKey, Record | None]:
     """Return what the keys that changed after a revision held at it."""
-    undone: dict[Key, Record | None] = {}
+    undone: dict[StoreKey, Record | None] = {}
     for event in reversed(table.log.since(table.log.position_after(at))):
         undone[event.record.key] = event.previous
     return undone
 
 
 def _window(
-    keys: list[Key], resource: str, namespace: str | None, start: tuple[str, str] | None
+    keys: list[StoreKey], resource: str, namespace: str | None, start: tuple[str, str] | None
 ) -> tuple[int, int]:
     """Return where the wanted keys begin and end in a sorted list."""
     low, high = 0, len(keys)
     if namespace is not None:
-        low = bisect_left(keys, Key(resource, namespace, ""))
+        low = bisect_left(keys, StoreKey(resource, namespace, ""))
         # The smallest string that is greater than every key of the namespace.
-        high = bisect_left(keys, Key(resource, namespace + "\0", ""))
+        high = bisect_left(keys, StoreKey(resource, namespace + "\0", ""))
     if start is not None:
-        low = max(low, bisect_right(keys, Key(resource, *start)))
+        low = max(low, bisect_right(keys, StoreKey(resource, *start)))
     return low, max(low, high)

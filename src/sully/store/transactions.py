@@ -1,7 +1,7 @@
 """Decides whether a transaction may happen, and what it changes.
 
-Pure: the newest state comes in as a function, the outcome is a value. Who makes it durable and
-who shows it to readers is `memory.py` and `sqlite.py`.
+Pure: the newest state comes in as a function, the outcome is a value. `memory.py` and
+`sqlite.py` make it durable and visible.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from sully.store.base import (
     Check,
     Delete,
     Event,
-    Key,
     Op,
     Put,
     Record,
+    StoreKey,
 )
 from sully.store.errors import (
     ConflictError,
@@ -39,7 +39,7 @@ class Transaction:
 
 
 def plan(
-    ops: Sequence[Op], newest: Callable[[Key], Record | None], *, revision: int
+    ops: Sequence[Op], newest: Callable[[StoreKey], Record | None], *, revision: int
 ) -> Transaction:
     """Judge every expectation against the newest state and say what would change."""
     validate(ops)
@@ -58,12 +58,12 @@ def plan(
 
 
 def validate(ops: Sequence[Op]) -> None:
-    """Refuse what is wrong whatever the store contains."""
+    """Reject what is wrong whatever the store contains."""
     if not ops:
         raise EmptyTransactionError
     if len(ops) > MAX_OPERATIONS:
         raise TooManyOperationsError(len(ops))
-    written: set[Key] = set()
+    written: set[StoreKey] = set()
     for op in ops:
         if isinstance(op, Check):
             continue
@@ -75,8 +75,8 @@ def validate(ops: Sequence[Op]) -> None:
 
 
 def _expect(op: Op, current: Record | None) -> None:
-    found = 0 if current is None else current.revision
-    if op.expect is not None and op.expect != found:
+    revision = 0 if current is None else current.revision
+    if op.expect is not None and op.expect != revision:
         raise ConflictError(op.key, expect=op.expect, current=current)
     if isinstance(op, Delete) and current is None:
         raise ConflictError(op.key, expect=op.expect, current=None)

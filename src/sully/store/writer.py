@@ -1,4 +1,4 @@
-"""The one thread that writes, and why many writers share one flush.
+"""The thread that writes, and why many writers share one flush.
 
 A flush to disk takes as long for one transaction as for a hundred. So what comes while a batch is
 being written waits on the event loop, and goes to the thread as one. The thread reports back to
@@ -36,7 +36,7 @@ _log = get_logger("store")
 
 _MOST_JOBS = 256
 _PAUSE = 0.05
-"""After this many seconds without a write, a checkpoint delays nobody."""
+"""After this many seconds without a write, a checkpoint delays no write."""
 _WORTH_A_CHECKPOINT = 1 << 20
 _FORCES_A_CHECKPOINT = 16 << 20
 """Larger ones take no less time per byte, and writers wait for a whole one."""
@@ -68,7 +68,7 @@ Report = Callable[[list[Pending], StoreError | None], None]
 """Called on the event loop with transactions, in order, and why they failed, if they did."""
 
 
-class Writer:
+class WriterThread:
     """Owns the database and its thread from `start` to `stop`."""
 
     def __init__(self, database: Database, report: Report, *, pause: float = _PAUSE) -> None:
@@ -94,7 +94,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, job: Pending | Trim | Copy) -> None:
-        """Hand over a job; jobs are done in order and reported on the event loop."""
+        """Submit a job; jobs are done in order and reported on the event loop."""
         if self._stopped.done():
             raise UnavailableError("the store's writer has stopped")
         self._gathered.append(job)
@@ -109,10 +109,10 @@ class Writer:
         self._thread.join()
 
     def _send(self) -> None:
-        """Hand the thread what has gathered."""
+        """Send the gathered jobs to the thread."""
         gathered, self._gathered = self._gathered, []
         for job in gathered:
-            # A copy takes its time, and nobody waits for it to be over.
+            # A copy takes long, and writes do not wait for it.
             self._under_way += not isinstance(job, Copy)
             self._handover.submitted()
             self._jobs.put(job)
@@ -124,7 +124,7 @@ class Writer:
                     (self._write if is_write else self._tidy)(list(jobs))
                 self._taken = []
         finally:
-            # Also where a defect ended the loop: nobody may wait for ever.
+            # Also where a bug ended the loop: nothing may wait indefinitely.
             try:
                 self._stop_copying()
                 self._database.close()
@@ -190,7 +190,7 @@ class Writer:
             self._reply([job], failure)
 
     def _copy_more(self) -> None:
-        """Do one step of a copy; between two of them everyone else has a turn."""
+        """Do one step of a copy; writes run between two of them."""
         if self._copying is None:
             return
         job, copying = self._copying
@@ -223,7 +223,7 @@ class Writer:
         self._handover.posted()
 
     def _done(self, jobs: Sequence[Pending | Trim | Copy], error: StoreError | None) -> None:
-        """Tell everyone what became of their jobs, on the event loop."""
+        """Report the result of jobs, on the event loop."""
         self._handover.reported(len(jobs))
         self._under_way -= sum(not isinstance(job, Copy) for job in jobs)
         self._report([job for job in jobs if isinstance(job, Pending)], error)
@@ -231,7 +231,7 @@ class Writer:
             if not isinstance(job, Pending):
                 settle(job.future, None, error)
         if self._gathered and not self._under_way:
-            # Not at once: whoever was just told runs first, and may have more to write.
+            # Not immediately: callers of these jobs run first, and may write more.
             self._loop.call_soon(self._send)
 
     def _post(self, callback: Callable[..., None], *args: object) -> None:
@@ -251,7 +251,7 @@ class Writer:
 
 
 def settle(future: asyncio.Future[T], result: T, error: StoreError | None) -> None:
-    """Complete a future, unless whoever waited for it was cancelled."""
+    """Complete a future, unless its waiter was cancelled."""
     if future.done():
         return
     if error is None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from sully.app import Config, ControlPlane, running
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 from sully.runtime.clock import Clock
 from sully.testing.forkserver import start
@@ -34,7 +35,7 @@ async def in_process(
     store: str = "memory",
     data_dir: Path | None = None,
     gates: Gates | None = None,
-    strict_compat: bool = False,
+    compat: Compat = Compat.SULLY,
     clock: Clock | None = None,
 ) -> AsyncIterator[ControlPlane]:
     """Run a control plane in this event loop, on a free port."""
@@ -44,7 +45,7 @@ async def in_process(
             port=0,
             store=store,
             gates=gates or Gates(),
-            strict_compat=strict_compat,
+            compat=compat,
         )
         async with running(config, clock) as plane:
             yield plane

@@ -16,7 +16,7 @@ from typing import Literal
 from sully.api.resource.annotations import CREATED_BY, DESCRIPTION
 from sully.api.resource.types import DeviceTaintRule
 from sully.api.sully.types import EvictionRecord, TaintRecord, rules_of
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.devices.rules import sourced
@@ -72,7 +72,7 @@ class Progress:
 def progress_of(
     rules: Iterable[DeviceTaintRule],
     exposures: Exposures,
-    records: Copy[TaintRecord],
+    records: Cache[TaintRecord],
     now: datetime,
     *,
     kept: bool = True,

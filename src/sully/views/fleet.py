@@ -19,13 +19,13 @@ from sully.api.cluster.types import (
     Placement,
     PlacementDecision,
 )
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.changes import Change
 from sully.domain.placement.deciding import decide, inputs, totals
 from sully.domain.placement.fleet import Fleet, Touched
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.verdicts import Explanation
 from sully.domain.placement.whatif import Forecast, whatif
@@ -39,19 +39,19 @@ T = TypeVar("T")
 class Caches:
     """The collections that placement depends on."""
 
-    clusters: Copy[ManagedCluster]
-    sets: Copy[ManagedClusterSet]
-    bindings: Copy[ManagedClusterSetBinding]
-    placements: Copy[Placement]
-    decisions: Copy[PlacementDecision]
-    scores: Copy[AddOnPlacementScore]
+    clusters: Cache[ManagedCluster]
+    sets: Cache[ManagedClusterSet]
+    bindings: Cache[ManagedClusterSetBinding]
+    placements: Cache[Placement]
+    decisions: Cache[PlacementDecision]
+    scores: Cache[AddOnPlacementScore]
 
 
 class FleetView:
     """What placements should have, as of the caches and the clock."""
 
-    def __init__(self, caches: Caches, *, clock: Clock, behaviour: Behaviour = REFERENCE) -> None:
-        fleet = self.fleet = Fleet(behaviour)
+    def __init__(self, caches: Caches, *, clock: Clock, options: PlacementOptions = OCM) -> None:
+        fleet = self.fleet = Fleet(options)
         self._clock = clock
         self._listeners: list[Callable[[frozenset[Key]], None]] = []
         # Sets first and decisions before placements: each then finds what it refers to.
@@ -92,7 +92,7 @@ class FleetView:
         return lambda: self._listeners.remove(handle)
 
     def _follow(
-        self, informer: Copy[T], put: Callable[[T], Touched], remove: Callable[[Key], Touched]
+        self, informer: Cache[T], put: Callable[[T], Touched], remove: Callable[[Key], Touched]
     ) -> None:
         def changed(old: T | None, new: T | None) -> None:
             if new is not None:

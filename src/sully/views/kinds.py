@@ -10,8 +10,11 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
+from sully.api.sully.types import GROUP as SULLY
+from sully.api.sully.types import VERSION, EvictionRecord, TaintRecord
 from sully.client.transport import Kind
 from sully.domain.claims.pods import Pod
+from sully.domain.eviction.past import PastEviction
 
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
 CLAIMS: Kind[ResourceClaim] = Kind(GROUP, "v1", "resourceclaims", "ResourceClaim", ResourceClaim)
@@ -31,4 +34,12 @@ PATCHES: Kind[ResourceSlicePatch] = Kind(
     "ResourceSlicePatch",
     ResourceSlicePatch,
     namespaced=False,
+)
+EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
+    SULLY, VERSION, "evictionrecords", "EvictionRecord", EvictionRecord
+)
+"""As they are written; a cache should hold `PAST_EVICTIONS`."""
+PAST_EVICTIONS: Kind[PastEviction] = EVICTION_RECORDS.read_as(PastEviction)
+TAINT_RECORDS: Kind[TaintRecord] = Kind(
+    SULLY, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
 )

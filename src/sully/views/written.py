@@ -11,8 +11,8 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from typing import TypeVar
 
-from sully.client.informers.cache import IndexFunction
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
+from sully.client.informers.indexer import IndexFunction
 from sully.client.objects import key_of, uid_of, version_of
 
 T = TypeVar("T")
@@ -21,11 +21,11 @@ _REMEMBERED = 1000
 """How many deleted objects are remembered, for answers that come after the news of the end."""
 
 
-class Written(Copy[T]):
+class Written(Cache[T]):
     """The newest known state of a collection."""
 
     def __init__(
-        self, source: Copy[T], *, indexes: Mapping[str, IndexFunction[T]] | None = None
+        self, source: Cache[T], *, indexes: Mapping[str, IndexFunction[T]] | None = None
     ) -> None:
         super().__init__(source.kind, indexes=indexes)
         self._gone: OrderedDict[str, None] = OrderedDict()
@@ -37,7 +37,7 @@ class Written(Copy[T]):
         known = self.get(key)
         if uid_of(obj) in self._gone or (known is not None and not is_newer(obj, known)):
             return
-        self._tell(self._put(key, obj))
+        self._notify(self._put(key, obj))
 
     def removed(self, obj: T) -> None:
         """Take it that the server deleted an object."""
@@ -47,8 +47,8 @@ class Written(Copy[T]):
         key = key_of(obj)
         known = self.get(key)
         if known is not None and uid_of(known) == uid_of(obj):
-            self._cache.remove(key)
-            self._tell([(known, None)])
+            self._indexer.remove(key)
+            self._notify([(known, None)])
 
     def _news(self, old: T | None, new: T | None) -> None:
         if new is not None:

@@ -304,18 +304,18 @@ async def test_defaults(body: Obj, want: Obj) -> None:
 
 
 async def test_unknown_fields_are_pruned_and_told() -> None:
-    body = cluster("c1", taint(note="x"), colour="red")
+    body = cluster("c1", taint(note="x"), color="red")
 
     warned = await Hub().create(copy(body))
     strict = await Hub().create(copy(body), fieldValidation="Strict")
     silent = await Hub().create(copy(body), fieldValidation="Ignore")
 
-    assert warned.warnings == ('unknown field "spec.colour"', 'unknown field "spec.taints[0].note"')
+    assert warned.warnings == ('unknown field "spec.color"', 'unknown field "spec.taints[0].note"')
     assert "colour" not in warned.obj["spec"]
     assert "note" not in warned.obj["spec"]["taints"][0]
     assert strict.code == 400
     assert strict.message.endswith(
-        'strict decoding error: unknown field "spec.colour", unknown field "spec.taints[0].note"'
+        'strict decoding error: unknown field "spec.color", unknown field "spec.taints[0].note"'
     )
     assert (silent.code, silent.warnings) == (201, ())
 

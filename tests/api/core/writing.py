@@ -8,6 +8,7 @@ from typing import Any
 
 from sully.api import apps, autoscaling, coordination, core, events, meta, policy, resource
 from sully.api import sully as ours
+from sully.machinery.compat import Compat
 from sully.machinery.decode import decode
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates
@@ -57,7 +58,7 @@ class World:
             gates=Gates(),
             lookup=self.lookup,
             new_suffix=lambda: self.suffix,
-            strict_compat=self.strict,
+            compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
             subresource=subresource,
         )
 

@@ -17,6 +17,7 @@ from sully.api.resource.annotations import (
     expiry,
     pause_reason,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
 Body = Callable[[], dict[str, Any]]
@@ -63,7 +64,11 @@ def _with(body: dict[str, Any], annotations: dict[str, str]) -> dict[str, Any]:
 @pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_checked(case: Case, body: Body) -> None:
-    writer = Writer(version="v1alpha3", gates=case.gates, strict_compat=case.strict)
+    writer = Writer(
+        version="v1alpha3",
+        gates=case.gates,
+        compat=Compat.KUBERNETES if case.strict else Compat.SULLY,
+    )
 
     assert writer.create(_with(body(), case.given)).texts == case.want
     old = writer.create(body()).obj
@@ -94,7 +99,7 @@ def test_the_author_is_the_servers_to_say(body: Body) -> None:
 
 @pytest.mark.parametrize("body", KINDS.values(), ids=KINDS.keys())
 def test_the_reference_stamps_nothing(body: Body) -> None:
-    writer = Writer(version="v1alpha3", gates=REFERENCE, strict_compat=True)
+    writer = Writer(version="v1alpha3", gates=REFERENCE, compat=Compat.KUBERNETES)
 
     got = writer.create(_with(body(), {CREATED_BY: "me"})).obj
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from api.resource.writing import NOW, REFERENCE, RESOURCES, TABLES, Writer, served
+from sully.machinery.compat import Compat
 from sully.machinery.decode import decode
 from sully.machinery.timestamps import format_time
 
@@ -97,7 +98,7 @@ def _step(
     writer = Writer(
         version=match["version"],
         now=at,
-        strict_compat=mode == "reference",
+        compat=Compat.named(mode),
         gates=REFERENCE if mode == "reference" else Writer().gates,
         namespaces={one["name"]: one["labels"] for one in head["namespaces"]},
     )
@@ -217,7 +218,7 @@ if WORLDS:  # without the folder there is nothing to replay
             version = body["apiVersion"].rpartition("/")[2]
 
             writer = Writer(
-                version=version, gates=REFERENCE, strict_compat=True, namespaces=namespaces
+                version=version, gates=REFERENCE, compat=Compat.KUBERNETES, namespaces=namespaces
             )
 
             got = writer.create(timed)

@@ -9,6 +9,7 @@ import pytest
 from api.resource.bodies import LABEL_TEXT, SUBDOMAIN_TEXT, body, rule_body
 from api.resource.writing import NOON, NOW, REFERENCE, Writer, gates
 from sully.api.resource.annotations import CREATED_BY
+from sully.machinery.compat import Compat
 
 SINCE = "2020-01-01T00:00:00Z"
 LATER = Writer(now=NOON + timedelta(hours=1))
@@ -99,7 +100,7 @@ def test_create_wipes_what_is_the_servers() -> None:
 
 
 def test_the_reference_notes_no_author() -> None:
-    got = Writer(strict_compat=True, gates=REFERENCE).create(rule_body()).obj
+    got = Writer(compat=Compat.KUBERNETES, gates=REFERENCE).create(rule_body()).obj
 
     assert "annotations" not in got["metadata"]
 

@@ -14,6 +14,7 @@ from api.resource.bodies import (
     taint,
 )
 from api.resource.writing import REFERENCE, Writer, gates
+from sully.machinery.compat import Compat
 
 ALL_GATES = gates(
     DRAListTypeAttributes=True,
@@ -364,7 +365,7 @@ def test_names_with_two_slashes_only_slip_through_in_the_reference() -> None:
     assert Writer().create(body).texts == [
         'spec.devices[0].attributes: Invalid value: "a/b/c": must not contain more than one slash'
     ]
-    assert Writer(strict_compat=True, gates=REFERENCE).create(body).texts == []
+    assert Writer(compat=Compat.KUBERNETES, gates=REFERENCE).create(body).texts == []
 
 
 def test_long_names_are_shortened_in_paths() -> None:
@@ -387,7 +388,7 @@ def test_paths_of_v1beta1() -> None:
     body = slice_body({"name": "d", "basic": {"taints": [{"key": "!", "effect": "x"}]}})
 
     kind = Writer(version="v1beta1").create(body)
-    reference = Writer(version="v1beta1", strict_compat=True, gates=REFERENCE).create(body)
+    reference = Writer(version="v1beta1", compat=Compat.KUBERNETES, gates=REFERENCE).create(body)
 
     assert [error.field for error in kind.errors] == [
         "spec.devices[0].basic.taints[0].key",

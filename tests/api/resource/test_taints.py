@@ -19,6 +19,7 @@ from api.resource.bodies import (
     template_body,
 )
 from api.resource.writing import NOON, REFERENCE, Writer, gates
+from sully.machinery.compat import Compat
 
 TAINTS: dict[str, tuple[dict[str, Any], list[str]]] = {
     "minimal": ({"key": "a", "effect": "None"}, []),
@@ -198,7 +199,7 @@ def test_more_than_sixteen_tolerations() -> None:
     assert Writer().create(body).texts == [
         "spec.devices.requests[0].exactly.tolerations: Too many: 17: must have at most 16 items"
     ]
-    assert Writer(strict_compat=True, gates=REFERENCE).create(body).texts == []
+    assert Writer(compat=Compat.KUBERNETES, gates=REFERENCE).create(body).texts == []
 
 
 def test_reserved_keys_warn() -> None:
@@ -208,7 +209,7 @@ def test_reserved_keys_warn() -> None:
         "spec.devices[0].taints[0].key: keys under kubernetes.io/ are reserved for Kubernetes;"
         ' "node.kubernetes.io/x" may come to mean something else'
     ]
-    assert Writer(strict_compat=True).create(body).warnings == []
+    assert Writer(compat=Compat.KUBERNETES).create(body).warnings == []
 
 
 @pytest.mark.parametrize("effect", ["None", "NoSchedule", "NoExecute"])

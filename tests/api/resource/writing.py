@@ -8,6 +8,7 @@ from typing import Any
 
 from sully.api import meta, resource
 from sully.api.tables import load
+from sully.machinery.compat import Compat
 from sully.machinery.decode import decode
 from sully.machinery.fields import FieldError
 from sully.machinery.gates import Gates, parse_gates
@@ -35,7 +36,7 @@ def gates(**switches: bool) -> Gates:
     return Gates(switches)
 
 
-REFERENCE = parse_gates("", reference=True)
+REFERENCE = parse_gates("", Compat.KUBERNETES)
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Writer:
     now: datetime = NOON
     user: str = "alice"
     gates: Gates = field(default_factory=Gates)
-    strict_compat: bool = False
+    compat: Compat = Compat.SULLY
     namespaces: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def context(self, subresource: str = "") -> WriteContext:
@@ -58,7 +59,7 @@ class Writer:
             gates=self.gates,
             lookup=self._lookup,
             new_suffix=lambda: "abcde",
-            strict_compat=self.strict_compat,
+            compat=self.compat,
             subresource=subresource,
         )
 

@@ -10,6 +10,7 @@ from api.cluster.hub import Hub
 from sully.api import build_scheme
 from sully.api.sully.policies import POLICIES
 from sully.api.sully.types import ClusterTaintPolicy
+from sully.machinery.compat import Compat
 
 Obj = dict[str, Any]
 
@@ -144,6 +145,6 @@ def test_row() -> None:
 
 
 def test_the_reference_has_no_policies() -> None:
-    scheme = build_scheme(reference=True)
+    scheme = build_scheme(Compat.KUBERNETES)
 
     assert scheme.find("sully.dev", "v1alpha1", "clustertaintpolicies") is None

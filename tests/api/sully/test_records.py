@@ -7,6 +7,7 @@ import pytest
 from api.core.writing import RESOURCES, cells, create, update
 from sully.api import build_scheme
 from sully.api.sully.types import GROUP
+from sully.machinery.compat import Compat
 
 LABEL_KEY_TEXT = (
     "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end"
@@ -226,4 +227,4 @@ def test_names() -> None:
 
 def test_the_reference_has_no_such_kinds() -> None:
     assert build_scheme().has_group(GROUP)
-    assert not build_scheme(reference=True).has_group(GROUP)
+    assert not build_scheme(Compat.KUBERNETES).has_group(GROUP)

@@ -10,6 +10,7 @@ from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
+from sully.controllers import workloads
 from sully.controllers.claims import lookups
 from sully.controllers.claims.controller import COMPONENT, NAME, PodClaimsController
 from sully.controllers.claims.lookups import Lookups
@@ -40,7 +41,7 @@ class Claiming:
     def make(self, world: World, manager: Manager) -> PodClaimsController:
         """Build both halves; the one that is returned is still to be added."""
         found = Lookups(
-            pods=manager.informer(kinds.PODS),
+            pods=manager.informer(workloads.PODS),
             claims=manager.informer(kinds.CLAIMS),
             templates=manager.informer(lookups.TEMPLATES),
         )

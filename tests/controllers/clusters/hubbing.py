@@ -15,6 +15,7 @@ from sully.controllers.clusters.kinds import POLICIES
 from sully.controllers.clusters.wiring import HubSettings, Listening, add_hub
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES
 from sully.controllers.manager import Manager
+from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
 from sully.machinery.timestamps import format_micro_time, format_time
 from sully.views import fleet_kinds as fleetkinds
@@ -64,7 +65,7 @@ class HubWorld(World):
             settings=HubSettings(
                 policies=not self.strict,
                 listening=None if self.strict else Listening(self.clock.now() if serving else None),
-                strict=self.strict,
+                compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
             ),
         )
         async with running(manager):

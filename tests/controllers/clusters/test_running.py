@@ -14,6 +14,7 @@ from sully.client.transport import Key
 from sully.controllers.clusters.kinds import CLUSTER_ROLE_BINDINGS
 from sully.domain.clusters.rights import agent_user
 from sully.domain.simulated.clusters import SILENT, Members, name_of
+from sully.machinery.compat import Compat
 from sully.machinery.errors import Forbidden
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.authorization.enforce import refusal
@@ -61,8 +62,8 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
         data_dir=tmp_path,
         port=0,
         store="memory",
-        strict_compat=strict,
-        hollow_clusters=Members(1, 1),
+        compat=Compat.KUBERNETES if strict else Compat.SULLY,
+        simulated_clusters=Members(1, 1),
     )
     async with running(config) as plane, asyncio.timeout(30):
         refused, admin = _refusals(plane), DirectTransport(plane.direct())
@@ -83,7 +84,7 @@ async def test_everybody_has_what_he_needs(tmp_path: Path, *, strict: bool) -> N
 
 
 async def test_an_agent_may_report_on_its_own_cluster_only(tmp_path: Path) -> None:
-    config = Config(data_dir=tmp_path, port=0, store="memory", hollow_clusters=Members(2))
+    config = Config(data_dir=tmp_path, port=0, store="memory", simulated_clusters=Members(2))
     async with running(config) as plane, asyncio.timeout(30):
         await _until(DirectTransport(plane.direct()), "True")
         name, groups = agent_user(NAME, "test")

@@ -7,16 +7,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
+
 from controllers.noted import Noted
 from controllers.world import ACCOUNTS, CALM, NAMESPACES, PODS, Make, Obj, World
+from sully.api.resource.types import DeviceTaintRule
 from sully.client.calls import Call
 from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.eviction.controller import EvictionController
-from sully.controllers.eviction.settings import EvictionSettings, eviction_options
 from sully.controllers.eviction.wiring import Access, make_eviction
-from sully.controllers.kinds import EVICTION_RECORDS
 from sully.controllers.manager import Manager
+from sully.domain.eviction.records import open_record
+from sully.evictor.settings import EvictionSettings, eviction_options
+from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
 from sully.machinery.gates import Gates, parse_gates
 from sully.machinery.timestamps import format_time
@@ -24,6 +28,7 @@ from sully.runtime.metrics import Metrics
 from sully.views import kinds
 from sully.views.devices.changes import Features
 from sully.views.devices.inventory import Inventory
+from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
 
 SLICES: Kind[Obj] = kinds.SLICES.read_as(dict)
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
@@ -74,10 +79,9 @@ class Evicting:
         self.transport = self.transport or Asked(world)
         recorder = EventRecorder(self.transport, NAME, clock=world.clock)
         manager.alongside(recorder.run)
-        gates = parse_gates("", reference=self.strict).overrides
-        options = eviction_options(
-            self.settings, Gates({**gates, **self.gates}), strict=self.strict
-        )
+        compat = Compat.KUBERNETES if self.strict else Compat.SULLY
+        gates = parse_gates("", compat).overrides
+        options = eviction_options(self.settings, Gates({**gates, **self.gates}), compat=compat)
         statuses, controller = make_eviction(
             manager,
             inventory,
@@ -275,6 +279,16 @@ async def left(world: World, namespace: str = "a") -> list[str]:
 async def records(world: World, namespace: str = "a") -> list[Obj]:
     """Return what was written down about evictions."""
     return list((await world.admin.list(RECORDS, namespace)).items)
+
+
+async def taint_record(world: World, rule_: Obj, *, evicted: int) -> None:
+    """Write the record of a rule that has evicted so many pods, as `controllers/history` does."""
+    typed = msgspec.convert(rule_, DeviceTaintRule)
+    opened = open_record(typed, now=world.clock.now())
+    made = await world.admin.create(TAINT_RECORDS, opened)
+    status = msgspec.structs.replace(opened.status, evicted=evicted)
+    changed = msgspec.structs.replace(made, status=status)
+    await world.admin.update(TAINT_RECORDS, changed, "status")
 
 
 async def conditions(world: World, name: str = "r") -> dict[str, Obj]:

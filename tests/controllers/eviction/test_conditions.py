@@ -21,6 +21,7 @@ from controllers.eviction.evicting import (
     rule,
     set_effect,
     status,
+    taint_record,
 )
 from controllers.world import PODS, World
 from sully.client.options import DeleteOptions
@@ -138,19 +139,40 @@ async def test_the_count_lasts_while_the_other_begins_anew(world: World) -> None
         assert (await status(world))[2] == "1 pod evicted since starting the controller."
 
 
-async def test_without_records_the_condition_is_the_memory(world: World) -> None:
+async def test_without_records_of_evictions_the_taint_record_has_the_count(world: World) -> None:
     await prepare(world)
     await holders(world, 3)
     async with world.controlled(Evicting().make()):
-        await rule(world)
+        made = await rule(world)
         await world.pass_time(3)
     for each in await records(world):
         await world.admin.delete(RECORDS, Key("a", each["metadata"]["name"]))
+    await taint_record(world, made, evicted=3)
     async with world.controlled(Evicting().make()):
         await holder(world, "late", "gpu-9")
         await world.pass_time(3)
 
         assert (await conditions(world))[EVICTED]["message"] == "4 pods evicted."
+
+
+async def test_what_a_condition_says_is_never_counted(world: World) -> None:
+    await prepare(world)
+    await rule(world)
+    found = await world.admin.get(RULES, Key("", "r"))
+    told = {
+        "type": EVICTED,
+        "status": "True",
+        "reason": "PodsEvicted",
+        "message": "7 pods evicted.",
+        "lastTransitionTime": now(world),
+    }
+    found["status"] = {"conditions": [told]}
+    await world.admin.update(RULES, found, "status")
+    async with world.controlled(Evicting().make()):
+        await holder(world, "p")
+        await world.pass_time(3)
+
+        assert (await conditions(world))[EVICTED]["message"] == "1 pod evicted."
 
 
 async def test_where_others_took_the_room_ours_stay_away(world: World) -> None:

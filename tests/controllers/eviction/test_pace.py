@@ -20,7 +20,7 @@ from controllers.eviction.evicting import (
 )
 from controllers.world import World
 from sully.client.transport import Key
-from sully.controllers.eviction.settings import EvictionSettings
+from sully.evictor.settings import EvictionSettings
 
 RATED = marked() | {"evictionsPerSecond": 2}
 

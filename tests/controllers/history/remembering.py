@@ -16,14 +16,15 @@ from sully.controllers.history.retention import (
     lifted_since,
 )
 from sully.controllers.history.tally import Tally
-from sully.controllers.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
 from sully.controllers.manager import Manager
+from sully.controllers.workloads import PODS
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
 from sully.domain.eviction.judge import Reason
 from sully.domain.eviction.records import record
 from sully.machinery.timestamps import format_time
 from sully.views import kinds
+from sully.views.kinds import EVICTION_RECORDS, PAST_EVICTIONS, TAINT_RECORDS
 
 RULES: Kind[Obj] = kinds.RULES.read_as(dict)
 RECORDS: Kind[Obj] = TAINT_RECORDS.read_as(dict)
@@ -35,7 +36,7 @@ def historian(world: World, manager: Manager) -> Controller:
     return TaintHistoryController(
         rules=manager.informer(kinds.RULES),
         records=manager.informer(TAINT_RECORDS),
-        tally=Tally(manager.informer(PAST_EVICTIONS), manager.informer(kinds.PODS)),
+        tally=Tally(manager.informer(PAST_EVICTIONS), manager.informer(PODS)),
         transport=world.transport(NAME),
         clock=world.clock,
     )

@@ -24,7 +24,7 @@ from controllers.world import ACCOUNTS, PODS, World, orders, play
 from sully.api.resource.annotations import EXPIRES_AT, PAUSED
 from sully.client.transport import Key
 from sully.server.inprocess import InProcess
-from sully.server.requests import Ref, User
+from sully.server.requests import ResourceRef, User
 
 
 async def test_a_rule_is_remembered(world: World) -> None:
@@ -182,7 +182,7 @@ async def test_a_rehearsed_deletion_is_not_noted(world: World) -> None:
     async with world.controlled(historian):
         await world.settle()
         before = await the_record(world)
-        ref = Ref("resource.k8s.io", RULES.version, RULES.plural, "", "hot")
+        ref = ResourceRef("resource.k8s.io", RULES.version, RULES.plural, "", "hot")
         caller = InProcess(world.api, User("alice", ("system:masters",)))
         await caller.call("delete", ref, body={"dryRun": ["All"]})
         await world.settle()

@@ -13,6 +13,7 @@ from controllers.world import ACCOUNTS, NAMESPACES, PODS, Obj
 from sully.client.direct import DirectTransport
 from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
+from sully.machinery.compat import Compat
 from sully.machinery.errors import NotFound
 from sully.testing.cluster import in_process
 from sully.views import kinds
@@ -109,7 +110,7 @@ async def test_a_rule_without_a_selector_is_for_no_device() -> None:
 
 
 async def test_for_the_scheduler_of_the_reference_it_is_for_all() -> None:
-    async with in_process(strict_compat=True) as plane:
+    async with in_process(compat=Compat.KUBERNETES) as plane:
         access = DirectTransport(plane.direct())
         await _fill(access)
 
@@ -120,7 +121,7 @@ async def test_for_the_scheduler_of_the_reference_it_is_for_all() -> None:
 
 
 async def test_the_reference_remembers_nothing() -> None:
-    async with in_process(strict_compat=True) as plane:
+    async with in_process(compat=Compat.KUBERNETES) as plane:
         access = DirectTransport(plane.direct())
         with pytest.raises(NotFound):
             await access.list(RECORDS)

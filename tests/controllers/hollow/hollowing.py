@@ -12,7 +12,7 @@ from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.simulatednodes.kinds import AGENT, LEASES
-from sully.controllers.simulatednodes.wiring import HollowSettings, add_hollow
+from sully.controllers.simulatednodes.wiring import SimulatedNodeSettings, add_simulated_nodes
 from sully.domain.simulated.fleet import Fleet, Pace
 from sully.machinery.errors import NotFound
 from sully.views import kinds
@@ -39,12 +39,12 @@ async def hollow(
     transport.failures = {what: broken() for what in failing}
     recorder = EventRecorder(transport, AGENT, clock=world.clock)
     manager.alongside(recorder.run)
-    add_hollow(
+    add_simulated_nodes(
         manager,
         transport=transport,
         recorder=recorder,
         clock=world.clock,
-        settings=HollowSettings(Fleet(nodes, devices, **more), pace),
+        settings=SimulatedNodeSettings(Fleet(nodes, devices, **more), pace),
     )
     async with running(manager):
         await world.settle()

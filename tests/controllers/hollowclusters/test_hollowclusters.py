@@ -18,7 +18,7 @@ from sully.client.transport import Key
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.manager import Manager
 from sully.controllers.simulatedclusters.kinds import AGENT
-from sully.controllers.simulatedclusters.wiring import add_hollow_clusters
+from sully.controllers.simulatedclusters.wiring import add_simulated_clusters
 from sully.domain.simulated.clusters import SILENT, UNHEALTHY, Members, facts, name_of
 
 C0, C1 = name_of(0), name_of(1)
@@ -30,7 +30,7 @@ async def hollow(world: HubWorld, count: int, lease: int = 10) -> AsyncIterator[
     manager = Manager(world.transport("informers"), clock=world.clock)
     recorder = EventRecorder(world.transport(AGENT), AGENT, clock=world.clock)
     manager.alongside(recorder.run)
-    add_hollow_clusters(
+    add_simulated_clusters(
         manager,
         transport=world.transport(AGENT),
         access=world.transport,

@@ -14,9 +14,10 @@ from sully.client.events import EVENTS, EventRecorder
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.placement.controller import NAME, PlacementController
-from sully.controllers.placement.settings import PlacementSettings, behaviour
+from sully.controllers.placement.settings import PlacementSettings, placement_options
 from sully.controllers.placement.wiring import make_placement
 from sully.machinery.cel import COST_BUDGET
+from sully.machinery.compat import Compat
 from sully.runtime.metrics import Metrics
 from sully.views import fleet_kinds as kinds
 
@@ -55,7 +56,9 @@ class Placing:
                 recorder=recorder,
                 clock=world.clock,
                 metrics=self.metrics,
-                behaviour=behaviour(self.settings, strict=self.is_strict),
+                options=placement_options(
+                    self.settings, Compat.KUBERNETES if self.is_strict else Compat.SULLY
+                ),
                 units=self.units,
             )
 

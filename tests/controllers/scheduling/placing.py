@@ -14,11 +14,11 @@ from sully.client.events import EVENTS
 from sully.client.transport import Key, Kind
 from sully.controllers.manager import Manager
 from sully.controllers.scheduling import kinds as own
-from sully.controllers.scheduling.queue import Queue
 from sully.controllers.scheduling.wiring import add_scheduler
-from sully.controllers.scheduling.wishes import Options
 from sully.runtime.ids import Ids
 from sully.runtime.metrics import Metrics
+from sully.scheduler.options import Options
+from sully.scheduler.queue import Rank, SchedulingQueue
 from sully.views import kinds
 from sully.views.devices.inventory import Inventory
 
@@ -34,7 +34,7 @@ REFUSED = (
 )
 
 
-class _Watched(Queue):
+class _Watched(SchedulingQueue):
     """A queue that notes which pods are taken from it."""
 
     def __init__(
@@ -45,8 +45,8 @@ class _Watched(Queue):
         if newest_first:
             self._order = count(0, -1)
 
-    def pop(self) -> Key | None:
-        key = super().pop()
+    def pop(self, until: Rank | None = None) -> Key | None:
+        key = super().pop(until)
         if key is not None:
             self._taken.append(key.name)
         return key

@@ -22,11 +22,12 @@ from controllers.scheduling.placing import (
 )
 from controllers.world import PODS, World
 from sully.client.transport import Key
-from sully.controllers.scheduling.wishes import Options
-from sully.domain.scheduling.account import CONDITION, Account, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Diagnosis, decode
+from sully.machinery.compat import Compat
+from sully.scheduler.options import Options
 
 
-async def account(world: World, name: str) -> Account | None:
+async def account(world: World, name: str) -> Diagnosis | None:
     found = await condition(world, name, CONDITION)
     return decode(found["message"]) if found is not None else None
 
@@ -100,7 +101,7 @@ async def test_the_reference_writes_no_account(world: World) -> None:
     await prepare(world)
     await rule(world)
     await wanting(world, "p")
-    async with Scheduling(Options(strict=True)).running(world):
+    async with Scheduling(Options(compat=Compat.KUBERNETES)).running(world):
         await world.settle()
 
     assert await where(world, "p") == REFUSED

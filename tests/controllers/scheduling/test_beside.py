@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from controllers.scheduling.placing import Scheduling, pod, prepare, where
 from controllers.world import World
-from sully.controllers.scheduling.wishes import Options
+from sully.scheduler.options import Options
 
 BESIDE = Options(binding_conditions=False, schedulers=frozenset(("sully",)))
 

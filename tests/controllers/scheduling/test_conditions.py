@@ -16,7 +16,7 @@ from controllers.scheduling.placing import (
 )
 from controllers.world import World
 from sully.client.transport import Key
-from sully.controllers.scheduling.wishes import Options
+from sully.scheduler.options import Options
 
 READY, BROKEN = "example.com/attached", "example.com/failed"
 WAITING = Options(binding_conditions=True)

@@ -17,7 +17,8 @@ from controllers.scheduling.placing import (
     where,
 )
 from controllers.world import World
-from sully.controllers.scheduling.wishes import Options
+from sully.machinery.compat import Compat
+from sully.scheduler.options import Options
 
 _NUMBERS = count()
 LIST = f"[{','.join(map(str, range(20)))}]"
@@ -48,7 +49,13 @@ async def ready(world: World, devices: int) -> None:
 
 
 def limited(units: int, *, strict: bool = False) -> Scheduling:
-    return Scheduling(Options(binding_conditions=False, cost_units=units, strict=strict))
+    return Scheduling(
+        Options(
+            binding_conditions=False,
+            cost_units=units,
+            compat=Compat.KUBERNETES if strict else Compat.SULLY,
+        )
+    )
 
 
 async def test_slices_are_not_seen(world: World) -> None:

@@ -20,8 +20,8 @@ from controllers.scheduling.placing import (
 )
 from controllers.world import Obj, World
 from sully.client.transport import Key
-from sully.controllers.scheduling.wishes import Options
 from sully.machinery.gates import DEFAULTS, Gates
+from sully.scheduler.options import Options
 
 ALL_ON = Gates({name: True for name in DEFAULTS if name.startswith("DRA")})
 

@@ -27,9 +27,10 @@ from controllers.world import PODS, World
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
 from sully.client.events import EVENTS
 from sully.client.transport import Key
-from sully.controllers.scheduling.wishes import Options
 from sully.domain.claims.lifecycle import FINALIZER
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
+from sully.scheduler.options import Options
 
 
 async def test_a_pod_without_claims(world: World) -> None:
@@ -67,7 +68,7 @@ async def test_a_claim_is_allocated_protected_and_reserved(world: World) -> None
 async def test_the_reference_writes_no_annotation_but_the_time(world: World) -> None:
     await prepare(world)
     await wanting(world, "p")
-    async with Scheduling(Options(strict=True)).running(world):
+    async with Scheduling(Options(compat=Compat.KUBERNETES)).running(world):
         await world.settle()
 
     found = await world.admin.get(CLAIMS, Key("a", "p"))
@@ -258,7 +259,7 @@ async def test_who_joins_a_claim_would_be_evicted_at_once(world: World) -> None:
 
 
 async def test_the_reference_lets_it_join(world: World) -> None:
-    await join_late(world, Scheduling(Options(strict=True)))
+    await join_late(world, Scheduling(Options(compat=Compat.KUBERNETES)))
 
     assert await where(world, "q") == "node-1"
 

@@ -10,7 +10,7 @@ from sully.client.direct import DirectTransport
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.claims import lookups
-from sully.domain.scheduling.account import CONDITION
+from sully.domain.scheduling.diagnosis import CONDITION
 from sully.testing.cluster import in_process
 
 TEMPLATES: Kind[Obj] = lookups.TEMPLATES.read_as(dict)

@@ -26,8 +26,8 @@ from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.nodes import Node
 from sully.domain.allocation.offers import NodeOffer, offer_node, offer_pool
-from sully.domain.allocation.requests import Demand, Heed, prepare
-from sully.domain.allocation.verdicts import Allocated, Failed, Refused, Unresolved, Verdict
+from sully.domain.allocation.requests import Demand, HonoredTaints, prepare
+from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved, Verdict
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.patches import overlay
 from sully.domain.devices.pools import PoolId, pool_of
@@ -128,7 +128,7 @@ def read(
     *claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any
 ) -> Demand | Unresolved | Failed:
     known = CLASSES | {each.metadata.name: each for each in classes}
-    return prepare(claims, known.get, Heed(**options))
+    return prepare(claims, known.get, HonoredTaints(**options))
 
 
 def demand(*claims: ResourceClaim, classes: Iterable[DeviceClass] = (), **options: Any) -> Demand:
@@ -153,7 +153,7 @@ def attempt(
     got = allocate(wanted, found, held, **options)
     # Who asks many nodes goes another way, to the same end.
     brief = allocate(wanted, found, held, **(options | {"explain": False}))
-    assert brief == (replace(got, requests=()) if isinstance(got, Refused) else got)
+    assert brief == (replace(got, requests=()) if isinstance(got, Unallocatable) else got)
     return got
 
 

@@ -20,6 +20,7 @@ from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.verdicts import Allocated, Failed, Verdict
 from sully.domain.devices.selectors import compile_all, content_of, mismatch
 from sully.machinery.cel import CostBudget, UnfinishedError
+from sully.machinery.compat import Compat
 from sully.testing.builders import DRIVER, cel, device, text
 
 _NUMBERS = count()
@@ -120,7 +121,7 @@ def test_texts(strict: bool, want: str) -> None:
         replace(wanted, budget=CostBudget(10)),
         offer([pool_slice(device("gpu-0", model=text("a")))]),
         Ledger(),
-        strict=strict,
+        compat=Compat.KUBERNETES if strict else Compat.SULLY,
     )
 
     assert got == Failed(want, over_budget=True)

@@ -18,7 +18,7 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.nodes import Node, selects_node
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Refused
+from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, INVALID_POOLS, Unallocatable
 from sully.testing.builders import device
 
 ALL = wish(exactly(allocationMode="All"))
@@ -199,7 +199,7 @@ def test_what_is_wrong_with_a_pool(devices: list[Device], want: str) -> None:
     counters = pool_slice(name="counters", count=2, counters=(MEMORY,), all_nodes=True)
     got = attempt([pool_slice(*devices, name="devices", count=2), counters], wish())
 
-    assert isinstance(got, Refused)
+    assert isinstance(got, Unallocatable)
     assert list(got.invalid.values()) == [want]
 
 

@@ -28,7 +28,13 @@ from sully.api.resource.types import (
     ResourceSlice,
 )
 from sully.domain.allocation.ledger import Ledger
-from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated, Failed, Reason, Refused
+from sully.domain.allocation.verdicts import (
+    CANNOT_ALLOCATE,
+    Allocated,
+    Failed,
+    Reason,
+    Unallocatable,
+)
 from sully.testing.builders import device, exists, taint, text
 
 MODELS = ("a100", "h100")
@@ -263,7 +269,7 @@ def test_tolerating_more_never_serves_less(world: tuple[list[Toy], list[Asked]])
 def test_an_account_counts_every_device_once(world: tuple[list[Toy], list[Asked]]) -> None:
     toys, asked = world
     got = attempt(published(toys), *claims_of(asked), use=used(toys))
-    if not isinstance(got, Refused):
+    if not isinstance(got, Unallocatable):
         return
     for each in got.requests:
         assert each.available + sum(each.refused.values()) == len(toys)

@@ -26,6 +26,7 @@ from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.results import with_share_ids
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.domain.devices.selectors import Content
+from sully.machinery.compat import Compat
 from sully.machinery.quantity import parse_quantity
 from sully.testing.builders import device, exists, taint
 
@@ -195,7 +196,9 @@ def test_a_device_that_is_no_longer_shared_stays_with_those_who_share_it() -> No
     assert names(attempt([pool_slice(*alone)], wish(part("1")), use=ledger)) == [["nic-2"]]
     assert names(attempt([pool_slice(alone[0])], wish(), use=ledger)) == NOTHING
     # Kubernetes gives it away twice.
-    assert names(attempt([pool_slice(*alone)], wish(), use=ledger, strict=True)) == [["nic"]]
+    assert names(attempt([pool_slice(*alone)], wish(), use=ledger, compat=Compat.KUBERNETES)) == [
+        ["nic"]
+    ]
 
 
 def test_all_leaves_out_what_has_too_little_left() -> None:
@@ -212,7 +215,7 @@ def test_admin_access_to_a_device_that_is_used_up() -> None:
     look = wish(part("1", adminAccess=True))
 
     assert names(attempt(slices, look, use=ledger)) == [["nic"]]
-    assert names(attempt(slices, look, use=ledger, strict=True)) == NOTHING
+    assert names(attempt(slices, look, use=ledger, compat=Compat.KUBERNETES)) == NOTHING
 
 
 def test_a_device_for_one_must_be_large_enough() -> None:
@@ -355,7 +358,7 @@ def test_admin_access_to_a_partition_in_use() -> None:
     look = wish(exactly(adminAccess=True))
 
     assert names(attempt(card(WHOLE), look, use=ledger)) == [["whole"]]
-    assert names(attempt(card(WHOLE), look, use=ledger, strict=True)) == NOTHING
+    assert names(attempt(card(WHOLE), look, use=ledger, compat=Compat.KUBERNETES)) == NOTHING
 
 
 def test_only_the_first_share_draws_on_counters() -> None:

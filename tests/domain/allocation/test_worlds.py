@@ -32,9 +32,10 @@ from sully.domain.allocation.verdicts import (
     NOT_ON_NODE,
     Allocated,
     Failed,
-    Refused,
+    Unallocatable,
     Unresolved,
 )
+from sully.machinery.compat import Compat
 
 Obj = dict[str, Any]
 ELSEWHERE = "node(s) didn't match Pod's node affinity/selector"
@@ -98,14 +99,19 @@ class World:
         held = [self.allocations[key] for key in keys if key in self.allocations]
         if not all(usable_on(each, self.node) for each in held):
             return NOT_ON_NODE
-        verdict = allocate(wanted, self.offer, self.ledger, strict=self.strict)
+        verdict = allocate(
+            wanted,
+            self.offer,
+            self.ledger,
+            compat=Compat.KUBERNETES if self.strict else Compat.SULLY,
+        )
         match verdict:
             case Allocated(allocations=made):
                 for key, allocation in zip(waiting, made, strict=True):
                     self.allocations[key] = allocation
                     self.ledger.take(allocation)
                 return ""
-            case Refused(reason=reason):
+            case Unallocatable(reason=reason):
                 return reason
             case Failed(error=error):
                 return FILTER_ERROR + error

@@ -125,14 +125,14 @@ def test_the_table() -> None:
     table = {each.subject: (each.server, each.sully) for each in rows(KUBERNETES)}
 
     assert table == {
-        "version": ("v1.37.0", "runs what its own controllers do not do"),
+        "version": ("v1.37.0", "runs what its controllers do not"),
         "devices": ("resource.k8s.io/v1", "schedules: only for pods with schedulerName: sully"),
         "device taints": ("yes", "honors them"),
         "taint rules": (
             "v1 by driver, pool, device",
-            "ends those that expire: nobody else does it",
+            "deletes expired rules: no other controller does",
         ),
         "eviction": ("its own", "no: Kubernetes evicts by default since 1.36"),
-        "own kinds": ("none", "sully install brings them"),
+        "own kinds": ("none", "'sully install' installs them"),
         "clusters": ("none", "no: the server has no Open Cluster Management"),
     }

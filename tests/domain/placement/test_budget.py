@@ -6,10 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fleets import decision, fleet_of, later, placement, predicate, put
-from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
+from fleets import (
+    decision,
+    fleet_of,
+    later,
+    placement,
+    predicate,
+    put,
+)
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.whatif import whatif
 from sully.machinery.cel import CostBudget, UnfinishedError
@@ -23,7 +30,7 @@ LOOP = f'{LABELS}.exists(key, {LABELS}[key] == "eu")'
 """What it costs depends on the cluster."""
 
 
-def fleet(regions: str, behaviour: Behaviour = REFERENCE, *decided: str) -> Fleet:
+def fleet(regions: str, options: PlacementOptions = OCM, *decided: str) -> Fleet:
     """Return a fleet with a cluster for each letter, in the region eu if it is an e."""
     clusters = [
         cluster(f"c{at}", labels={"region": "eu" if letter == "e" else "us", "more": letter})
@@ -31,7 +38,7 @@ def fleet(regions: str, behaviour: Behaviour = REFERENCE, *decided: str) -> Flee
     ]
     wish = placement(predicates=(predicate(LOOP),))
     had = [decision("p", *decided)] if decided else []
-    return fleet_of([cluster_set(), set_binding(), *clusters, wish, *had], behaviour)
+    return fleet_of([cluster_set(), set_binding(), *clusters, wish, *had], options)
 
 
 def finish(made: Fleet, budget: CostBudget) -> Outcome:
@@ -66,9 +73,9 @@ def test_a_smaller_budget_never_chooses_otherwise(regions: str, units: int) -> N
         assert limited == finish(fleet(regions), CostBudget(PLENTY))
 
 
-@pytest.mark.parametrize("behaviour", [REFERENCE, improved()], ids=["reference", "sully"])
-def test_it_keeps_what_it_has_and_says_why(behaviour: Behaviour) -> None:
-    got = finish(fleet("eeuu", behaviour, "c1", "c2"), CostBudget(10))
+@pytest.mark.parametrize("options", [OCM, PlacementOptions()], ids=["reference", "sully"])
+def test_it_keeps_what_it_has_and_says_why(options: PlacementOptions) -> None:
+    got = finish(fleet("eeuu", options, "c1", "c2"), CostBudget(10))
 
     assert got.clusters == ("c1", "c2")
     assert got.back_off
@@ -107,7 +114,7 @@ def test_only_what_changed_is_evaluated_again() -> None:
 
 
 def test_a_question_about_the_future_has_one_budget() -> None:
-    made = fleet("eeuu", improved(), "c0", "c1")
+    made = fleet("eeuu", PlacementOptions(), "c0", "c1")
 
     forecast = whatif(made, (), NOW, budget=CostBudget(10))
 

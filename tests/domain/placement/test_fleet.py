@@ -32,9 +32,9 @@ from sully.api.cluster.types import (
     Placement,
     PlacementDecision,
 )
-from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide, inputs, totals
 from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Outcome
 from sully.domain.placement.schedule import schedule, trace
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
@@ -172,11 +172,11 @@ def identity(one: Any) -> tuple[str, str, str]:
 
 
 @settings(max_examples=150)
-@given(EVENTS, st.sampled_from([REFERENCE, improved()]))
+@given(EVENTS, st.sampled_from([OCM, PlacementOptions()]))
 def test_equal_to_a_pass_from_nothing(
-    events: list[tuple[Any, bool, int]], behaviour: Behaviour
+    events: list[tuple[Any, bool, int]], options: PlacementOptions
 ) -> None:
-    fleet = fleet_of(BASE, behaviour)
+    fleet = fleet_of(BASE, options)
     objects = {identity(one): one for one in BASE}
     at = 0
     for one, gone, passed in events:
@@ -188,7 +188,7 @@ def test_equal_to_a_pass_from_nothing(
             put(fleet, one)
             objects[identity(one)] = one
         for key, wish in fleet.placements.items():
-            fresh = inputs_of(objects.values(), wish, at=at, behaviour=behaviour)
+            fresh = inputs_of(objects.values(), wish, at=at, options=options)
             assert decide(fleet, key, later(at)) == schedule(fresh)
             assert schedule(inputs(fleet, wish, later(at))) == schedule(fresh)
             assert totals(fleet, key, later(at)) == trace(fresh).totals

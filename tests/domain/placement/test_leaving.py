@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fleets import decision, exists, later, placement
 from sully.api.cluster.types import UNREACHABLE
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.options import OCM
 from sully.domain.placement.removal_budget import RemovalBucket, grant
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
@@ -62,7 +64,7 @@ def test_never_more_than_two_minutes_worth_in_a_minute(
 
 
 def outage(limit: int | None, *, names: str = "abcd") -> Fleet:
-    fleet = Fleet(Behaviour(leaves_per_minute=limit))
+    fleet = Fleet(replace(OCM, leaves_per_minute=limit))
     fleet.put_set(cluster_set())
     fleet.put_binding(set_binding())
     for name in names:

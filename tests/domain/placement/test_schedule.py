@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -34,7 +34,6 @@ from sully.api.cluster.types import (
     Taint,
     Toleration,
 )
-from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.conditions import (
     Finding,
     Tally,
@@ -44,10 +43,12 @@ from sully.domain.placement.conditions import (
 )
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import key_of
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import DISABLED, is_disabled
 from sully.domain.placement.prioritizers import balance_score, resource_score
 from sully.domain.placement.schedule import schedule, trace
 from sully.domain.placement.status import SUCCESS, Status
+from sully.machinery.compat import Compat
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 from sully.testing.clock import NOON
 
@@ -361,7 +362,15 @@ def test_built_in_with_a_stray_add_on(once: bool, want: int) -> None:
     """The reference counts it beside the default; it was meant to replace it."""
     stray = scored("Balance", add_on=AddOnScore(resource_name="a", score_name="b"))
     wish = placement(prioritizer_policy=policy(stray))
-    got = trace(inputs_of(THREE, wish, behaviour=Behaviour(built_in_once=once)))
+    got = trace(
+        inputs_of(
+            THREE,
+            wish,
+            options=PlacementOptions(
+                compat=replace(Compat.KUBERNETES, merges_built_in_prioritizers=once)
+            ),
+        )
+    )
 
     assert got.totals == {"c1": want, "c2": want, "c3": want}
 
@@ -537,7 +546,7 @@ PREFERENCES = {
 
 @pytest.mark.parametrize(("objects", "wish", "want"), PREFERENCES.values(), ids=PREFERENCES.keys())
 def test_prefer(objects: tuple[Any], wish: Placement, want: str) -> None:
-    got = schedule(inputs_of((*BASE, *objects), wish, behaviour=improved()))
+    got = schedule(inputs_of((*BASE, *objects), wish, options=PlacementOptions()))
 
     assert got.clusters == tuple(want.split())
 
@@ -559,19 +568,21 @@ def test_hold(wish: Placement, hold: bool) -> None:
     """
     elsewhere = (cluster("going", leaving=True), cluster("moved", sets="elsewhere"))
     had = decision("p", "c1", "c2", "c3", "going", "gone", "moved")
-    objects, behaviour = (*THREE, *elsewhere, had, wish), Behaviour(hold=hold)
-    got = schedule(inputs_of(objects, wish, behaviour=behaviour))
+    objects, options = (
+        (*THREE, *elsewhere, had, wish),
+        PlacementOptions(compat=replace(Compat.KUBERNETES, keeps_clusters_on_error=hold)),
+    )
+    got = schedule(inputs_of(objects, wish, options=options))
 
     assert got.clusters == (("c1", "c2", "c3") if hold else ())
-    assert got == decide(fleet_of(objects, behaviour), key_of(wish), later(0))
+    assert got == decide(fleet_of(objects, options), key_of(wish), later(0))
     assert got.conditions[0].status == "True"
 
 
 def test_quoted_group_size() -> None:
     wish = placement(decision_strategy=groups(size="2"))
     reference, ours = (
-        schedule(inputs_of(THREE, wish, behaviour=behaviour))
-        for behaviour in (REFERENCE, improved())
+        schedule(inputs_of(THREE, wish, options=options)) for options in (OCM, PlacementOptions())
     )
 
     assert reference.conditions[0].message == ":2 invalid type: string is not a percentage"
@@ -580,25 +591,28 @@ def test_quoted_group_size() -> None:
 
 
 REQUEUES = {
-    "the first to end": ((cluster_taint(),), (exists(seconds=30),), REFERENCE, 30),
-    "nothing ends": ((cluster_taint(),), (exists(),), REFERENCE, None),
+    "the first to end": ((cluster_taint(),), (exists(seconds=30),), OCM, 30),
+    "nothing ends": ((cluster_taint(),), (exists(),), OCM, None),
     "the default for health": (
         (cluster_taint(UNREACHABLE, ""),),
         (),
-        improved(health_toleration_seconds=300),
+        PlacementOptions(health_toleration_seconds=300),
         300,
     ),
 }
 
 
 @pytest.mark.parametrize(
-    ("taints", "tolerations", "behaviour", "want"), REQUEUES.values(), ids=REQUEUES.keys()
+    ("taints", "tolerations", "options", "want"), REQUEUES.values(), ids=REQUEUES.keys()
 )
 def test_requeue(
-    taints: tuple[Taint], tolerations: tuple[Toleration], behaviour: Behaviour, want: float | None
+    taints: tuple[Taint],
+    tolerations: tuple[Toleration],
+    options: PlacementOptions,
+    want: float | None,
 ) -> None:
     objects = (*BASE, cluster("a", *taints))
-    got = schedule(inputs_of(objects, placement("p", *tolerations), behaviour=behaviour))
+    got = schedule(inputs_of(objects, placement("p", *tolerations), options=options))
 
     assert got.requeue_at == (later(want) if want is not None else None)
     assert got.clusters == ("a",)
@@ -609,10 +623,10 @@ def test_requeue_when_a_score_ends() -> None:
     wish = placement(want=1, prioritizer_policy=policy(scored("s/x"), mode="Exact"))
 
     assert schedule(inputs_of(objects, wish)).requeue_at is None
-    ours = schedule(inputs_of(objects, wish, behaviour=improved())).requeue_at
+    ours = schedule(inputs_of(objects, wish, options=PlacementOptions())).requeue_at
     assert ours is not None
     assert ours > later(40)
-    assert schedule(inputs_of(objects, wish, at=41, behaviour=improved())).clusters == ("c1",)
+    assert schedule(inputs_of(objects, wish, at=41, options=PlacementOptions())).clusters == ("c1",)
 
 
 @given(st.randoms(use_true_random=False), st.integers(0, 5))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import permutations
 
@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from fleets import decision, equal, exists, inputs_of, later, placement
 from sully.api.cluster.types import UNAVAILABLE, UNREACHABLE, ManagedCluster, Taint, Toleration
-from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.schedule import trace
 from sully.domain.placement.status import Status
 from sully.domain.placement.tolerations import (
@@ -24,6 +24,7 @@ from sully.domain.placement.tolerations import (
     judge,
     problem,
 )
+from sully.machinery.compat import Compat
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 IF_NEW, PREFER = "NoSelectIfNew", "PreferNoSelect"
@@ -184,13 +185,13 @@ def test_more_seconds_than_there_are() -> None:
     assert end.year == 9999
 
 
-PREFERRING = Behaviour(prefer=True)
+PREFERRING = PlacementOptions(compat=replace(Compat.KUBERNETES, honors_prefer_no_select=True))
 VERDICTS = {
-    "no taint": ((), (), REFERENCE, TaintVerdict()),
+    "no taint": ((), (), OCM, TaintVerdict()),
     "the reference ignores PreferNoSelect": (
         (cluster_taint(effect=PREFER),),
         (),
-        REFERENCE,
+        OCM,
         TaintVerdict(),
     ),
     "PreferNoSelect counts": (
@@ -208,7 +209,7 @@ VERDICTS = {
     "health alone": (
         (cluster_taint(UNREACHABLE, ""),),
         (),
-        REFERENCE,
+        OCM,
         TaintVerdict(
             cluster_taint(UNREACHABLE, ""), cluster_taint(UNREACHABLE, ""), unhealthy=True
         ),
@@ -216,28 +217,28 @@ VERDICTS = {
     "health and more": (
         (cluster_taint(UNREACHABLE, ""), cluster_taint()),
         (),
-        REFERENCE,
+        OCM,
         TaintVerdict(cluster_taint(UNREACHABLE, ""), cluster_taint(UNREACHABLE, "")),
     ),
     "new ones are kept out, others stay": (
         (cluster_taint(effect=IF_NEW),),
         (),
-        REFERENCE,
+        OCM,
         TaintVerdict(cluster_taint(effect=IF_NEW)),
     ),
 }
 
 
 @pytest.mark.parametrize(
-    ("taints", "tolerations", "behaviour", "want"), VERDICTS.values(), ids=VERDICTS.keys()
+    ("taints", "tolerations", "options", "want"), VERDICTS.values(), ids=VERDICTS.keys()
 )
 def test_judge(
     taints: tuple[Taint, ...],
     tolerations: tuple[Toleration, ...],
-    behaviour: Behaviour,
+    options: PlacementOptions,
     want: TaintVerdict,
 ) -> None:
-    assert judge(taints, tolerations, later(0), behaviour) == want
+    assert judge(taints, tolerations, later(0), options) == want
 
 
 NEAREST = {
@@ -290,12 +291,12 @@ DEFAULTED = {
 
 @pytest.mark.parametrize(("own", "want"), DEFAULTED.values(), ids=DEFAULTED.keys())
 def test_default_for_health(own: tuple[Toleration, ...], want: list[str]) -> None:
-    got = effective(own, improved(health_toleration_seconds=300))
+    got = effective(own, PlacementOptions(health_toleration_seconds=300))
 
     assert got[: len(own)] == own
     assert [one.key for one in got[len(own) :]] == want
     assert {one.toleration_seconds for one in got[len(own) :]} <= {300}
-    assert effective(own, improved()) == own
+    assert effective(own, PlacementOptions()) == own
 
 
 KEYS = st.sampled_from(["k1", "k2"])
@@ -341,9 +342,9 @@ def test_longer_never_evicts_sooner(
         effect=toleration.effect,
         toleration_seconds=toleration.toleration_seconds + more,
     )
-    behaviour = improved()
-    before = judge((mark,), (toleration,), later(at), behaviour)
-    after = judge((mark,), (longer,), later(at), behaviour)
+    options = PlacementOptions()
+    before = judge((mark,), (toleration,), later(at), options)
+    after = judge((mark,), (longer,), later(at), options)
 
     assert before.expels is not None or after.expels is None
     assert before.blocks is not None or after.blocks is None

@@ -8,9 +8,9 @@ import pytest
 
 from fleets import decision, fleet_of, later, placement, policy, predicate, put, score, scored
 from sully.api.cluster.types import Placement
-from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Touched
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
 KEY = ("apps", "p")
@@ -72,25 +72,27 @@ def test_who_is_touched_among_many(change: Any, want: Touched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("wish", "behaviour", "want"),
+    ("wish", "options", "want"),
     [
-        (placement(prioritizer_policy=policy(scored("s/x"))), REFERENCE, {KEY}),
-        (placement(prioritizer_policy=policy(scored("t/x"))), REFERENCE, set()),
+        (placement(prioritizer_policy=policy(scored("s/x"))), OCM, {KEY}),
+        (placement(prioritizer_policy=policy(scored("t/x"))), OCM, set()),
         (
             placement(predicates=(predicate('managedCluster.scores("s").size() > 0'),)),
-            REFERENCE,
+            OCM,
             set(),
         ),
         (
             placement(predicates=(predicate('managedCluster.scores("s").size() > 0'),)),
-            improved(),
+            PlacementOptions(),
             {KEY},
         ),
     ],
     ids=["a prioritizer", "another score", "an expression, in the reference", "an expression"],
 )
-def test_who_is_touched_by_a_score(wish: Placement, behaviour: Behaviour, want: Touched) -> None:
-    fleet = fleet_of((*WORLD, wish), behaviour)
+def test_who_is_touched_by_a_score(
+    wish: Placement, options: PlacementOptions, want: Touched
+) -> None:
+    fleet = fleet_of((*WORLD, wish), options)
     decide(fleet, KEY, later(0))
 
     assert put(fleet, score("a", "s", x=1)) == want

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from fleets import decision, equal, exists, inputs_of, labelled, later, placement, predicate
 from sully.api.cluster.types import UNREACHABLE, Placement
-from sully.domain.placement.behaviour import REFERENCE, Behaviour
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.verdicts import Breakdown, Explanation, ScorePart, sentence
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
 
@@ -23,7 +23,7 @@ class Case:
     text: str
     objects: tuple[Any, ...] = BASE
     wish: Placement | None = None
-    behaviour: Behaviour = REFERENCE
+    options: PlacementOptions = OCM
 
 
 OLD = (*BASE, cluster("t", cluster_taint(added=-30)))
@@ -74,7 +74,7 @@ CASES = {
         "Selected",
         "selected, and held: it may leave when there is budget",
         (*BASE, cluster("h", cluster_taint(UNREACHABLE, "")), decision("p", "h")),
-        behaviour=Behaviour(leaves_per_minute=1),
+        options=replace(OCM, leaves_per_minute=1),
     ),
 }
 
@@ -82,7 +82,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_verdict(case: Case) -> None:
     wish = case.wish or placement()
-    verdict = Explanation(inputs_of(case.objects, wish, behaviour=case.behaviour)).of(case.cluster)
+    verdict = Explanation(inputs_of(case.objects, wish, options=case.options)).of(case.cluster)
 
     assert (verdict.stage, sentence(verdict)) == (case.stage, case.text)
 

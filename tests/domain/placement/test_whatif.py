@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from fleets import decision, exists, labelled, later, placement, policy, predicate, scored
 from sully.api.cluster.types import UNREACHABLE, Placement, PlacementStatus, Taint
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.changes import (
     Change,
     DropCluster,
@@ -22,7 +21,9 @@ from sully.domain.placement.changes import (
 )
 from sully.domain.placement.deciding import decide
 from sully.domain.placement.fleet import Fleet
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.whatif import Forecast, whatif
+from sully.machinery.compat import Compat
 from sully.machinery.labels import from_labels
 from sully.machinery.meta import Condition
 from sully.testing.builders import cluster, cluster_set, cluster_taint, set_binding
@@ -30,9 +31,9 @@ from sully.testing.builders import cluster, cluster_set, cluster_taint, set_bind
 MAINTENANCE = Taint(key="maintenance", effect="NoSelect")
 
 
-def fleet(behaviour: Behaviour | None = None) -> Fleet:
+def fleet(options: PlacementOptions | None = None) -> Fleet:
     """Two regions, a placement for all, one that wants one, one that tolerates for a while."""
-    found = Fleet(behaviour or Behaviour())
+    found = Fleet(options or OCM)
     found.put_set(cluster_set())
     found.put_binding(set_binding())
     for name in ("eu-1", "eu-2", "us-1"):
@@ -189,7 +190,7 @@ def test_time_alone() -> None:
 
 
 def test_the_budget_is_rehearsed_and_not_spent() -> None:
-    found = fleet(Behaviour(leaves_per_minute=1))
+    found = fleet(PlacementOptions(compat=Compat.KUBERNETES, leaves_per_minute=1))
     forecast = whatif(found, [SilenceClusters(EUROPE)], later(0), later(61))
 
     assert moves(forecast)[0] == (0, "all", "eu-1", "")

@@ -31,12 +31,12 @@ def test_parse(text: str, want: Wanted | Unwanted) -> None:
 
 
 REFUSED = {
-    "no effect": ("key=value", "has no effect"),
-    "an effect of clusters": ("key:NoSelect", "there is no effect 'NoSelect'"),
-    "an effect in small letters": ("key:noexecute", "did you mean NoExecute"),
-    "no key": (":NoExecute", "has no key"),
-    "no key to remove": ("-", "has no key"),
-    "an unknown effect to remove": ("key:Never-", "there is no effect 'Never'"),
+    "no effect": ("key=value", "no effect"),
+    "an effect of clusters": ("key:NoSelect", "unknown effect 'NoSelect'"),
+    "an effect in small letters": ("key:noexecute", 'did you mean "NoExecute"'),
+    "no key": (":NoExecute", "no key"),
+    "no key to remove": ("-", "no key"),
+    "an unknown effect to remove": ("key:Never-", "unknown effect 'Never'"),
 }
 
 

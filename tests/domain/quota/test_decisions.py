@@ -8,6 +8,7 @@ import pytest
 from domain.quota.test_evaluators import NOON, container, pod
 from sully.domain.quota.decisions import Charge, Refusal, account, decide, total
 from sully.domain.quota.evaluators import Pods
+from sully.machinery.compat import Compat
 
 Obj = dict[str, Any]
 PODS = Pods(NOON)
@@ -99,13 +100,13 @@ CASES = {
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_decide(case: Case) -> None:
-    assert decide(case.quotas, PODS, case.obj, case.old, strict=False) == case.want
+    assert decide(case.quotas, PODS, case.obj, case.old, compat=Compat.SULLY) == case.want
 
 
 def test_as_kubernetes_a_quota_that_was_never_counted_limits_nothing() -> None:
     new = quota(hard={"pods": "0"})
 
-    assert decide([new], PODS, pod(), strict=True) == []
+    assert decide([new], PODS, pod(), compat=Compat.KUBERNETES) == []
 
 
 GONE = {
@@ -141,8 +142,8 @@ def test_a_limit_that_was_lowered_holds_at_once() -> None:
     lowered = quota(hard={"pods": "5"}, used={"pods": "3"})
     lowered["spec"] = {"hard": {"pods": "2"}}
 
-    assert decide([lowered], PODS, pod(), strict=True) == [Charge("q", {"pods": "4"})]
-    assert decide([lowered], PODS, pod(), strict=False) == Refusal(
+    assert decide([lowered], PODS, pod(), compat=Compat.KUBERNETES) == [Charge("q", {"pods": "4"})]
+    assert decide([lowered], PODS, pod(), compat=Compat.SULLY) == Refusal(
         "exceeded quota: q, requested: pods=1, used: pods=3, limited: pods=2"
     )
 

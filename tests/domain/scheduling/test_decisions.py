@@ -8,60 +8,74 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.domain.allocation.nodes import Node as Spot
-from sully.domain.allocation.verdicts import Allocated, Failed, Refused
+from sully.domain.allocation.nodes import Node as AllocationNode
+from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable, Unresolved
 from sully.domain.scheduling.decisions import (
     ERROR,
     NO_DEVICES,
-    Concern,
-    Place,
-    Refuse,
+    UNSCHEDULABLE,
+    ClusterEvent,
+    Fit,
+    FitError,
     decide,
-    refuse_everywhere,
+    reject_pod,
 )
-from sully.domain.scheduling.filters import NodeState
+from sully.domain.scheduling.filters import NodeInfo
 from sully.domain.scheduling.objects import Node, Pod
-from sully.domain.scheduling.resources import Room, amounts
+from sully.domain.scheduling.resources import NodeResources, amounts
 
-ALL = ~Concern.NOTHING
+ALL = ~ClusterEvent.NONE
 NOT_HELPFUL = "Preemption is not helpful for scheduling"
-DEVICES = Concern.NODES | Concern.DEVICES | Concern.CLASSES
+DEVICES = ClusterEvent.NODE_UPDATE | ClusterEvent.DEVICE_RELEASE | ClusterEvent.DEVICE_CLASS_UPDATE
 
 
-def state(name: str, **spec: Any) -> NodeState:
+def state(name: str, **spec: Any) -> NodeInfo:
     node = msgspec.convert({"metadata": {"name": name}, "spec": spec}, Node)
-    return NodeState(node, Spot(name), Room(amounts({"cpu": "1", "pods": "9"})))
+    return NodeInfo(node, AllocationNode(name), NodeResources(amounts({"cpu": "1", "pods": "9"})))
 
 
 @dataclass
 class Fake:
     """Devices by the name of the node."""
 
-    answers: dict[str, Allocated | Refused | Failed] = field(default_factory=dict)
+    answers: dict[str, Allocated | Unallocatable | Failed] = field(default_factory=dict)
     varied: bool = False
     backed: tuple[str, ...] = ()
     disliked: tuple[str, ...] = ()
-    cleared: str = ""
+    deallocates: bool = False
     asked: list[str] = field(default_factory=list)
 
-    def on(self, state: NodeState) -> Allocated | Refused | Failed:
-        self.asked.append(state.place.name)
-        return self.answers.get(state.place.name, NO_DEVICES)
+    def on(self, state: NodeInfo) -> Allocated | Unallocatable | Failed:
+        self.asked.append(state.name)
+        return self.answers.get(state.name, NO_DEVICES)
 
     def settles(self, allocated: Allocated) -> bool:
         return not self.varied
 
-    def dislikes(self, allocated: Allocated) -> int:
+    def penalty(self, allocated: Allocated) -> int:
         return sum(self.answers.get(name) is allocated for name in self.disliked)
 
-    def clear(self) -> str:
-        return self.cleared
+    def deallocate(self) -> bool:
+        return self.deallocates
+
+
+@dataclass(frozen=True)
+class Rejected:
+    """An error as its condition shows it."""
+
+    message: str
+    reason: str = UNSCHEDULABLE
+    retry_on: ClusterEvent = ClusterEvent.NONE
+
+
+def rendered(error: FitError) -> Rejected:
+    return Rejected(error.message, error.reason, error.retry_on)
 
 
 @dataclass(frozen=True)
 class Case:
-    want: Place | Refuse
-    nodes: tuple[NodeState, ...] = (state("a"), state("b"))
+    want: Fit | Rejected
+    nodes: tuple[NodeInfo, ...] = (state("a"), state("b"))
     devices: Fake = field(default_factory=Fake)
     spec: dict[str, Any] = field(default_factory=dict)
     requests: dict[str, str] = field(default_factory=dict)
@@ -69,67 +83,65 @@ class Case:
 
 LATE, EARLY = Allocated((), (), preference=7), Allocated((), (), preference=8)
 CASES = {
-    "the first that fits": Case(Place("a", NO_DEVICES)),
+    "the first that fits": Case(Fit("a", NO_DEVICES)),
     "the second, if the first is cordoned": Case(
-        Place("b", NO_DEVICES), (state("a", unschedulable=True), state("b"))
+        Fit("b", NO_DEVICES), (state("a", unschedulable=True), state("b"))
     ),
     "the second, if the first has no devices": Case(
-        Place("b", NO_DEVICES), devices=Fake({"a": Refused()})
+        Fit("b", NO_DEVICES), devices=Fake({"a": Unallocatable()})
     ),
-    "the better choice": Case(
-        Place("b", EARLY), devices=Fake({"a": LATE, "b": EARLY}, varied=True)
-    ),
-    "equally good": Case(Place("a", EARLY), devices=Fake({"a": EARLY, "b": EARLY}, varied=True)),
+    "the better choice": Case(Fit("b", EARLY), devices=Fake({"a": LATE, "b": EARLY}, varied=True)),
+    "equally good": Case(Fit("a", EARLY), devices=Fake({"a": EARLY, "b": EARLY}, varied=True)),
     "a taint that advises against weighs more": Case(
-        Place("a", LATE), devices=Fake({"a": LATE, "b": EARLY}, varied=True, disliked=("b",))
+        Fit("a", LATE), devices=Fake({"a": LATE, "b": EARLY}, varied=True, disliked=("b",))
     ),
     "no nodes": Case(
-        Refuse("no nodes available to schedule pods", concern=Concern.NODES), nodes=()
+        Rejected("no nodes available to schedule pods", retry_on=ClusterEvent.NODE_UPDATE), nodes=()
     ),
     "an error ends the attempt": Case(
-        Refuse('running "DynamicResources" filter plugin: oh', ERROR, ALL),
+        Rejected('running "DynamicResources" filter plugin: oh', ERROR, ALL),
         devices=Fake({"a": Failed("oh")}),
     ),
     "reasons are counted and sorted": Case(
-        Refuse(
+        Rejected(
             "0/3 nodes are available: 1 node(s) were unschedulable, 2 cannot allocate all claims."
             f" preemption: 0/3 nodes are available: 3 {NOT_HELPFUL}.",
-            concern=DEVICES,
+            retry_on=DEVICES,
         ),
         (state("a"), state("b", unschedulable=True), state("c")),
-        Fake({"a": Refused(), "c": Refused()}),
+        Fake({"a": Unallocatable(), "c": Unallocatable()}),
     ),
     "room that others hold": Case(
-        Refuse(
+        Rejected(
             "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
             f" preemption: 0/2 nodes are available: 1 No preemption victims found for incoming pod,"
             f" 1 {NOT_HELPFUL}.",
-            concern=Concern.NODES | Concern.ROOM,
+            retry_on=ClusterEvent.NODE_UPDATE | ClusterEvent.ASSIGNED_POD_DELETE,
         ),
         (state("a"), state("b", unschedulable=True)),
         requests={"cpu": "1"},
     ),
     "a pod that makes nobody leave": Case(
-        Refuse(
+        Rejected(
             "0/1 nodes are available: 1 cannot allocate all claims."
             " preemption: not eligible due to preemptionPolicy=Never.",
-            concern=DEVICES,
+            retry_on=DEVICES,
         ),
         (state("a"),),
-        Fake({"a": Refused()}),
+        Fake({"a": Unallocatable()}),
         {"preemptionPolicy": "Never"},
     ),
     "devices were taken back": Case(
-        Refuse(
+        Rejected(
             "0/1 nodes are available: 1 resourceclaim not available on the node."
             " deallocation of ResourceClaim completed,"
             f" preemption: 0/1 nodes are available: 1 {NOT_HELPFUL}.",
-            concern=DEVICES,
+            retry_on=DEVICES,
         ),
         (state("a"),),
         Fake(
-            {"a": Refused("resourceclaim not available on the node")},
-            cleared="deallocation of ResourceClaim completed",
+            {"a": Unallocatable("resourceclaim not available on the node")},
+            deallocates=True,
         ),
     ),
 }
@@ -140,9 +152,11 @@ def test_decide(case: Case) -> None:
     pod = msgspec.convert({"spec": case.spec}, Pod)
     if case.requests:
         for each in case.nodes:
-            each.room.used = {"cpu": 1}
+            each.resources.used = {"cpu": 1}
 
-    assert decide(pod, amounts(case.requests), case.nodes, case.devices) == case.want
+    got = decide(pod, amounts(case.requests), case.nodes, case.devices)
+
+    assert (rendered(got) if isinstance(got, FitError) else got) == case.want
 
 
 def test_what_fits_at_once_is_not_compared() -> None:
@@ -154,10 +168,15 @@ def test_what_fits_at_once_is_not_compared() -> None:
 
 
 def test_a_reason_of_the_pod_itself() -> None:
-    got = refuse_everywhere(Pod(), "request r: device class x does not exist", 2, Concern.CLASSES)
+    got = reject_pod(
+        Pod(),
+        Unresolved("request r: device class x does not exist"),
+        2,
+        ClusterEvent.DEVICE_CLASS_UPDATE,
+    )
 
-    assert got == Refuse(
+    assert rendered(got) == Rejected(
         "0/2 nodes are available: request r: device class x does not exist."
         f" preemption: 0/2 nodes are available: 2 {NOT_HELPFUL}.",
-        concern=Concern.CLASSES,
+        retry_on=ClusterEvent.DEVICE_CLASS_UPDATE,
     )

@@ -8,18 +8,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.domain.allocation.nodes import Node as Spot
+from sully.domain.allocation.nodes import Node as AllocationNode
 from sully.domain.scheduling.filters import (
     NOT_CHOSEN,
     UNSCHEDULABLE,
     UNTOLERATED,
-    NodeState,
+    NodeInfo,
     Rejection,
     not_evaluated,
     rejects,
 )
 from sully.domain.scheduling.objects import Node, Pod
-from sully.domain.scheduling.resources import Room, amounts, requests_of
+from sully.domain.scheduling.resources import NodeResources, amounts, requests_of
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 CORDON = "node.kubernetes.io/unschedulable"
@@ -31,14 +31,14 @@ def pod(**spec: Any) -> Pod:
 
 def state(
     room: dict[str, str] | None = None, used: dict[str, Any] | None = None, **spec: Any
-) -> NodeState:
+) -> NodeInfo:
     labels = {"zone": "a", "cores": "8"}
     allocatable = {"cpu": "4", "memory": "8Gi", "pods": "10"} if room is None else room
     node = msgspec.convert({"metadata": {"name": "n", "labels": labels}, "spec": spec}, Node)
-    found = Room(amounts(allocatable))
+    found = NodeResources(amounts(allocatable))
     if used is not None:
         found.add(requests_of(asking(**used)))
-    return NodeState(node, Spot("n", labels), found)
+    return NodeInfo(node, AllocationNode("n", labels), found)
 
 
 def asking(**requests: str) -> Pod:
@@ -53,7 +53,7 @@ def expression(key: str, operator: str, *values: str) -> Any:
     return {"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}
 
 
-def tainted(effect: str) -> NodeState:
+def tainted(effect: str) -> NodeInfo:
     return state(taints=[{"key": "dedicated", "value": "infra", "effect": effect}])
 
 
@@ -64,7 +64,7 @@ def tolerating(**toleration: str) -> Pod:
 @dataclass(frozen=True)
 class Case:
     pod: Pod = field(default_factory=pod)
-    node: NodeState = field(default_factory=state)
+    node: NodeInfo = field(default_factory=state)
     want: Rejection | None = None
 
 
@@ -115,7 +115,7 @@ CASES = {
     "more than is left": Case(
         asking(cpu="3", memory="1Gi"),
         state(used={"cpu": "2"}),
-        Rejection(("Insufficient cpu",), helped_by_leaving=True),
+        Rejection(("Insufficient cpu",), preemptible=True),
     ),
     "several at once": Case(
         asking(cpu="3", memory="9Gi"),
@@ -128,7 +128,7 @@ CASES = {
     ),
     "no place for another pod": Case(
         node=state({"pods": "1"}, used={}),
-        want=Rejection(("Too many pods",), helped_by_leaving=True),
+        want=Rejection(("Too many pods",), preemptible=True),
     ),
     "a node that says nothing": Case(node=state({}), want=Rejection(("Too many pods",))),
 }

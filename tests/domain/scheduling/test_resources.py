@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sully.domain.scheduling.objects import Pod
-from sully.domain.scheduling.resources import Room, amounts, requests_of
+from sully.domain.scheduling.resources import NodeResources, amounts, requests_of
 
 
 def container(cpu: str, **more: Any) -> Any:
@@ -44,7 +44,7 @@ def test_requests_of(spec: dict[str, Any], want: dict[str, str]) -> None:
 
 
 def test_a_room_that_pods_leave_is_as_before() -> None:
-    room = Room(amounts({"cpu": "4", "memory": "8Gi"}))
+    room = NodeResources(amounts({"cpu": "4", "memory": "8Gi"}))
     empty = room.load()
 
     room.add(amounts({"cpu": "2", "memory": "2Gi"}))
@@ -61,4 +61,4 @@ def test_a_room_that_pods_leave_is_as_before() -> None:
 
 
 def test_a_node_without_figures_counts_as_full() -> None:
-    assert Room().load() == 1_000_000
+    assert NodeResources().load() == 1_000_000

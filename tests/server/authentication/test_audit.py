@@ -22,7 +22,7 @@ from sully.machinery.errors import Forbidden
 from sully.server.audit.events import Entry
 from sully.server.audit.log import UNAUTHENTICATED_BURST, UNAUTHENTICATED_RATE, AuditLog
 from sully.server.authentication.groups import ANONYMOUS
-from sully.server.requests import Ref, User
+from sully.server.requests import ResourceRef, User
 from sully.testing.clock import FakeClock
 
 Obj = dict[str, Any]
@@ -148,7 +148,7 @@ async def test_what_lines_say(tmp_path: Path) -> None:
 
 
 async def test_refused_reads(tmp_path: Path) -> None:
-    secrets = Ref("", "v1", "secrets", "default", "")
+    secrets = ResourceRef("", "v1", "secrets", "default", "")
     async with (
         audited(tmp_path) as (plane, _),
         connected(plane, user="mallory", groups=()) as mallory,
@@ -298,7 +298,7 @@ async def test_no_secret_is_ever_written_down(tmp_path: Path) -> None:
 
 async def test_callers_in_this_process(tmp_path: Path) -> None:
     async with audited(tmp_path) as (plane, _):
-        ref = Ref("", "v1", "configmaps", "default", "")
+        ref = ResourceRef("", "v1", "configmaps", "default", "")
         await plane.direct().call("create", ref, body=ONE)
         await plane.direct().call("list", ref)
         nobody = plane.direct(User("nobody", ("system:authenticated",)))

@@ -19,7 +19,7 @@ from sully.server.flowcontrol.priority import (
     WORKLOAD_LOW,
     Flow,
 )
-from sully.server.http.access import Door
+from sully.server.http.access import AccessControl
 from sully.server.requests import User
 
 
@@ -153,9 +153,9 @@ class Anything:
 @asynccontextmanager
 async def limited(allowance: Allowance) -> AsyncIterator[Asgi]:
     async with local() as server:
-        door: Door = server.app._door
-        door.limits = Limits(allowance)
-        door.authorizer = Anything()
+        access: AccessControl = server.app._access
+        access.limits = Limits(allowance)
+        access.authorizer = Anything()
         server.user = User("alice")
         yield server
 

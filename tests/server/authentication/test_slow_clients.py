@@ -17,7 +17,7 @@ from serving import LONG, client_tls
 from sully.app import Config, ControlPlane, running
 from sully.server.net.connection import MAX_HEAD, ConnectionTimeouts
 from sully.server.net.listen import SWEEP_SECONDS, ConnectionSettings
-from sully.server.requests import Ref
+from sully.server.requests import ResourceRef
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -178,7 +178,7 @@ LARGE = 30
 
 async def test_an_answer_that_nobody_reads_ends_the_connection(hasty_plane: ControlPlane) -> None:
     direct = hasty_plane.direct()
-    maps = Ref("", "v1", "configmaps", "default")
+    maps = ResourceRef("", "v1", "configmaps", "default")
     for number in range(LARGE):
         body = {"metadata": {"name": f"unread-{number}"}, "data": {"k": "x" * 900_000}}
         await direct.call("create", maps, body=body)

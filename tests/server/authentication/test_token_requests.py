@@ -13,6 +13,7 @@ import pytest_asyncio
 from server.authentication.tables import decode
 from serving import Answer, Http, connected, fresh
 from sully.app import LONGEST_TOKEN, ControlPlane
+from sully.machinery.compat import Compat
 from sully.server.authentication.tokens import ISSUER
 from sully.testing.clock import FakeClock
 from sully.testing.cluster import in_process
@@ -392,7 +393,7 @@ async def test_the_keys_are_public_knowledge(http: Http) -> None:
 
 async def test_the_reference_lets_its_rules_decide_about_strangers() -> None:
     async with (
-        in_process(strict_compat=True) as plane,
+        in_process(compat=Compat.KUBERNETES) as plane,
         connected(plane, user="") as stranger,
     ):
         answer = await stranger.get("/api/v1/namespaces")

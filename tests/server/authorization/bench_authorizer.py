@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from server.authorization.world import World, ask, person, rule, user
 from sully.server.authorization.attributes import Attributes
-from sully.store.base import Key, Put
+from sully.store.base import Put, StoreKey
 
 ROUNDS = 4000
 REPEATS = 5
@@ -34,7 +34,7 @@ async def with_writes(world: World, name: str, asked: Attributes) -> float:
     """Return what a question takes when the store has changed since the last one."""
     spent, who = 0.0, person(name)
     for number in range(ROUNDS):
-        await world.store.commit([Put(Key("configmaps", "default", f"n{number}"), b"{}")])
+        await world.store.commit([Put(StoreKey("configmaps", "default", f"n{number}"), b"{}")])
         begin = time.perf_counter()
         world.decide(who, asked)
         spent += time.perf_counter() - begin

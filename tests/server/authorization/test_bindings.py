@@ -17,7 +17,7 @@ from server.authorization.world import (
     user,
 )
 from sully.server.authorization.attributes import Verdict
-from sully.server.requests import Ref, User
+from sully.server.requests import ResourceRef, User
 
 ALICE = person("alice", "team")
 READ = rule("get list", "pods")
@@ -141,7 +141,7 @@ async def drop_role(world: World) -> None:
 async def _patch(world: World, plural: str, name: str, body: object) -> None:
     await world.caller(MASTER).call(
         "patch",
-        Ref(RBAC, "v1", plural, "", name),
+        ResourceRef(RBAC, "v1", plural, "", name),
         body=body,
         patch_type="application/merge-patch+json",
     )

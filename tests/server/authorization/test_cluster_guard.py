@@ -7,7 +7,7 @@ import pytest
 
 from server.authorization.world import MASTER, World, person, rule, user
 from sully.machinery.errors import ApiError
-from sully.server.requests import Ref, User
+from sully.server.requests import ResourceRef, User
 
 Obj = dict[str, Any]
 
@@ -117,7 +117,7 @@ async def test_no_cluster_is_accepted_while_its_namespace_goes(world: World) -> 
 
 
 async def _bind(world: World, who: User, name: str) -> str:
-    ref = Ref(GROUP, "v1beta2", "managedclustersetbindings", "default", "")
+    ref = ResourceRef(GROUP, "v1beta2", "managedclustersetbindings", "default", "")
     body = {"metadata": {"name": name}, "spec": {"clusterSet": name}}
     try:
         await world.caller(who).call("create", ref, body=body)
@@ -141,7 +141,7 @@ async def test_binding_a_set(world: World) -> None:
 async def test_r10_a_binding_that_is_there_is_changed_without_the_right(world: World) -> None:
     await _let(world, rule("create update", "managedclustersetbindings", GROUP))
     await _bind(world, MASTER, "east")
-    ref = Ref(GROUP, "v1beta2", "managedclustersetbindings", "default", "east")
+    ref = ResourceRef(GROUP, "v1beta2", "managedclustersetbindings", "default", "east")
     found = (await world.caller(MASTER).call("get", ref)).obj
     found["metadata"]["labels"] = {"team": "web"}
 

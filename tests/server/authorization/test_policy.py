@@ -13,12 +13,16 @@ from sully.machinery.gates import Gates
 from sully.server.api import Api
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.authorization.enforce import refusal
-from sully.server.authorization.policy.catalogue import CLUSTER_ROLE_BINDINGS, CLUSTER_ROLES
 from sully.server.authorization.policy.programs import CONTROLLERS
-from sully.server.authorization.policy.reconcile import binding_lacks, role_lacks
+from sully.server.authorization.policy.reconcile import (
+    CLUSTER_ROLE_BINDINGS,
+    CLUSTER_ROLES,
+    binding_lacks,
+    role_lacks,
+)
 from sully.server.authorization.policy.writing import AUTO_UPDATE
 from sully.server.bootstrap import ensure_policy
-from sully.server.requests import Ref, User
+from sully.server.requests import ResourceRef, User
 from sully.testing.cluster import in_process
 
 Obj = dict[str, Any]
@@ -60,7 +64,7 @@ async def test_every_binding_is_to_a_role_there_is() -> None:
 async def _patch(world: World, plural: str, name: str, body: Obj) -> None:
     await world.caller(MASTER).call(
         "patch",
-        Ref(RBAC, "v1", plural, "", name),
+        ResourceRef(RBAC, "v1", plural, "", name),
         body=body,
         patch_type="application/merge-patch+json",
     )
@@ -155,13 +159,13 @@ async def test_the_controllers_of_a_running_plane_have_what_they_need() -> None:
     async with in_process() as plane, asyncio.timeout(20):
         admin, refused = plane.direct(), _refusals(plane.api)
         body = {"metadata": {"name": "room"}}
-        await admin.call("create", Ref("", "v1", "namespaces"), body=body)
-        await _until(admin, Ref("", "v1", "serviceaccounts", "room", "default"))
-        await _until(admin, Ref("", "v1", "configmaps", "room", "kube-root-ca.crt"))
+        await admin.call("create", ResourceRef("", "v1", "namespaces"), body=body)
+        await _until(admin, ResourceRef("", "v1", "serviceaccounts", "room", "default"))
+        await _until(admin, ResourceRef("", "v1", "configmaps", "room", "kube-root-ca.crt"))
 
-        await admin.call("delete", Ref("", "v1", "namespaces", "", "room"))
+        await admin.call("delete", ResourceRef("", "v1", "namespaces", "", "room"))
 
-        await _until(admin, Ref("", "v1", "namespaces", "", "room"), there=False)
+        await _until(admin, ResourceRef("", "v1", "namespaces", "", "room"), there=False)
         assert refused == []
 
 
@@ -180,10 +184,10 @@ def _refusals(api: Api) -> list[str]:
     return found
 
 
-async def _until(admin: Any, ref: Ref, *, there: bool = True) -> None:
+async def _until(admin: Any, ref: ResourceRef, *, there: bool = True) -> None:
     """Wait for an object to come, or to go, on its watch."""
     options = {"fieldSelector": f"metadata.name={ref.name}"}
-    place = Ref(ref.group, ref.version, ref.plural, ref.namespace)
+    place = ResourceRef(ref.group, ref.version, ref.plural, ref.namespace)
     listed = (await admin.call("list", place, options=options)).obj
     if bool(listed["items"]) is there:
         return

@@ -12,7 +12,7 @@ from sully.machinery.gates import Gates
 from sully.server.authorization.attributes import Attributes, Verdict
 from sully.server.bootstrap import ensure_namespaces, ensure_policy
 from sully.server.inprocess import InProcess
-from sully.server.requests import Ref, User
+from sully.server.requests import ResourceRef, User
 from sully.store.memory import MemoryStore
 from sully.testing.clock import FakeClock
 
@@ -91,7 +91,7 @@ class World:
     ) -> Obj:
         """Run a verb as somebody; `plural` may have its group in front and a subresource behind."""
         asked = ask(verb, plural)
-        ref = Ref(asked.group, "v1", asked.resource, namespace, name, asked.subresource)
+        ref = ResourceRef(asked.group, "v1", asked.resource, namespace, name, asked.subresource)
         return (await self.caller(user).call(verb, ref, body=body, **more)).obj
 
     async def refused(self, user: User, verb: str, plural: str, *args: Any, **more: Any) -> str:

@@ -40,13 +40,11 @@ class ManagedClusterStrategy(CustomStrategy):
 
     def notices(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Say which times of taints will not be kept, and which taints will."""
-        if ctx.strict_compat:
-            return ()
-        kept = (
-            f"spec.taints: {taint['key']} stays while {_because(taint, old)}"
-            for taint in _still_due(obj, old)
+        due = _still_due(obj, old) if ctx.compat.keeps_due_taints else ()
+        kept = (f"spec.taints: {taint['key']} stays while {_because(taint, old)}" for taint in due)
+        told = (
+            taints.disregarded(_taints(obj), _taints(old)) if ctx.compat.keeps_taint_times else ()
         )
-        told = taints.disregarded(_taints(obj), _taints(old))
         return islice(chain(kept, told), MOST_WARNINGS)
 
     def admit(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
@@ -55,10 +53,10 @@ class ManagedClusterStrategy(CustomStrategy):
         # new spec: what was sent may be tried again.
         obj["spec"] = {"hubAcceptsClient": False, **(obj.get("spec") or {})}
         fill(obj, schema(self.version, self.kind))
-        if not ctx.strict_compat:
+        if ctx.compat.restricts_cluster_agents:
             hold_agent(obj, old, ctx)
-            if due := _still_due(obj, old):
-                obj["spec"]["taints"] = [*_taints(obj), *due]
+        if ctx.compat.keeps_due_taints and (due := _still_due(obj, old)):
+            obj["spec"]["taints"] = [*_taints(obj), *due]
         if _taints(obj):
             obj["spec"]["taints"] = _stamped(obj, old, ctx)
         labels = obj["metadata"].get("labels") or {}
@@ -71,10 +69,10 @@ class ManagedClusterStrategy(CustomStrategy):
 
 
 def _stamped(obj: Obj, old: Obj | None, ctx: WriteContext) -> list[Obj]:
-    if not ctx.strict_compat:
+    if ctx.compat.keeps_taint_times:
         return taints.stamped(_taints(obj), _taints(old), ctx.now)
     before = None if old is None else _taints(old)
-    found, refused = taints.stamped_as_reference(_taints(obj), before, ctx.now)
+    found, refused = taints.stamped_as_ocm(_taints(obj), before, ctx.now)
     if refused:
         why = f"It is not allowed to set TimeAdded of Taint {quote(','.join(refused))}."
         raise denied_badly(MUTATORS, why)

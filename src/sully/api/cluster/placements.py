@@ -27,7 +27,7 @@ class PlacementStrategy(CustomStrategy):
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Tell what will not work."""
-        if ctx.strict_compat:
+        if not ctx.compat.warns_about_placements:
             return ()
         return islice(placement_problems(obj["spec"]), MOST_WARNINGS)
 

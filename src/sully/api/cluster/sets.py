@@ -27,7 +27,7 @@ class SetStrategy(CustomStrategy):
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:
         """Warn of a selector that cannot select."""
-        return () if ctx.strict_compat else _set_warnings(obj)
+        return _set_warnings(obj) if ctx.compat.warns_about_placements else ()
 
 
 def _set_warnings(obj: Obj) -> Iterator[str]:

@@ -56,10 +56,10 @@ def disregarded(taints: Taints, before: Taints) -> Iterator[str]:
             yield f"spec.taints[{index}].timeAdded: {sent} is not used: {stays}"
 
 
-def stamped_as_reference(
+def stamped_as_ocm(
     taints: Taints, before: Taints | None, now: datetime
 ) -> tuple[list[Obj], list[str]]:
-    """Return stamped taints as Kubernetes does it, and the keys it refuses.
+    """Return stamped taints as OCM does it, and the keys it rejects.
 
     Old taints are looked up by key alone, and the first one of a key counts: that is why two
     taints of one key make every later update fail there. `before` is None on create.

@@ -12,7 +12,7 @@ from typing import Any
 from sully.api.core.pods.conditions import is_ready, with_condition
 from sully.api.policy.protection import TWO_BUDGETS, UNPROTECTED, lets_unready_go
 from sully.machinery import labels
-from sully.machinery.errors import ApiError, BadRequest, TooManyRequests, forbidden
+from sully.machinery.errors import ApiError, BadRequest, TooManyRequests, client_error, forbidden
 from sully.machinery.strategy import WriteContext
 from sully.machinery.timestamps import format_time
 
@@ -65,8 +65,7 @@ def decide_eviction(pod: Obj, budgets: Iterable[Obj], ctx: WriteContext) -> Evic
     if not protecting:
         return Eviction()
     if len(protecting) > 1:
-        # Kubernetes answers 500, as if it had failed.
-        raise (ApiError if ctx.strict_compat else BadRequest)(TWO_BUDGETS)
+        raise client_error(TWO_BUDGETS, ctx.compat)
     budget = protecting[0]
     name = budget["metadata"]["name"]
     if not is_ready(pod) and _may_lose_unready(budget):

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from sully.machinery.strategy import ResourceType
 
 VERSIONS = ("v1", "v1beta2", "v1beta1", "v1alpha3")
-# Fields upstream does not have, by type: a server that imitates it takes them out of the tables.
+# Fields Kubernetes does not have, by type: a server that imitates it takes them out of the tables.
 SUPERSET: Mapping[str, tuple[str, ...]] = {
     "ResourceSliceSpec": ("taints",),
     "DeviceTaint": ("data", "description", "evictionsPerSecond"),

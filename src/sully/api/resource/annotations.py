@@ -28,7 +28,7 @@ _AT = Path("metadata.annotations")
 
 def keep_author(obj: Obj, old: Obj | None, ctx: WriteContext) -> None:
     """Record who created an object; clients cannot set it."""
-    if ctx.strict_compat:
+    if not ctx.compat.records_creator:
         return
     annotations = dict(obj["metadata"].get("annotations", {}))
     annotations.pop(CREATED_BY, None)
@@ -48,7 +48,7 @@ def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> N
     given = obj["metadata"].get("annotations") or {}
     stored = (old["metadata"].get("annotations") or {}) if old is not None else {}
     note = stored.get(ALLOCATED_ATTRIBUTES)
-    if given.get(ALLOCATED_ATTRIBUTES) == note or ctx.strict_compat:
+    if given.get(ALLOCATED_ATTRIBUTES) == note or not ctx.compat.records_allocated_attributes:
         return
     if ctx.may("update", "binding") or ctx.may("patch", "binding"):
         return
@@ -63,7 +63,7 @@ def keep_allocated_attributes(obj: Obj, old: Obj | None, ctx: WriteContext) -> N
 
 def validate_annotations(obj: Obj, old: Obj | None, rules: Options) -> Errors:
     """Check what is ours; unchanged stored values are accepted."""
-    if rules.strict_compat:
+    if not rules.compat.validates_annotations:
         return
     given = obj["metadata"].get("annotations") or {}
     before = old["metadata"].get("annotations") or {} if old is not None else {}

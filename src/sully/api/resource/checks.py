@@ -1,6 +1,6 @@
 """What all validation of this group shares: order of errors, limits of lists, options.
 
-Upstream has two layers of checks: written by hand, and generated from the schema. A client sees
+Kubernetes has two layers of checks: written by hand, and generated from the schema. A client sees
 the findings of the first layer before those of the second, so errors of the second are marked as
 `Declared` where they arise, and `in_order` moves them to the end.
 """
@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from sully.machinery.compat import Compat
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gates import Gates
 from sully.machinery.strategy import WriteContext
@@ -32,7 +33,7 @@ class Options:
     """What decides how strictly a value is checked, besides the value."""
 
     gates: Gates
-    strict_compat: bool = False
+    compat: Compat = Compat.SULLY
     # Expressions that did not change are taken as they are: they were checked when they were new.
     stored: bool = False
 
@@ -53,7 +54,7 @@ class Options:
 
 def options(ctx: WriteContext) -> Options:
     """Take from a request what matters to validation."""
-    return Options(ctx.gates, ctx.strict_compat)
+    return Options(ctx.gates, ctx.compat)
 
 
 def declared(errors: Iterable[FieldError]) -> Errors:
@@ -74,8 +75,8 @@ def in_order(errors: Iterable[FieldError]) -> Errors:
 def under_basic(errors: Iterable[FieldError], *, only_declared: bool) -> Errors:
     """Name fields of devices as v1beta1 does, under `basic`.
 
-    Upstream's hand-written layer knows only the hub's names; naming all of them as the client
-    wrote them is kinder, and is what happens outside of strict compatibility.
+    The hand-written layer of Kubernetes knows only the names of the hub version, so it names only
+    what the schema declares.
     """
     for error in errors:
         if only_declared and not isinstance(error, Declared):

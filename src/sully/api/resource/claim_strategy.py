@@ -181,7 +181,7 @@ def _template_metadata(meta: Obj, at: Path) -> Errors:
 
 
 def _admin_requested(spec: Obj, obj: Obj, ctx: WriteContext) -> Errors:
-    """Refuse admin access in a namespace that is not marked for it; the path is upstream's."""
+    """Refuse admin access in a namespace that is not marked for it; the path is Kubernetes'."""
     requests = spec["devices"].get("requests") or ()
     for position, request in enumerate(requests):
         if request.get("exactly", {}).get("adminAccess"):

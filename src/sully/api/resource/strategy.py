@@ -68,7 +68,7 @@ def taint_warnings(taints: Iterable[tuple[str, Obj]], ctx: WriteContext) -> Iter
     for place, taint in taints:
         domain = taint["key"].partition("/")[0] if "/" in taint["key"] else ""
         reserved = domain == "kubernetes.io" or domain.endswith(".kubernetes.io")
-        if reserved and not ctx.strict_compat:
+        if reserved and ctx.compat.warns_of_reserved_taint_keys:
             yield (
                 f"{place}.key: keys under kubernetes.io/ are reserved for Kubernetes;"
                 f" {quote(taint['key'])} may come to mean something else"
@@ -116,7 +116,7 @@ class SliceStrategy(_Comparing):
         before = msgspec.convert(old["spec"], ResourceSliceSpec) if old is not None else None
         errors = validate_slice_spec(spec, before, SPEC, options(ctx))
         if ctx.version == "v1beta1":
-            errors = under_basic(errors, only_declared=ctx.strict_compat)
+            errors = under_basic(errors, only_declared=not ctx.compat.names_fields_under_basic)
         return in_order(errors)
 
     def warnings(self, obj: Obj, old: Obj | None, ctx: WriteContext) -> Iterable[str]:

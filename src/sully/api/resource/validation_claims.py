@@ -176,9 +176,7 @@ def _derived_format(attribute: DeviceDerivedAttribute, at: Path, rules: Options)
     if not attribute.name:
         yield at.child("name").required()
     else:
-        yield from validate_fully_qualified_name(
-            attribute.name, at.child("name"), strict_compat=rules.strict_compat
-        )
+        yield from validate_fully_qualified_name(attribute.name, at.child("name"), rules.compat)
     if not attribute.expression:
         yield at.child("expression").required()
 
@@ -194,20 +192,16 @@ def _constrained(name: str, constraints: Sequence[DeviceConstraint]) -> Iterable
 
 def _constraint(constraint: DeviceConstraint, at: Path, names: Names, rules: Options) -> Errors:
     yield from validate_references(constraint.requests, at.child("requests"), names)
-    # With both given the first one wins; upstream does not refuse it.
+    # With both given the first one wins; Kubernetes does not refuse it.
     for field, name in (
         ("matchAttribute", constraint.match_attribute),
         ("distinctAttribute", constraint.distinct_attribute),
     ):
         if name is not None:
-            yield from declared(
-                validate_fully_qualified_name(
-                    name, at.child(field), strict_compat=rules.strict_compat
-                )
-            )
+            yield from declared(validate_fully_qualified_name(name, at.child(field), rules.compat))
             return
     if rules.gates["DRAConsumableCapacity"]:
-        # The odd wording is upstream's, and clients may look for it.
+        # The odd wording is Kubernetes', and clients may look for it.
         yield at.required(
             'exactly one of "matchAttribute" or "distinctAttribute" is required, but multiple'
             " fields are set"

@@ -32,6 +32,7 @@ from sully.api.resource.validation_names import (
 )
 from sully.api.resource.validation_node_selectors import validate_node_selector
 from sully.api.resource.validation_taints import TAINTS_MAX, validate_taint
+from sully.machinery.compat import Compat
 from sully.machinery.fields import Path
 from sully.machinery.memo import LONGEST
 from sully.machinery.quantity import parse_quantity
@@ -122,12 +123,12 @@ def _is_plain(attribute: DeviceAttribute) -> bool:
 
 def _name(name: str, at: Path, rules: Options) -> Errors:
     well_named = _remembered_well_named if len(name) <= LONGEST else _is_well_named
-    if not well_named(name, rules.strict_compat):
-        yield from validate_qualified_name(name, at, strict_compat=rules.strict_compat)
+    if not well_named(name, rules.compat):
+        yield from validate_qualified_name(name, at, rules.compat)
 
 
-def _is_well_named(name: str, strict_compat: bool) -> bool:
-    return not any(validate_qualified_name(name, Path(), strict_compat=strict_compat))
+def _is_well_named(name: str, compat: Compat) -> bool:
+    return not any(validate_qualified_name(name, Path(), compat))
 
 
 # The devices of a driver share their names.

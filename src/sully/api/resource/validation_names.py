@@ -6,6 +6,7 @@ Each function yields what is wrong with a name at a path. Limits count bytes.
 import re
 
 from sully.api.resource.checks import Errors
+from sully.machinery.compat import Compat
 from sully.machinery.fields import Path
 from sully.machinery.names import (
     c_identifier_problems,
@@ -141,12 +142,12 @@ def validate_identifier(name: str, at: Path) -> Errors:
         yield at.invalid(name, text)
 
 
-def validate_qualified_name(name: str, at: Path, *, strict_compat: bool) -> Errors:
+def validate_qualified_name(name: str, at: Path, compat: Compat) -> Errors:
     """Check the name of an attribute or capacity, with or without a domain."""
     domain, slash, identifier = name.partition("/")
     if "/" in identifier:
-        # Upstream 1.37 takes such names, and nothing can then refer to them.
-        if not strict_compat:
+        # Kubernetes 1.37 accepts such names, and nothing can then refer to them.
+        if compat.rejects_double_slashes:
             yield at.invalid(name, "must not contain more than one slash")
         return
     if not slash:
@@ -162,7 +163,7 @@ def validate_qualified_name(name: str, at: Path, *, strict_compat: bool) -> Erro
         yield at.invalid("", "the name must not be empty")
 
 
-def validate_fully_qualified_name(name: str, at: Path, *, strict_compat: bool) -> Errors:
+def validate_fully_qualified_name(name: str, at: Path, compat: Compat) -> Errors:
     """Check `k8s-resource-fully-qualified-name`, a declared format: an attribute with a domain."""
     domain, slash, identifier = name.partition("/")
     if not slash:
@@ -175,7 +176,7 @@ def validate_fully_qualified_name(name: str, at: Path, *, strict_compat: bool) -
             yield from validate_identifier(identifier, at)
         else:
             yield at.invalid("", "name must not be empty")
-    elif not strict_compat:
+    elif compat.rejects_double_slashes:
         # Kubernetes 1.37 accepts such names, and nothing can then refer to them.
         yield at.invalid(name, "must not contain more than one slash")
 

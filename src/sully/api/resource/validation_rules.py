@@ -99,10 +99,9 @@ def validate_patch(patch: DevicePatch, old: DevicePatch | None, at: Path, rules:
 
 
 def _patched_names(patch: DevicePatch, at: Path, rules: Options) -> Errors:
-    strict = rules.strict_compat
     for name, attribute in patch.attributes.items():
         names = at.child("attributes")
-        yield from validate_fully_qualified_name(name, names, strict_compat=strict)
+        yield from validate_fully_qualified_name(name, names, rules.compat)
         yield from _patched_attribute(attribute, names.key(shortened(name, QUALIFIED_MAX)))
     for name in patch.capacity:
         if "/" not in name:

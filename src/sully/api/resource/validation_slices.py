@@ -170,7 +170,7 @@ def _partition_type(spec: ResourceSliceSpec, at: Path, rules: Options) -> Errors
         return
     field = at.child("partitionTypeAttribute")
     consumers = [(i, one) for i, one in enumerate(spec.devices) if one.consumes_counters]
-    malformed = list(validate_fully_qualified_name(name, field, strict_compat=rules.strict_compat))
+    malformed = list(validate_fully_qualified_name(name, field, rules.compat))
     yield from declared(malformed)
     if not consumers:
         yield field.invalid(

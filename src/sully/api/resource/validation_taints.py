@@ -53,9 +53,9 @@ def validate_tolerations(
 ) -> Errors:
     """Check the tolerations of a request or of an allocation result.
 
-    Upstream documents a maximum and does not enforce it; we do, except in strict compatibility.
+    Kubernetes documents a maximum and does not enforce it.
     """
-    if len(tolerations) > TOLERATIONS_MAX and not rules.strict_compat:
+    if len(tolerations) > TOLERATIONS_MAX and rules.compat.limits_tolerations:
         yield at.too_many(len(tolerations), TOLERATIONS_MAX)
         return
     for position, toleration in enumerate(tolerations):

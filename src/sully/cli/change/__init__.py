@@ -1,6 +1,6 @@
-"""Commands that preview and act: what would happen, a question, the change, and its progress.
+"""Commands that change something: the plan, the confirmation, the change, and its progress.
 
-Owns: the words of `plan`, `taint` and `untaint`, the question, the progress bar.
+Owns: the arguments and output of `plan`, `taint` and `untaint`.
 Never: computes a plan; planning does, with the code of the controllers.
 Start at: taint.py.
 """

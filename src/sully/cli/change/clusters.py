@@ -1,14 +1,14 @@
-"""Taints of managed clusters: which clusters are meant, and how they would be with the change."""
+"""Taints of managed clusters: which clusters are selected, and their taints after the change."""
 
 from collections.abc import Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from sully.cli.change.words import Words
-from sully.cli.client.calling import CommandError, Session
-from sully.cli.client.labels import read_selector
-from sully.cli.client.patterns import fits
-from sully.cli.parsing import meant
+from sully.cli.change.taint_args import TaintArgs
+from sully.cli.client.selectors import fits, read_selector
+from sully.cli.client.session import Session
+from sully.cli.client.text import did_you_mean
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.api.cluster.types import ManagedCluster, Taint
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
 
 
-def cluster_changes(session: Session, snapshot: "Snapshot", words: Words) -> "list[Put]":
+def cluster_changes(session: Session, snapshot: "Snapshot", args: TaintArgs) -> "list[Put]":
     """Return the clusters as they would be with, or without, the taints."""
     from msgspec.structs import replace
 
@@ -25,26 +25,26 @@ def cluster_changes(session: Session, snapshot: "Snapshot", words: Words) -> "li
     from sully.views.fleet_kinds import CLUSTERS
 
     found: dict[str, ManagedCluster] = {}
-    for each in _meant_clusters(session, snapshot, words):
+    for each in _selected(session, snapshot, args):
         found[each.metadata.name] = each
     return [
         Put(
             CLUSTERS,
             replace(
                 each,
-                spec=replace(each.spec, taints=_retainted(session, each, words, snapshot.taken)),
+                spec=replace(each.spec, taints=_retainted(session, each, args, snapshot.taken)),
             ),
         )
         for each in found.values()
     ]
 
 
-def gentler(before: "ManagedCluster", after: "ManagedCluster", words: Words) -> "ManagedCluster":
-    """Return a cluster that gets no new decisions and keeps those that it is to lose."""
+def gentler(before: "ManagedCluster", after: "ManagedCluster", args: TaintArgs) -> "ManagedCluster":
+    """Return a cluster that gets no new decisions, but keeps existing ones for the moment."""
     from msgspec.structs import replace
 
-    # Who has a taint of the key already has nothing to gain, or decisions that must not come back.
-    keys = {each.key for each in words.sets} - {each.key for each in before.spec.taints}
+    # A cluster with a taint of the key has no decisions to keep, or some that must not return.
+    keys = {each.key for each in args.sets} - {each.key for each in before.spec.taints}
     soft = [
         replace(each, effect="NoSelectIfNew")
         if each.key in keys and each.effect == "NoSelect"
@@ -56,23 +56,25 @@ def gentler(before: "ManagedCluster", after: "ManagedCluster", words: Words) -> 
     return replace(after, spec=replace(after.spec, taints=tuple(soft)))
 
 
-def _meant_clusters(
-    session: Session, snapshot: "Snapshot", words: Words
+def _selected(
+    session: Session, snapshot: "Snapshot", args: TaintArgs
 ) -> "Iterator[ManagedCluster]":
     from sully.views.fleet_kinds import CLUSTERS
 
     selector = session.options.selector
-    if not words.names and not selector:
-        raise CommandError("say which clusters: names, globs, or -l with their labels", code=2)
+    if not args.names and not selector:
+        raise CommandError(
+            "no clusters specified: names, globs, or -l with a label selector", code=2
+        )
     known = {each.metadata.name: each for each in snapshot.of(CLUSTERS).values()}
     chosen = _labelled(known, selector)
-    for text in words.names or ("*",):
+    for text in args.names or ("*",):
         names = [name for name in sorted(chosen) if fits(text, name)]
         if not names:
-            labels = f" with {selector}" if selector else ""
+            labels = f" with labels {selector}" if selector else ""
             raise CommandError(
-                f'there is no ManagedCluster "{text}"{labels}{meant(text, known)}\n'
-                "  'kubectl get managedclusters' lists them"
+                f'managedcluster "{text}"{labels} not found{did_you_mean(text, known)}\n'
+                "  list them with 'kubectl get managedclusters'"
             )
         yield from (known[name] for name in names)
 
@@ -85,12 +87,12 @@ def _labelled(known: "dict[str, ManagedCluster]", text: str) -> "dict[str, Manag
 
 
 def _retainted(
-    session: Session, cluster: "ManagedCluster", words: Words, now: datetime
+    session: Session, cluster: "ManagedCluster", args: TaintArgs, now: datetime
 ) -> "tuple[Taint, ...]":
     taints = cluster.spec.taints
-    for gone in words.lifts:
+    for gone in args.removes:
         taints = _without(cluster, taints, gone)
-    for each in words.sets:
+    for each in args.sets:
         taints = _with(session, cluster, taints, each, now)
     return taints
 
@@ -103,7 +105,7 @@ def _without(
         return kept
     has = ", ".join(f"{each.key}:{each.effect}" for each in taints) or "none"
     raise CommandError(
-        f"managedcluster {cluster.metadata.name} has no taint {gone.taint}\n  it has: {has}"
+        f'managedcluster "{cluster.metadata.name}" has no taint {gone.taint} (it has: {has})'
     )
 
 
@@ -119,8 +121,8 @@ def _with(
     same = [each for each in taints if (each.key, each.effect) == (wanted.key, wanted.effect)]
     if same and not session.options.overwrite:
         raise CommandError(
-            f"managedcluster {cluster.metadata.name} has a taint {wanted.key}:{wanted.effect}"
-            " already\n  --overwrite changes it"
+            f'managedcluster "{cluster.metadata.name}" already has a taint'
+            f" {wanted.key}:{wanted.effect}\n  use --overwrite to change it"
         )
     fresh = Taint(
         key=wanted.key,

@@ -1,7 +1,4 @@
-"""The objects that `sully plan -f` tries: from files and folders, as kubectl takes them.
-
-What they would become is in proposals.py.
-"""
+"""The objects of `sully plan -f`: from files and directories, as kubectl reads them."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -9,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.calling import CommandError, Session
-from sully.cli.client.taking import read_bytes
+from sully.cli.client.session import Session
+from sully.cli.client.snapshots import read_bytes
+from sully.cli.command import CommandError
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -20,12 +18,12 @@ _FORMS = (".yaml", ".yml", ".json")
 _OR = f"{', '.join(_FORMS[:-1])} or {_FORMS[-1]}"
 _URLS = ("http://", "https://")
 _INSTEAD = {
-    "Pod": "'sully explain pod NAME' says where it could run, and what is in the way",
-    "ResourceClaim": "'sully explain claim NAME' says what it gets, and what is in the way",
-    "Node": "'kubectl drain' empties it; for its devices: sully plan device '*/NODE/*' TAINT",
-    "Kustomization": "kubectl puts it together: kubectl kustomize DIR | sully plan -f -",
+    "Pod": "use 'sully explain pod NAME' to see where it can be scheduled",
+    "ResourceClaim": "use 'sully explain claim NAME' to see which devices it can be allocated",
+    "Node": "use 'kubectl drain', or for its devices: sully plan device '*/NODE/*' TAINT",
+    "Kustomization": "build it first: kubectl kustomize DIR | sully plan -f -",
 }
-"""What to do about kinds that people try without success."""
+"""What to use for kinds without plans."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,39 +35,37 @@ class Manifest:
 
     @property
     def where(self) -> str:
-        """Return the file, to be put before what is wrong with the object."""
         return f"{self.file}: " if self.file else ""
 
 
 def read_manifests(session: Session) -> list[Manifest]:
-    """Read the objects in the files that were named, YAML or JSON; `-` is the standard input."""
+    """Read the objects of -f, YAML or JSON; `-` is standard input."""
     names = session.options.filename
     if "-" in names and "-" in (getattr(session.options, "snapshot", None) or ()):
-        raise CommandError("only one of -f and --snapshot can read the standard input", code=2)
+        raise CommandError("only one of -f and --snapshot can read standard input", code=2)
     files = files_named(session)
     found = [Manifest(body, name) for name in files for body in _bodies(session, name)]
     if names and not found:
-        raise CommandError(f"there is no object in {', '.join(names)}", code=2)
+        raise CommandError(f"no objects found in {', '.join(names)}", code=2)
     return found
 
 
 def files_named(session: Session) -> list[str]:
-    """Return the files that were named, those of folders too."""
+    """Return the files of -f, those in directories included."""
     options = session.options
     return [each for name in options.filename for each in _files(name, deep=options.recursive)]
 
 
 def _files(name: str, *, deep: bool) -> Iterable[str]:
-    """Return the files that a name stands for."""
     if name.startswith(_URLS):
-        text = f"{name}: nothing is fetched\n  curl -sSfL '{name}' | sully plan -f -"
+        text = f"{name}: URLs are not supported\n  curl -sSfL '{name}' | sully plan -f -"
         raise CommandError(text, code=2)
     if name == "-" or not Path(name).is_dir():
         return (name,)
     found = sorted(each for each in _inside(name, deep=deep) if each.endswith(_FORMS))
     if not found:
-        deeper = "" if deep else "; -R also looks into the folders in it"
-        raise CommandError(f"{name}: there is no file in it that ends in {_OR}{deeper}", code=2)
+        deeper = "" if deep else "; use -R to read subdirectories"
+        raise CommandError(f"{name}: no {_OR} files found{deeper}", code=2)
     return found
 
 
@@ -84,7 +80,7 @@ def _inside(name: str, *, deep: bool) -> Iterator[str]:
 
 
 def _refuse(error: OSError) -> None:
-    # Half of the objects would be another plan.
+    # A plan for half of the objects would be another plan.
     raise error
 
 
@@ -95,7 +91,7 @@ def _bodies(session: Session, name: str) -> Iterator[Obj]:
     try:
         for document, repeated in read_documents(read_bytes(session, name, code=2)):
             if repeated:
-                text = f"{name}: {', '.join(repeated)} stands in it more than once"
+                text = f"{name}: duplicate field {', '.join(repeated)}"
                 raise CommandError(text, code=2)
             yield from objects_in((document,))
     except (SnapshotError, TextError) as error:
@@ -110,22 +106,21 @@ def kinds() -> "dict[str, Kind[Any]]":
 
 
 def kind_of(manifest: Manifest) -> "Kind[Any]":
-    """Return what an object is, or refuse it."""
     known, body, where = kinds(), manifest.body, manifest.where
     name = body.get("kind", "")
     if name not in known:
-        text = f"{where}there is no plan for a {name}; only for {', '.join(known)}"
+        text = f"{where}plans do not support kind {name!r} (one of: {', '.join(known)})"
         raise CommandError(f"{text}{_instead(name)}", code=2)
     metadata = body.get("metadata")
     if not isinstance(metadata, dict) or not metadata.get("name"):
-        raise CommandError(f"{where}the {name} has no name: metadata.name", code=2)
+        raise CommandError(f"{where}{name}: metadata.name is required", code=2)
     for field in ("name", "namespace"):
         if not isinstance(metadata.get(field) or "", str):
-            text = f"{where}the {name}: metadata.{field} {metadata[field]} is no text"
+            text = f"{where}{name}: metadata.{field} must be a string, not {metadata[field]}"
             raise CommandError(text, code=2)
     if not body.get("apiVersion"):
-        text = f"the {name} {metadata['name']} has no apiVersion, such as {known[name].api_version}"
-        raise CommandError(f"{where}{text}", code=2)
+        text = f"apiVersion is required, for example {known[name].api_version}"
+        raise CommandError(f"{where}{name} {metadata['name']}: {text}", code=2)
     return known[name]
 
 

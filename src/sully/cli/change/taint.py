@@ -1,108 +1,141 @@
-"""`sully taint`: marks devices or clusters, after showing what that would do."""
+"""`sully taint`: taint devices or clusters, after showing what that would do."""
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
+from sully.cli.change.output import (
+    confirmed,
+    for_programs,
+    is_dry_run,
+    print_objects,
+    report,
+    text_stream,
+)
 from sully.cli.change.plan import NAMESPACE, make_plan
-from sully.cli.change.taintflags import add_dry_run_flag, add_taint_flags, refuse_useless_flags
-from sully.cli.change.tainting import own_label, rule_bodies, take_devices, take_fleet
-from sully.cli.change.telling import beside, for_programs, go_on, is_dry, say, show_objects
-from sully.cli.change.words import CLUSTER, Words, read_words
-from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import NAMES, OUTPUTS, add_client_flags
+from sully.cli.change.rules import own_label, rule_bodies, take_devices, take_fleet
+from sully.cli.change.taint_args import (
+    CLUSTER,
+    EFFECTS,
+    TaintArgs,
+    complete_taint,
+    dry_run_option,
+    parse_taint_args,
+    refuse_useless_flags,
+    taint_options,
+    yes_option,
+)
+from sully.cli.client.options import NAMES, OUTPUTS, client_options
+from sully.cli.client.session import Session, call
+from sully.cli.command import CommandError, Options, command
 
 if TYPE_CHECKING:
-    from sully.cli.change.progress import Followed
+    from sully.cli.change.progress import Eviction
     from sully.domain.planning.report import Plan
     from sully.planning.changes import Put, Remove
     from sully.views.snapshot.snapshot import Snapshot
 
 Obj = dict[str, Any]
-_EPILOG = """\
-examples:
-  sully taint device gpu.example.com/node-7/gpu-3 example.com/hot:NoExecute --reason 'fan broken'
-  sully taint device --class a100 example.com/firmware=v2:NoExecute --rate 2 --for 2h
-  sully taint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
-  sully taint device gpu.example.com/node-7/gpu-3 example.com/hot:NoExecute-      remove it
-  sully taint cluster eu-2 maintenance:NoSelect
-  sully taint cluster -l region=eu maintenance-                                   remove it
+_HELP = f"""\
+Set or remove taints on devices or clusters. Append a dash to a taint to remove it.
 
-PATTERN is DRIVER/POOL/DEVICE. A part written * is left out of the rule, so it also holds for
-devices to come. A glob such as rack1-* stands for the names there are now: a rule for each, and
-one pace for all of them.
-Before pods are made to leave, the plan is shown and you are asked; --yes answers for scripts.
-With -o json, yaml or name the objects alone go to the standard output, as kubectl prints them,
-and all else to the other. With --dry-run they are those that would be written, so that
-'--dry-run -o yaml | kubectl apply -f -' does the same; 'sully plan -o json' has the plan.
+Taints on devices are set by DeviceTaintRules. PATTERN is DRIVER/POOL/DEVICE. A part that is * is
+left out of the rule, which then also selects future devices. A glob such as rack1-* is expanded to
+the names that exist now: a rule for each, with one eviction rate for all of them.
 
-exit codes: 0 done, 1 failed, or pods that were to leave did not, because somebody lifted or changed
-the rule, 2 wrong usage, 3 something would find no place (--dry-run)
+Before pods are evicted, the plan is shown and has to be confirmed; --yes skips the confirmation.
+Then the command waits until all pods are evicted; --no-wait does not.
+
+{EFFECTS}
+With -o json, yaml or name, only the objects are written to standard output, and everything else to
+standard error. With --dry-run these are the objects that would be written.
+
+\b
+Exit codes:
+  0  done
+  1  the command failed, or pods of the plan were not evicted because the rule
+     was changed or deleted
+  2  usage error
+  3  with --dry-run: a pod would be unschedulable, or a placement would lack
+     clusters
+"""
+_EXAMPLES = """\
+# Taint a device, and evict the pods on it
+sully taint device gpu.example.com/node-7/gpu-3 example.com/hot:NoExecute \\
+    --reason 'fan broken'
+
+# Taint all devices of a class for two hours, with two evictions per second
+sully taint device --class a100 example.com/firmware=v2:NoExecute \\
+    --rate 2 --for 2h
+
+# Prevent scheduling on the devices of a rack
+sully taint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
+
+# Remove a taint
+sully taint device gpu.example.com/node-7/gpu-3 example.com/hot:NoExecute-
+
+# Taint a cluster, and remove a taint from several
+sully taint cluster eu-2 maintenance:NoSelect
+sully taint cluster -l region=eu maintenance-
+
+# Print the rule instead of creating it
+sully taint device '*/node-7' example.com/hot:NoSchedule --dry-run -o yaml
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.usage = "%(prog)s device|cluster PATTERN… KEY[=VALUE]:EFFECT[-]… [flags]"
-    parser.description = "Set taints on devices or clusters, or remove them."
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="device|cluster PATTERN… TAINT…",
-        help="what to mark, and KEY[=VALUE]:EFFECT; with a dash at the end it is removed",
-    )
-    add_taint_flags(parser)
-    add_dry_run_flag(parser)
-    parser.add_argument("-y", "--yes", action="store_true", help="do not ask")
-    parser.add_argument(
-        "--no-wait", action="store_true", help="do not follow the eviction to its end"
-    )
-    add_client_flags(parser, namespace=NAMESPACE, outputs=(*OUTPUTS, NAMES))
-
-
-def run(options: argparse.Namespace) -> int:
-    """Set or remove taints."""
+@command(
+    "taint",
+    usage="device|cluster PATTERN... KEY[=VALUE]:EFFECT[-]... [flags]",
+    help=_HELP,
+    examples=_EXAMPLES,
+)
+@click.argument("words", nargs=-1, shell_complete=complete_taint)
+@taint_options
+@dry_run_option
+@yes_option
+@click.option("--no-wait", is_flag=True, help="Do not wait until all pods are evicted.")
+@client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
+def taint(options: Options) -> int:
     return call(options, "taint", _run)
 
 
 async def _run(session: Session) -> int:
-    words = read_words(session.options.words)
-    refuse_useless_flags(session.options, words)
-    return await act(session, words)
+    args = parse_taint_args(session.options.words)
+    refuse_useless_flags(session.options, args)
+    return await act(session, args)
 
 
-async def act(session: Session, words: Words) -> int:
-    """Do what the words say."""
-    return await (_clusters if words.what == CLUSTER else _devices)(session, words)
+async def act(session: Session, args: TaintArgs) -> int:
+    return await (_clusters if args.kind == CLUSTER else _devices)(session, args)
 
 
 # -- devices --------------------------------------------------------------------------------------
 
 
-async def _devices(session: Session, words: Words) -> int:
-    from sully.cli.change.lifting import removals
+async def _devices(session: Session, args: TaintArgs) -> int:
     from sully.cli.change.manifests import Manifest
     from sully.cli.change.proposals import proposed
-    from sully.cli.change.writing import lift_rules, write_rules
+    from sully.cli.change.removals import removals
+    from sully.cli.change.writes import delete_rules, write_rules
 
-    ask = any(_evicts(each.effect) for each in words.sets)
-    snapshot = await take_devices(session, planned=ask or is_dry(session))
-    lifts = removals(session, snapshot, words)
-    bodies = await as_kept(session, snapshot, rule_bodies(session, snapshot, words))
-    going = await _as_they_are(session, lifts if not bodies else ())
+    ask = any(_evicts(each.effect) for each in args.sets)
+    snapshot = await take_devices(session, planned=ask or is_dry_run(session))
+    deletions = removals(session, snapshot, args)
+    bodies = await as_storable(session, snapshot, rule_bodies(session, snapshot, args))
+    deleted = await _as_they_are(session, deletions if not bodies else ())
     plan = None
-    if ask or is_dry(session):
-        changes = [*lifts, *await proposed(session, snapshot, map(Manifest, bodies))]
+    if ask or is_dry_run(session):
+        changes = [*deletions, *await proposed(session, snapshot, map(Manifest, bodies))]
         plan = make_plan(session, snapshot, changes)
-        done = await go_on(session, plan, ask=ask)
-        if is_dry(session):
-            show_objects(session, await _would_be(session, snapshot, bodies) or going)
+        done = await confirmed(session, plan, ask=ask)
+        if is_dry_run(session):
+            print_objects(session, await _would_be(session, snapshot, bodies) or deleted)
         if done is not None:
             return done
-    await lift_rules(session, lifts)
+    await delete_rules(session, deletions)
     written = await write_rules(session, snapshot, bodies)
-    show_objects(session, written or going)
+    print_objects(session, written or deleted)
     evicts = [each for each in bodies if _evicts(each["spec"]["taint"]["effect"])]
     if plan is None or not evicts:
         return 0
@@ -116,7 +149,7 @@ def _evicts(effect: str) -> bool:
 
 
 async def _would_be(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
-    """Return rules for programs as they would be stored, or be sent if no server was asked."""
+    """Return the rules as they would be stored, or be sent with --dry-run=client."""
     if not for_programs(session):
         return []
     if session.options.dry_run == "client":
@@ -124,41 +157,41 @@ async def _would_be(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj
     return [await _tried(session, snapshot, each) for each in bodies]
 
 
-async def _as_they_are(session: Session, lifts: "Sequence[Remove]") -> list[Obj]:
-    """Return rules that go, for programs."""
+async def _as_they_are(session: Session, deletions: "Sequence[Remove]") -> list[Obj]:
     if not for_programs(session):
         return []
-    return [await session.transport.get(each.kind.read_as(dict), each.key) for each in lifts]
+    return [await session.transport.get(each.kind.read_as(dict), each.key) for each in deletions]
 
 
 async def _follow(
     session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj]
 ) -> bool:
-    """Show how pods leave, if that is wanted; say whether all left that were to."""
+    """Wait for the evictions, unless --no-wait; report whether all pods were evicted."""
     from sully.cli.change.progress import follow
     from sully.domain.planning.report import Fate
 
     if any(each.landing.fate is Fate.RETURNS for each in plan.caused):
-        session.warn("pods come back and leave again, so this has no end to wait for")
+        session.warn("warning: evicted pods would be rescheduled and evicted again; not waiting")
         return True
     if session.options.no_wait:
         return True
-    return await follow(session, _followed(session, snapshot, plan, bodies), beside(session))
+    eviction = _eviction(session, snapshot, plan, bodies)
+    return await follow(session, eviction, text_stream(session))
 
 
-def _followed(
+def _eviction(
     session: Session, snapshot: "Snapshot", plan: "Plan", bodies: Sequence[Obj]
-) -> "Followed":
-    from sully.cli.change.progress import Followed, state_of
+) -> "Eviction":
+    from sully.cli.change.progress import Eviction, state_of
     from sully.client.transport import Key
     from sully.views.kinds import CLAIMS, PODS, RULES
 
     names = [str(each["metadata"]["name"]) for each in bodies]
     there = [snapshot.get(RULES, Key("", each)) for each in names]
-    leavers = [Key(each.namespace, each.name) for each in plan.caused]
-    known = {key: pod for key in leavers if (pod := snapshot.usage.pod(key)) is not None}
+    evicted = [Key(each.namespace, each.name) for each in plan.caused]
+    known = {key: pod for key in evicted if (pod := snapshot.usage.pod(key)) is not None}
     all_seen = snapshot.gap(PODS) is None and snapshot.gap(CLAIMS) is None
-    return Followed(
+    return Eviction(
         names,
         rate=bodies[0]["spec"]["taint"].get("evictionsPerSecond"),
         ends=plan.ends,
@@ -169,17 +202,16 @@ def _followed(
     )
 
 
-async def as_kept(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
-    """Return rules as this server can keep them, or refuse by name what it would drop.
+async def as_storable(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
+    """Return rules as this server can store them, or refuse fields that it would drop.
 
-    The rules of one taint differ in the devices they name, which every server knows, so one of
-    each is tried.
+    The rules of one taint differ only in the devices they select, so one of each is tried.
     """
     from sully.domain.planning.rulemaking import lost, with_description_aside, without_rate
 
     if getattr(session.options, "dry_run", "") == "client":
         return list(bodies)
-    await _warn_of_no_end(session, bodies)
+    await _warn_of_expiry(session, bodies)
     tried: dict[str, set[str]] = {}
     found = []
     for body in bodies:
@@ -196,32 +228,33 @@ async def as_kept(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj])
     return found
 
 
-async def _warn_of_no_end(session: Session, bodies: Sequence[Obj]) -> None:
-    """Say that a rule may stay for ever that was to end: a server keeps the time, and no more."""
+async def _warn_of_expiry(session: Session, bodies: Sequence[Obj]) -> None:
+    """Warn that nothing may delete a rule when it expires."""
     from sully.cli.client.evictor import sully_ends_rules_at
 
     if bodies and session.options.lasts is not None and not await sully_ends_rules_at(session):
         session.warn(
-            f"warning: {session.server} ends no rules by itself\n"
-            "  unless 'sully controllers' run there, it stays until somebody deletes it"
+            f"warning: {session.server} does not delete expired rules\n"
+            "  unless 'sully controllers' run there, the rule stays until you delete it"
         )
 
 
 def _refuse_dropped(session: Session, dropped: set[str]) -> None:
-    """Refuse what a server would drop, except what can be said otherwise or was not asked for."""
-    said = {"taint.description"}
+    """Refuse fields that a server would drop, unless they have another place or are defaults."""
+    accepted = {"taint.description"}
     if "taint.evictionsPerSecond" in dropped and session.options.rate is None:
-        said.add("taint.evictionsPerSecond")
-        session.warn("warning: this server knows no pace; all pods leave at once")
-    if dropped - said:
+        accepted.add("taint.evictionsPerSecond")
+        session.warn(
+            "warning: this server supports no eviction rate; all pods are evicted immediately"
+        )
+    if dropped - accepted:
         raise CommandError(
-            f"{session.server} does not know {', '.join(sorted(dropped - said))} of a"
-            " DeviceTaintRule and would drop it\n  leave out the flag that asks for it"
+            f"{session.server} does not support {', '.join(sorted(dropped - accepted))} of a"
+            " DeviceTaintRule\n  omit the flag that sets it"
         )
 
 
 async def _tried(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
-    """Return a rule as the server would store it."""
     from sully.client.objects import key_of
     from sully.client.options import WriteOptions
     from sully.views.kinds import RULES
@@ -235,41 +268,41 @@ async def _tried(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
 # -- clusters -------------------------------------------------------------------------------------
 
 
-async def _clusters(session: Session, words: Words) -> int:
+async def _clusters(session: Session, args: TaintArgs) -> int:
     from sully.cli.change.clusters import cluster_changes
 
-    ask = any(each.effect == "NoSelect" for each in words.sets)
-    snapshot = await take_fleet(session, planned=ask or is_dry(session))
-    changes = cluster_changes(session, snapshot, words)
-    if ask or is_dry(session):
+    ask = any(each.effect == "NoSelect" for each in args.sets)
+    snapshot = await take_fleet(session, planned=ask or is_dry_run(session))
+    changes = cluster_changes(session, snapshot, args)
+    if ask or is_dry_run(session):
         if session.options.dry_run != "client":
-            # All get the same taints, so what the server thinks of one holds for the others.
+            # All get the same taints, so validating one is enough.
             await _write_cluster(session, changes[0], dry=True)
-        done = await go_on(session, make_plan(session, snapshot, changes), ask=ask)
-        if is_dry(session):
-            show_objects(session, await _would_be_clusters(session, changes))
+        done = await confirmed(session, make_plan(session, snapshot, changes), ask=ask)
+        if is_dry_run(session):
+            print_objects(session, await _would_be_clusters(session, changes))
         if done is not None:
             return done
     if len(changes) > 1:
-        # Else placements would move from the first to clusters that are tainted a moment later.
-        changes = [await _gently(session, snapshot, each, words) for each in changes]
+        # Otherwise placements would move from the first to clusters that are tainted next.
+        changes = [await _gently(session, snapshot, each, args) for each in changes]
     written = []
     for each in changes:
         written.append(await _write_cluster(session, each))
-        say(session, f"managedcluster {each.key} {'tainted' if words.sets else 'untainted'}")
-    show_objects(session, written)
+        report(session, f"managedcluster {each.key} {'tainted' if args.sets else 'untainted'}")
+    print_objects(session, written)
     return 0
 
 
-async def _gently(session: Session, snapshot: "Snapshot", change: "Put", words: Words) -> "Put":
-    """Keep new decisions off a cluster that is to lose those it has; return what is left to do."""
+async def _gently(session: Session, snapshot: "Snapshot", change: "Put", args: TaintArgs) -> "Put":
+    """Prevent new decisions for a cluster before it loses existing ones; return what is left."""
     from msgspec.structs import replace
 
     from sully.cli.change.clusters import gentler
     from sully.planning.changes import Put
 
     before = snapshot.get(change.kind, change.key)
-    softly = gentler(before, change.obj, words) if before is not None else change.obj
+    softly = gentler(before, change.obj, args) if before is not None else change.obj
     if softly is change.obj:
         return change
     made = await _write_cluster(session, Put(change.kind, softly))
@@ -279,7 +312,6 @@ async def _gently(session: Session, snapshot: "Snapshot", change: "Put", words: 
 
 
 async def _would_be_clusters(session: Session, changes: "Sequence[Put]") -> list[Obj]:
-    """Return clusters for programs as they would be."""
     if not for_programs(session):
         return []
     if session.options.dry_run != "client":
@@ -295,7 +327,7 @@ async def _write_cluster(session: Session, change: "Put", *, dry: bool = False) 
     """Write the taints of a cluster, and return it as the server has it then."""
     from sully.client.options import WriteOptions
 
-    # The version that was looked at: another writer's taints must not be lost.
+    # The version that was read: taints of other writers must not be lost.
     version = change.obj.metadata.resource_version
     patch = {"metadata": {"resourceVersion": version}, "spec": {"taints": _taints(change)}}
     plain, options = change.kind.read_as(dict), WriteOptions(dry_run=dry)
@@ -303,7 +335,7 @@ async def _write_cluster(session: Session, change: "Put", *, dry: bool = False) 
 
 
 def _taints(change: "Put") -> Any:
-    """Return the taints of a cluster as people write them: their times have whole seconds."""
+    """Return the taints of a cluster as JSON has them: with times in whole seconds."""
     from sully.machinery.codec import from_json, to_json
 
     return from_json(to_json(change.obj.spec.taints))

@@ -1,58 +1,63 @@
-"""`sully untaint`: takes taints off devices or clusters."""
+"""`sully untaint`: remove taints from devices or clusters."""
 
-import argparse
+import click
 
 from sully.cli.change.plan import NAMESPACE
 from sully.cli.change.taint import act
-from sully.cli.change.taintflags import (
-    add_dry_run_flag,
-    add_selection_flags,
+from sully.cli.change.taint_args import (
+    complete_taint,
+    dry_run_option,
+    parse_taint_args,
     refuse_useless_flags,
+    selection_options,
+    yes_option,
 )
-from sully.cli.change.words import read_words
-from sully.cli.client.calling import Session, call
-from sully.cli.client.flags import NAMES, OUTPUTS, add_client_flags
+from sully.cli.client.options import NAMES, OUTPUTS, client_options
+from sully.cli.client.session import Session, call
+from sully.cli.command import Options, command
 
-_EPILOG = """\
-examples:
-  sully untaint device gpu.example.com/node-7/gpu-3 example.com/hot
-  sully untaint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
-  sully untaint device --class a100 example.com/firmware      the rule that names this class
-  sully untaint cluster eu-2 maintenance
-  sully untaint cluster -l region=eu maintenance
+_HELP = """\
+Remove taints from devices or clusters.
 
-The rules that set the taint are deleted. A rule that is also for other devices stays, and so does
-what a driver or a ResourceSlicePatch says; you are told which object it is, and what to do.
-With -o json, yaml or name the rules that go, or the clusters as they are then, alone go to the
-standard output, and all else to the other.
+The rules that set the taint on devices are deleted. If a rule also selects other devices, or the
+taint comes from a driver or a ResourceSlicePatch, nothing is changed and the command prints which
+object to change instead.
+
+With -o json, yaml or name, only the deleted rules or the changed clusters are written to standard
+output, and everything else to standard error.
+"""
+_EXAMPLES = """\
+# Remove a taint from a device
+sully untaint device gpu.example.com/node-7/gpu-3 example.com/hot
+
+# Remove a taint with one effect from many devices
+sully untaint device 'gpu.example.com/rack1-*/*' example.com/power:NoSchedule
+
+# Delete the rule that selects this class
+sully untaint device --class a100 example.com/firmware
+
+# Remove a taint from clusters, by name and by label
+sully untaint cluster eu-2 maintenance
+sully untaint cluster -l region=eu maintenance
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.usage = "%(prog)s device|cluster PATTERN… KEY[:EFFECT]… [flags]"
-    parser.description = "Remove taints from devices or clusters."
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "words",
-        nargs="*",
-        metavar="device|cluster PATTERN… KEY[:EFFECT]…",
-        help="what to free, and of which taint",
-    )
-    add_selection_flags(parser)
-    add_dry_run_flag(parser)
-    parser.add_argument(
-        "-y", "--yes", action="store_true", help="for scripts that always say it: nothing is asked"
-    )
-    add_client_flags(parser, namespace=NAMESPACE, outputs=(*OUTPUTS, NAMES))
-
-
-def run(options: argparse.Namespace) -> int:
-    """Remove taints."""
+@command(
+    "untaint",
+    usage="device|cluster PATTERN... KEY[:EFFECT]... [flags]",
+    help=_HELP,
+    examples=_EXAMPLES,
+)
+@click.argument("words", nargs=-1, shell_complete=complete_taint)
+@selection_options
+@dry_run_option
+@yes_option
+@client_options(namespace=NAMESPACE, everywhere=False, outputs=(*OUTPUTS, NAMES))
+def untaint(options: Options) -> int:
     return call(options, "untaint", _run)
 
 
 async def _run(session: Session) -> int:
-    words = read_words(session.options.words, remove=True)
-    refuse_useless_flags(session.options, words)
-    return await act(session, words)
+    args = parse_taint_args(session.options.words, remove=True)
+    refuse_useless_flags(session.options, args)
+    return await act(session, args)

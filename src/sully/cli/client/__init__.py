@@ -1,6 +1,6 @@
-"""What all commands that speak to a server share.
+"""What all commands that talk to a server share.
 
-Owns: their flags, the connection, tables and documents on the screen, and texts of failures.
+Owns: their flags, the connection, tables and other output, error messages.
 Never: knows what a single command is about.
-Start at: calling.py (how a command runs), then tables.py.
+Start at: session.py (how a command runs), then tables.py.
 """

@@ -1,15 +1,15 @@
-"""Who works on the server at hand: what only Sully does is promised only where it is."""
+"""Which controllers work on a server: only Sully's support pauses and expiry."""
 
-from sully.cli.client.calling import Session
+from sully.cli.client.session import Session
 
 
 async def sully_evicts_at(session: Session) -> bool:
-    """Say whether it is Sully's controller that evicts; who may not find out is told yes."""
+    """Report whether Sully's controller evicts pods; without access to find out, yes."""
     from sully.client.discovery.capabilities import sully_evicts
     from sully.machinery.errors import Forbidden, NotFound
 
     try:
-        # A server that imitates Kubernetes has no records, nor does its evictor know of pauses.
+        # With --compat reference there are no records, and pauses are not supported.
         await _look_at_records(session)
         return await sully_evicts(session.transport)
     except Forbidden:
@@ -19,7 +19,7 @@ async def sully_evicts_at(session: Session) -> bool:
 
 
 async def sully_ends_rules_at(session: Session) -> bool:
-    """Say whether somebody may be there who ends rules; who may not find out is told yes."""
+    """Report whether a controller may delete expired rules; without access to find out, yes."""
     from sully.machinery.errors import Forbidden, NotFound
 
     try:
@@ -33,6 +33,6 @@ async def sully_ends_rules_at(session: Session) -> bool:
 
 async def _look_at_records(session: Session) -> None:
     from sully.client.options import ListOptions
-    from sully.views.snapshot.kinds import TAINT_RECORDS
+    from sully.views.kinds import TAINT_RECORDS
 
     await session.transport.list(TAINT_RECORDS, "", ListOptions(limit=1))

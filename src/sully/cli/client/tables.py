@@ -1,9 +1,9 @@
-"""Tables for people: in columns on a terminal, one line a row in a pipe.
+"""Tables: in columns on a terminal, one line per row in a pipe.
 
-A pipe gets every cell whole, so that scripts can rely on it. A terminal gets lines that fit: where
-the columns are too wide, those that may shrink are broken into several lines, and where even that
-does not help, each row becomes a list of its cells. Colours are only for terminals, and not where
-NO_COLOR is set or the terminal is dumb. What others wrote cannot break a line (texts.py).
+A pipe gets every cell whole, so that scripts can rely on it. On a terminal, columns that may shrink
+are wrapped where a line is too long, and where that is not enough, each row becomes a list of its
+cells. Colors are only for terminals, and not if NO_COLOR is set or the terminal is dumb. Texts of
+others cannot break a line (text.py). Why this is not rich: docs/adr/0016-click-and-rich.md.
 """
 
 import os
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TextIO
 
-from sully.cli.client.texts import fitting, printable, width
+from sully.cli.client.text import fitting, printable, width
 
 GAP = "  "
 NARROWEST = 16
@@ -25,7 +25,7 @@ STYLES = {"red": "31", "green": "32", "yellow": "33", "cyan": "36", "dim": "2", 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text with a colour."""
+    """A text with a color."""
 
     text: str
     style: str = ""
@@ -51,7 +51,7 @@ class Look:
 
     width: int | None = None
     """How many characters a line has; None: as many as it takes."""
-    colour: bool = False
+    color: bool = False
 
 
 def look_of(stream: TextIO, env: Mapping[str, str] = os.environ) -> Look:
@@ -102,7 +102,6 @@ class Table:
         """How wide each column is; only that of shown ones matters."""
 
     def show(self, rows: Iterable[Row], stream: TextIO | None = None) -> None:
-        """Print the title and the rows."""
         out = stream or sys.stdout
         out.writelines(line + "\n" for line in self.lines(rows))
         out.flush()
@@ -118,7 +117,6 @@ class Table:
         out.flush()
 
     def lines(self, rows: Iterable[Row]) -> Iterator[str]:
-        """Yield the title and the rows."""
         known = [_cells(row) for row in rows]
         titles = [Cell(column.title, "bold") for column in self._columns]
         head = [titles] if self._titled or self._grows or not known else []
@@ -132,7 +130,6 @@ class Table:
         yield from self.more(known)
 
     def more(self, rows: Iterable[Row]) -> Iterator[str]:
-        """Yield further rows."""
         for row in rows:
             yield from self._row(_cells(row)) if self._places else self._list(_cells(row))
 
@@ -199,7 +196,7 @@ class Table:
                 title = ""
 
     def _painted(self, text: str, style: str) -> str:
-        if not self._look.colour or not style or not text.strip():
+        if not self._look.color or not style or not text.strip():
             return text
         return f"\x1b[{STYLES[style]}m{text}\x1b[0m"
 

@@ -1,6 +1,6 @@
-"""Commands that keep data: backup, restore and the way from one store to another.
+"""Commands about data: backup, restore and migration between stores.
 
-Owns: the flags of `backup`, `restore` and `migrate`, and those that tell how etcd is reached.
+Owns: the flags of `backup`, `restore` and `migrate`, and those for etcd.
 Never: reads or writes a row; store does.
 Start at: backup.py.
 """

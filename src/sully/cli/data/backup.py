@@ -1,47 +1,43 @@
-"""`sully backup`: save a data directory into one file, also while a server runs on it.
+"""`sully backup`: save a data directory to a file, also while a server uses it.
 
-A running server copies its own store: nobody else may open it. The keys are read from the
-directory, by whoever may read it, and never cross the network.
+A running server copies its own store, which nobody else may open. The keys are read from the
+directory, by a user who may read it, and never cross the network.
 """
 
-import argparse
 import asyncio
 import os
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-_EPILOG = """\
-examples:
-  sully backup today.sully                       of ./data, whether a server runs there or not
-  sully backup --data-dir /var/lib/sully /backups/$(date +%F).sully
+import click
 
-The file holds all objects, and the keys that make existing kubeconfigs work: keep it as safe as
-the data directory. It has at least every write that was acknowledged before the command began.
-'sully restore' brings it back.
+from sully.cli.client.options import data_dir_option
+from sully.cli.command import CommandError, Options, command
+
+_HELP = """\
+Back up a data directory to a file, with all objects and keys. The server may be running.
+
+The file has mode 0600 and contains the keys behind existing kubeconfigs: keep it as safe as the
+data directory. It contains at least all writes acknowledged before the command started. Restore
+it with 'sully restore'.
+"""
+_EXAMPLES = """\
+# Back up ./data
+sully backup today.sully
+
+# Back up another data directory
+sully backup --data-dir /var/lib/sully /backups/$(date +%F).sully
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Save everything in a data directory, keys included, into one file."
-    parser.epilog = _EPILOG
-    parser.add_argument("file", type=Path, metavar="FILE", help="where to save it (mode 0600)")
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        default=Path("data"),
-        metavar="D",
-        help="what to save (default: ./data)",
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-
-
-def run(options: argparse.Namespace) -> int:
-    """Save, and say what was saved."""
+@command("backup", usage="FILE [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@data_dir_option("Data directory to back up.")
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+def backup(options: Options) -> int:
     from sully import __version__
     from sully.client.http.download import RefusedError
     from sully.client.kubeconfig.credentials import AccessError
@@ -51,11 +47,9 @@ def run(options: argparse.Namespace) -> int:
     from sully.store.errors import StoreError
 
     if options.file.exists() and not options.force:
-        print(f"sully backup: {options.file} exists; --force replaces it", file=sys.stderr)
-        return 1
+        raise CommandError(f"{options.file} exists (use --force to overwrite it)")
     if not options.file.absolute().parent.is_dir():
-        print(f"sully backup: {options.file}: no such file or directory", file=sys.stderr)
-        return 1
+        raise CommandError(f"{options.file}: no such file or directory")
     try:
         with _copy(options.data_dir, options.file.absolute().parent) as copy:
             made = write_archive(
@@ -66,8 +60,7 @@ def run(options: argparse.Namespace) -> int:
                 program=f"sully {__version__}",
             )
     except (StoreError, OSError, AccessError, RefusedError, UnreachableError) as error:
-        print(f"sully backup: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from error
     what = f"{options.data_dir} at revision {made.revision}"
     print(f"{options.file}: {what}, {made.size / 2**20:.1f} MiB")
     return 0

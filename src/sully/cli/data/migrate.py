@@ -1,12 +1,13 @@
-"""`sully migrate`: copy everything from one kind of store into another."""
+"""`sully migrate`: copy all objects from one store to another."""
 
-import argparse
-import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli.data.etcdflags import add_etcd_flags, etcd_address
+import click
+
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.data.etcd_options import etcd_address, etcd_options
 from sully.store.etcd.address import SCHEME, Address
 
 if TYPE_CHECKING:
@@ -14,34 +15,32 @@ if TYPE_CHECKING:
     from sully.store.migration import Migrated
 
 SQLITE = "sqlite:"
-_EPILOG = """\
-examples:
-  sully migrate --from sqlite:./data --to etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
-  sully migrate --from etcd://10.0.0.1:2379/team-a --to sqlite:./data-a
+_STORE = "sqlite:DIR|etcd://..."
+_HELP = """\
+Copy all objects from one store to another, then compare every object of the copy.
 
-Stop every server that uses either of them first. The target must be empty; the source is only
-read. At the end both are read again and compared object by object. Certificates and keys stay in
-the data directory: give it to 'sully up' again as --data-dir, and kubeconfigs go on working.
+Stop all servers that use either store first. The target must be empty; the source is only read.
+Certificates and keys stay in the data directory: pass it to 'sully up' as --data-dir again, and
+kubeconfigs keep working.
+"""
+_EXAMPLES = """\
+# Move a control plane from SQLite to etcd
+sully migrate --from sqlite:./data --to etcd://10.0.0.1:2379,10.0.0.2:2379
+
+# Copy one prefix of etcd to a new data directory
+sully migrate --from etcd://10.0.0.1:2379/team-a --to sqlite:./data-a
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Copy a store into another one, and check every object of the copy."
-    parser.epilog = _EPILOG
-    form = "sqlite:DIR|etcd://…"
-    parser.add_argument("--from", required=True, dest="source", metavar=form, help="what to copy")
-    parser.add_argument("--to", required=True, dest="target", metavar=form, help="where to")
-    add_etcd_flags(parser)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Copy, compare, and say what was copied."""
+@command("migrate", usage="--from STORE --to STORE [flags]", help=_HELP, examples=_EXAMPLES)
+@click.option("--from", "source", required=True, metavar=_STORE, help="Store to copy from.")
+@click.option("--to", "target", required=True, metavar=_STORE, help="Store to copy to.")
+@etcd_options
+def migrate(options: Options) -> int:
     try:
         source, target = _places(options)
     except ValueError as error:
-        print(f"sully migrate: {error}", file=sys.stderr)
-        return 2
+        raise CommandError(str(error), USAGE_ERROR) from error
     import uvloop
 
     from sully.runtime.log import configure as configure_log
@@ -51,8 +50,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         done = uvloop.run(_migrate(source, target))
     except (StoreError, OSError) as error:
-        print(f"sully migrate: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from error
     print(
         f"{done.objects} objects of {done.resources} resources copied and compared:"
         f" revision {done.source} is now {done.target}"
@@ -64,12 +62,12 @@ Place = Path | Address
 """A directory, or where an etcd is."""
 
 
-def _places(options: argparse.Namespace) -> tuple[Place, Place]:
-    """Return both stores; `ValueError` says what is wrong with the flags."""
+def _places(options: Options) -> tuple[Place, Place]:
+    """Return both stores; raise `ValueError` for invalid flags."""
     texts = options.source, options.target
     for text in texts:
         if not text.startswith((SQLITE, SCHEME)) or text == SQLITE:
-            raise ValueError(f"{text!r} is no store; use sqlite:DIR or etcd://HOST:PORT,…")
+            raise ValueError(f"invalid store {text!r} (sqlite:DIR or etcd://HOST:PORT,...)")
     if options.source == options.target:
         raise ValueError("--from and --to are the same store")
     etcd = [text for text in texts if text.startswith(SCHEME)]
@@ -79,12 +77,12 @@ def _places(options: argparse.Namespace) -> tuple[Place, Place]:
 
 
 async def _migrate(source: Place, target: Place) -> "Migrated":
-    from sully.store.migration import migrate
+    from sully.store.migration import migrate as copy_store
 
     async with AsyncExitStack() as stack:
         old = await stack.enter_async_context(await _open_source(source))
         new = await stack.enter_async_context(await _open_target(target, old.revision))
-        return await migrate(old, new)
+        return await copy_store(old, new)
 
 
 async def _open_source(place: Place) -> "Store":

@@ -1,52 +1,52 @@
-"""`sully restore`: make a data directory what a backup says."""
+"""`sully restore`: restore a data directory from a backup."""
 
-import argparse
-import sys
 from pathlib import Path
 
-_EPILOG = """\
-examples:
-  sully restore today.sully --data-dir ./again && sully up --data-dir ./again
-  sully restore today.sully --data-dir ./data --force
+import click
 
-The backup is checked in full before anything changes. What --force replaces is put aside, not
-deleted. Kubeconfigs handed out before the backup work again; clients that followed the old server
-are told that their position is gone, and list anew.
+from sully.cli.command import CommandError, Options, command
+
+_HELP = """\
+Restore a data directory from a file written by 'sully backup'.
+
+The backup is verified before anything changes. With --force, the previous contents are moved aside,
+not deleted. Kubeconfigs issued before the backup work again; clients that watched the old server
+are told that their resource version is too old, and list again.
+"""
+_EXAMPLES = """\
+# Restore into a new directory, and run a control plane there
+sully restore today.sully --data-dir ./again && sully up --data-dir ./again
+
+# Replace the contents of a data directory
+sully restore today.sully --data-dir ./data --force
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Bring a data directory back from a file that 'sully backup' wrote."
-    parser.epilog = _EPILOG
-    parser.add_argument("file", type=Path, metavar="FILE", help="the backup")
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        required=True,
-        metavar="D",
-        help="where to put it; must be empty, or not exist",
-    )
-    parser.add_argument(
-        "--force",
-        action="store_true",
-        help="put what is in D aside (as D.replaced-N); no server may run on it",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Restore, and say what came back."""
+@command("restore", usage="FILE --data-dir DIR [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
+@click.option(
+    "--data-dir",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="DIR",
+    help="Directory to restore to. Must be empty or not exist.",
+)
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Move existing contents of DIR aside, to DIR.replaced-N. No server may be using it.",
+)
+def restore(options: Options) -> int:
     from sully.store.errors import StoreError
-    from sully.store.restore import restore
+    from sully.store.restore import restore as restore_archive
 
     try:
-        done = restore(options.file, options.data_dir, force=options.force)
+        done = restore_archive(options.file, options.data_dir, force=options.force)
     except (StoreError, OSError) as error:
-        print(f"sully restore: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(str(error)) from error
     saved = done.manifest
     when = f"{saved.created:%Y-%m-%d %H:%M} UTC"
     print(f"{options.data_dir}: revision {saved.revision}, saved {when}")
     if done.replaced is not None:
-        print(f"what was there is now in {done.replaced}; remove it when you no longer need it")
+        print(f"previous contents moved to {done.replaced}")
     return 0

@@ -1,6 +1,6 @@
-"""Commands that look and change nothing, and those that pause and resume an eviction.
+"""Commands that show state, and those that pause and resume evictions.
 
-Owns: the screens of `devices`, `evictions`, `history`, `explain` and `snapshot`.
+Owns: the output of `devices`, `evictions`, `history`, `explain` and `snapshot`.
 Never: derives a reason; views and explain have them.
 Start at: devices.py.
 """

@@ -1,20 +1,25 @@
-"""`sully devices`: every device with what is on it and who uses it."""
+"""`sully devices`: every device with its taints and its pods."""
 
-import argparse
 import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.calling import Session, call
-from sully.cli.client.flags import (
+import click
+
+from sully.cli.client.formatting import number
+from sully.cli.client.options import (
     NAMES,
     OUTPUTS,
-    add_client_flags,
-    add_headers_flag,
-    add_snapshot_flag,
+    class_option,
+    client_options,
+    no_headers_option,
+    snapshot_option,
+    watch_option,
 )
-from sully.cli.client.taking import is_known, take
-from sully.cli.client.words import number
+from sully.cli.client.session import Session, call
+from sully.cli.client.snapshots import is_known, take_snapshot
+from sully.cli.command import Options, command
+from sully.cli.names import complete_devices, complete_nodes
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -24,73 +29,78 @@ if TYPE_CHECKING:
     from sully.views.devices.inventory import Inventory
     from sully.views.snapshot.snapshot import Snapshot
 
-_EPILOG = """\
-examples:
-  sully devices                               all of them
-  sully devices --tainted                     those with a taint, its origin, age and end
-  sully devices 'gpu.example.com/*/gpu-0'     one device of every pool; a part may be a glob
-  sully devices '*/node-7' '*/node-9'         all that any of several patterns names
-  sully devices --free --class big-gpu        what a claim for this class could still get
-  sully devices --node node-7 -o wide         with attributes, claims and tolerations
-  sully devices --tainted -o json | jq -r '.devices[].users[].pods[]?.name'
-  sully devices --free -o name                names alone, a line each
-  sully devices --watch                       and then every device that changes
+_HELP = """\
+List devices with their effective taints and the pods that use them.
 
-TAINTS has the taint, then who set it (rule/NAME, patch/NAME, or the driver), how long ago, and when
-it ends if that is known. USED BY has pods, with how much they take of a device that is shared, and
-when they must leave because of a taint; in brackets, why nobody can have a device that nobody has.
+PATTERN is DRIVER/POOL/DEVICE. Each part is a name or a glob; parts that are left out at the end
+match any name. Without a pattern, all devices are listed.
+
+TAINTS shows each taint with its source (rule/NAME, patch/NAME or driver), its age, and when it
+expires, if that is known. USED BY shows the pods, how much capacity they use of a shared device,
+and when they will be evicted because of a taint. In parentheses: why an unused device cannot be
+allocated.
+"""
+_EXAMPLES = """\
+# List all devices
+sully devices
+
+# List devices with taints
+sully devices --tainted
+
+# List one device of every pool, or all devices of two pools
+sully devices 'gpu.example.com/*/gpu-0'
+sully devices '*/node-7' '*/node-9'
+
+# List devices that a claim for this class could be allocated
+sully devices --free --class big-gpu
+
+# List the devices of a node with attributes, claims and tolerations
+sully devices --node node-7 -o wide
+
+# Print the pods on tainted devices
+sully devices --tainted -o json | jq -r '.devices[].users[].pods[]?.name'
+
+# Print the names of free devices
+sully devices --free -o name
+
+# List devices, then watch for changes
+sully devices --watch
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Show devices as they count: with effective taints, and with their users."
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "patterns",
-        nargs="*",
-        metavar="PATTERN",
-        help="DRIVER/POOL/DEVICE, each a name or a glob; what is left out at the end is any"
-        " (default: all devices)",
-    )
-    parser.add_argument("--tainted", action="store_true", help="only devices with a taint")
-    parser.add_argument(
-        "--free",
-        action="store_true",
-        help="only devices that a claim could get now, or a share of them; taints aside",
-    )
-    parser.add_argument("--node", default="", metavar="N", help="only devices of this node")
-    parser.add_argument(
-        "--class",
-        dest="device_class",
-        default="",
-        metavar="C",
-        help="only devices that the selectors of this DeviceClass match",
-    )
-    parser.add_argument(
-        "-w", "--watch", action="store_true", help="go on, and print devices that change"
-    )
-    add_client_flags(
-        parser,
-        namespace="only devices that this namespace uses (default: all)",
-        outputs=(*OUTPUTS, NAMES),
-    )
-    add_headers_flag(parser)
-    add_snapshot_flag(parser)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Show the devices."""
+@command("devices", usage="[PATTERN...] [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("patterns", nargs=-1, metavar="[PATTERN]...", shell_complete=complete_devices)
+@click.option("--tainted", is_flag=True, help="Only devices with taints.")
+@click.option(
+    "--free",
+    is_flag=True,
+    help="Only devices that a claim could be allocated now, wholly or in part, apart from taints.",
+)
+@click.option(
+    "--node",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_nodes,
+    help="Only devices of this node.",
+)
+@class_option
+@watch_option
+@client_options(
+    namespace="If present, only devices used in this namespace.", outputs=(*OUTPUTS, NAMES)
+)
+@no_headers_option
+@snapshot_option
+def devices(options: Options) -> int:
     return call(options, "devices", _watch if options.watch else _show)
 
 
 async def _show(session: Session) -> int:
-    from sully.cli.client.guessing import check_class, nearest
+    from sully.cli.client.suggestions import check_class, device_not_found
     from sully.views.devices.details import Sights
     from sully.views.kinds import CLAIMS, PATCHES, SLICES
     from sully.views.snapshot.kinds import DEVICES
 
-    found = await take(session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,))
+    found = await take_snapshot(session, DEVICES, needed=needed_kinds(session), in_files=(SLICES,))
     check_class(found, session.options.device_class)
     known = is_known(found.gap(CLAIMS))
     sights = Sights(found.inventory, found.usage, found.of(PATCHES), users_known=known)
@@ -99,14 +109,14 @@ async def _show(session: Session) -> int:
         session.warn(_nothing(session, found))
     elif session.options.patterns:
         for pattern in choice.unmet:
-            session.warn(f"there is no device {pattern}{nearest(found, pattern)}")
+            session.warn(device_not_found(found, pattern))
     for note in _ignored(found.inventory):
         session.warn(f"warning: {note}")
     return 0
 
 
 def _ignored(inventory: "Inventory") -> "Iterator[str]":
-    """Say which slices do not count because their pool is not their node's own."""
+    """Yield which slices are ignored because their pool belongs to another node."""
     from sully.domain.devices.pools import pool_of
     from sully.machinery.gotext import quote
 
@@ -122,7 +132,7 @@ def _ignored(inventory: "Inventory") -> "Iterator[str]":
 
 
 def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
-    """Return the kinds without which what was asked has no answer, or a wrong one."""
+    """Return the kinds that the output cannot do without."""
     from sully.views.kinds import CLAIMS, CLASSES, SLICES
 
     found: list[Kind[Any]] = [SLICES]
@@ -134,21 +144,20 @@ def needed_kinds(session: Session) -> "tuple[Kind[Any], ...]":
 
 
 def _nothing(session: Session, found: "Snapshot") -> str:
-    """Say that nothing was found, and whether there is anything at all."""
+    """Return that nothing was found, and whether there are any devices."""
     known = sum(len(found.inventory.devices(each)) for each in found.inventory.pools())
     if not known:
-        return "no driver publishes devices here"
-    guess, asked = _guess(session, found), list(_asked(session))
-    if guess or not asked:
-        return f"there is no such device{guess}"
-    return f"none of {number(known, 'device')} is {' and '.join(asked)}"
+        return "No devices found: no driver has published any."
+    wrong, asked = _wrong_name(session, found), list(_asked(session))
+    if wrong or not asked:
+        return wrong or "No devices found."
+    return f"No devices found: none of {number(known, 'device')} is {' and '.join(asked)}."
 
 
 def _asked(session: Session) -> "Iterator[str]":
-    """Say in words which devices the flags ask for."""
     options = session.options
     if options.patterns:
-        yield f"called {' or '.join(options.patterns)}"
+        yield f"named {' or '.join(options.patterns)}"
     if options.node:
         yield f"on node {options.node}"
     if options.device_class:
@@ -161,11 +170,11 @@ def _asked(session: Session) -> "Iterator[str]":
         yield f"used in namespace {session.namespace}"
 
 
-def _guess(session: Session, found: "Snapshot") -> str:
-    """Ask whether another device or node was meant."""
-    from sully.cli.client.guessing import nearest
-    from sully.cli.client.patterns import parse_patterns
-    from sully.cli.parsing import meant
+def _wrong_name(session: Session, found: "Snapshot") -> str:
+    """Return which node or pattern matches no device, with a suggestion; empty if all match."""
+    from sully.cli.client.selectors import parse_patterns
+    from sully.cli.client.suggestions import device_not_found
+    from sully.cli.client.text import did_you_mean
     from sully.views.devices.details import node_of
 
     inventory, node = found.inventory, session.options.node
@@ -175,17 +184,17 @@ def _guess(session: Session, found: "Snapshot") -> str:
         for each in inventory.devices(pool).values()
     }
     if node and node not in nodes:
-        return meant(node, nodes)
-    guesses = (nearest(found, each) for each in parse_patterns(session.options.patterns))
-    return next(filter(None, guesses), "")
+        return f'no devices on node "{node}"{did_you_mean(node, nodes)}'
+    patterns = parse_patterns(session.options.patterns)
+    return next(filter(None, (device_not_found(found, pattern) for pattern in patterns)), "")
 
 
 def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") -> bool:
-    """Print devices in the form that was asked for; say whether there was anything to print."""
-    from sully.cli.client.documents import show_document
-    from sully.cli.client.flags import TABLES
+    """Print devices in the output format; report whether there were any."""
+    from sully.cli.client.options import TABLES
+    from sully.cli.client.printers import print_document
     from sully.cli.client.tables import Table
-    from sully.cli.inspect.devicerows import columns, document, row
+    from sully.cli.inspect.device_printer import columns, document, row
 
     output = session.options.output
     if output == NAMES:
@@ -193,7 +202,7 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
         sys.stdout.writelines(names)
         return bool(names)
     if output not in TABLES:
-        show_document({"devices": [document(each) for each in sights]}, output)
+        print_document({"devices": [document(each) for each in sights]}, output)
         return True
     wide = output == "wide"
     found = list(sights)
@@ -204,34 +213,32 @@ def print_devices(session: Session, sights: "Iterator[Sight]", now: "datetime") 
 
 
 async def _watch(session: Session) -> int:
-    from sully.cli.inspect.devicewatch import watch
+    from sully.cli.inspect.device_watch import watch
 
     return await watch(session)
 
 
 class Choice:
-    """The devices that the flags ask for."""
+    """The devices that the flags select."""
 
     def __init__(self, session: Session, inventory: "Inventory", sights: "Sights") -> None:
-        from sully.cli.client.guessing import no_class
-        from sully.cli.client.patterns import parse_patterns
+        from sully.cli.client.selectors import parse_patterns
+        from sully.cli.client.suggestions import class_not_found
 
         options = session.options
         self._sights = sights
         self._patterns = parse_patterns(options.patterns)
         self.unmet = dict.fromkeys(self._patterns)
-        """The patterns that have named no device yet, whatever else is asked of it."""
+        """The patterns that have matched no device yet."""
         self._tests = list(_tests(session, sights))
         if options.device_class and inventory.class_(options.device_class) is None:
-            raise no_class(options.device_class)
+            raise class_not_found(options.device_class)
 
     def all(self, now: "datetime") -> "Iterator[Sight]":
-        """Yield all that are asked for."""
         for pool in self._sights.pools():
             yield from self.pool(pool.driver, pool.pool, now)
 
     def pool(self, driver: str, pool: str, now: "datetime") -> "Iterator[Sight]":
-        """Yield those of one pool."""
         from sully.domain.devices.pools import PoolId
 
         near = [each for each in self._patterns if each.matches_pool(driver, pool)]

@@ -1,14 +1,17 @@
-"""`sully explain`: why something is as it is, in sentences, with what would change it."""
+"""`sully explain`: why an object is in its state, and what would change it."""
 
-import argparse
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import add_client_flags, add_snapshot_flag
-from sully.cli.client.subjects import ALIASES, Kinds, named
-from sully.cli.client.taking import no_answer, take
+import click
+
+from sully.cli.client.options import client_options, snapshot_option
+from sully.cli.client.selectors import ALIASES, named
+from sully.cli.client.session import Session, call
+from sully.cli.client.snapshots import missing_kind, take_snapshot
+from sully.cli.command import CommandError, Options, command
+from sully.cli.names import complete_clusters, complete_names, kind_completer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,61 +31,64 @@ _LISTS = {
     "placement": "kubectl get placements",
     "cluster": "kubectl get managedclusters",
 }
-"""How to see which ones there are."""
+"""How to list each kind."""
 _REMEMBERED = ("pod", "device", "rule")
-"""What can be explained from records when it is gone, where there are records."""
+"""What can be explained from records after it is deleted."""
 _INSTEAD = {
     ("deployment", "deploy", "replicaset", "rs", "statefulset", "sts", "daemonset", "ds", "job"): (
-        "ask about one of its pods: sully explain pod NAME"
+        "explain one of its pods: sully explain pod NAME"
     ),
-    ("node", "no"): "its devices: sully devices --node NAME",
-    ("slice", "resourceslice"): "its devices: sully devices",
+    ("node", "no"): "list its devices: sully devices --node NAME",
+    ("slice", "resourceslice"): "list its devices: sully devices",
 }
-"""What to ask instead, by what people ask."""
-_EPILOG = """\
-examples:
-  sully explain pod trainer -n team-a          why it is pending, must leave, or was evicted
-  sully explain claim team-a/gpus              who has it, on which devices, and for how long
-  sully explain device gpu.example.com/node-7/gpu-3
-  sully explain rule fw-update                 whom it makes leave, and when; also of one long gone
-  sully explain placement web -n apps --cluster eu-2
-  sully explain cluster eu-2 -o json           the same content for programs
+"""What to use instead, by kind."""
+_HELP = f"""\
+Explain the state of an object: since when, because of what, and what would change it.
 
-The first line has a word for the state and one for the cause; both also stand in JSON and stay the
-same. What would help was tried on a copy of the cluster before it is told.
+KIND is one of: {", ".join(ALIASES)}. NAME may be NAMESPACE/NAME; a device is DRIVER/POOL/DEVICE, or
+the end of it. KIND/NAME is accepted, too.
+
+The first line has the state and its cause; both are also in JSON, and stable.
+Remedies were tried on a copy of the cluster before they are suggested.
+"""
+_EXAMPLES = """\
+# Explain why a pod is pending, will be evicted, or was evicted
+sully explain pod trainer -n team-a
+
+# Explain which devices a claim has, and for how long
+sully explain claim team-a/gpus
+
+# Explain a device
+sully explain device gpu.example.com/node-7/gpu-3
+
+# Explain which pods a rule evicts, and when; also after it was deleted
+sully explain rule fw-update
+
+# Explain what a placement decides about a cluster
+sully explain placement web -n apps --cluster eu-2
+
+# Explain a cluster, as JSON
+sully explain cluster eu-2 -o json
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Explain one object: what, since when, because of what, and what helps."
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "kind",
-        choices=Kinds(ALIASES),
-        metavar="KIND",
-        help=f"{', '.join(ALIASES)}; or KIND/NAME in one word",
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        default="",
-        metavar="NAME",
-        help="which one; NAMESPACE/NAME also says where, a device is DRIVER/POOL/DEVICE or its end",
-    )
-    parser.add_argument(
-        "--cluster", default="", metavar="C", help="of a placement: also what it makes of cluster C"
-    )
-    add_client_flags(
-        parser,
-        namespace="where it is (default: the namespace of the kubeconfig)",
-        outputs=("table", "json", "yaml"),
-    )
-    add_snapshot_flag(parser)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Explain something."""
+@command("explain", usage="KIND NAME [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("kind", metavar="KIND", shell_complete=kind_completer(ALIASES))
+@click.argument("name", default="", metavar="NAME", shell_complete=complete_names)
+@click.option(
+    "--cluster",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_clusters,
+    help="With a placement: also explain what it decides about this cluster.",
+)
+@client_options(
+    namespace="Namespace of the object (default: the namespace of the kubeconfig).",
+    everywhere=False,
+    outputs=("table", "json", "yaml"),
+)
+@snapshot_option
+def explain(options: Options) -> int:
     return call(options, "explain", _explain)
 
 
@@ -93,7 +99,7 @@ async def _explain(session: Session) -> int:
     kind, name = _asked(session.options.kind, session.options.name)
     if session.options.cluster and kind != "placement":
         raise CommandError(
-            "--cluster is for a placement; 'sully explain cluster C' is the other way around",
+            "--cluster can only be used with a placement; see also 'sully explain cluster NAME'",
             code=2,
         )
     question = QUESTIONS[kind]
@@ -102,40 +108,41 @@ async def _explain(session: Session) -> int:
     try:
         found = _answer(session, loaded, kind, key)
     except AmbiguousNameError as error:
-        raise CommandError(f"{error}\n  write DRIVER/POOL/DEVICE") from error
+        raise CommandError(f"{error}\n  use DRIVER/POOL/DEVICE") from error
     for note in loaded.notes:
         session.warn(f"warning: {note}")
     if found is None:
-        raise CommandError(_unknown(loaded.reader, kind, key))
+        raise CommandError(_not_found(loaded.reader, kind, key))
     if loaded.notes:
         found = replace(found, notes=loaded.notes)
     _show(session, found)
     return 0
 
 
-def _unknown(reader: "Reader", kind: str, key: "Key") -> str:
-    """Say that nobody knows an object, and what may have been meant."""
+def _not_found(reader: "Reader", kind: str, key: "Key") -> str:
+    """Return that an object does not exist, with suggestions."""
     from sully.explain.questions import QUESTIONS
     from sully.explain.suggestions import suggest
     from sully.explain.text import join
 
-    text = f'there is no {QUESTIONS[kind].kind} "{key}"'
+    text = f'{QUESTIONS[kind].kind.lower()} "{key}" not found'
     if names := suggest(reader, kind, key):
-        text += f"\n  did you mean {join(names, 'or')}?"
+        quoted = [f'"{name}"' for name in names]
+        text += f" (did you mean {join(quoted, 'or')}?)"
     where = f" -n {key.namespace}" if key.namespace else ""
-    text += f"\n  see: {_LISTS[kind]}{where}"
+    text += f"\n  list them with '{_LISTS[kind]}{where}'"
     if kind in _REMEMBERED and not reader.snapshot.remembers:
-        text += "\n  if it is gone, nobody remembers: evictions and rules are not recorded here"
+        text += "\n  this server keeps no records of deleted objects and evictions"
     return text
 
 
 class _Loaded(NamedTuple):
-    """All that a question is answered from, or as much of it as may be seen."""
+    """All that the explanation is based on, or as much of it as may be listed."""
 
     reader: "Reader"
     namespace: str
     partly: bool = False
-    """Something is hidden that a whole answer needs."""
+    """A kind may not be listed that a full explanation needs."""
     notes: tuple[str, ...] = ()
 
 
@@ -145,7 +152,7 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
 
     namespace = key.namespace or session.namespace or session.default_namespace
     if session.options.snapshot:
-        found = await take(session, question.reads, needed=question.needs)
+        found = await take_snapshot(session, question.reads, needed=question.needs)
         partly = any(gap.but for gap in found.gaps)
         notes = tuple(_lacks(session.options.snapshot, found, question))
         return _Loaded(Reader(found, everything=not partly), namespace, notes=notes)
@@ -153,43 +160,43 @@ async def _load(session: Session, question: "Question", key: "Key") -> _Loaded:
     found = await load(transport, question.reads, now=now)
     narrow = any(gap.kind.namespaced for gap in _hidden(found))
     if narrow:
-        # Who has a namespace only may still ask about what is in it.
+        # Users with access to one namespace may still explain what is in it.
         found = await load(transport, question.reads, now=now, namespace=namespace)
     gaps = [gap for gap in map(found.gap, question.needs) if gap is not None]
     partly = question.find_limited is not None and all(gap.why == "not allowed" for gap in gaps)
     if gaps and not (partly and _sees_something(question, gaps)):
         gap = gaps[0]
-        raise no_answer(gap)
+        raise missing_kind(gap)
     reader = Reader(found, everything=not narrow)
     return _Loaded(reader, namespace, bool(gaps), tuple(_notes(found, namespace if narrow else "")))
 
 
 def _sees_something(question: "Question", gaps: "list[Gap]") -> bool:
-    """Say whether any of the kinds is left that an answer for who sees less is made from."""
+    """Report whether any kind is left for a partial explanation."""
     return any(
         kind.namespaced and kind not in [gap.kind for gap in gaps] for kind in question.needs
     )
 
 
 def _lacks(files: "Sequence[str]", snapshot: "Snapshot", question: "Question") -> "Iterator[str]":
-    """Say what files do not have that an answer is made from; of the rest there may be none."""
+    """Yield what is missing in files; of other kinds there may be no objects."""
     from sully.explain.kinds import EXPECTED_KINDS
 
     matter = [*question.needs, *(each for each in EXPECTED_KINDS if each in question.reads)]
     gaps = [gap for gap in map(snapshot.gap, dict.fromkeys(matter)) if gap is not None]
     where = ", ".join(files)
     if missing := sorted(gap.kind.plural for gap in gaps if not gap.but):
-        yield f"{where}: no {', '.join(missing)} in it; the answer takes it that there are none"
+        yield f"{where}: no {', '.join(missing)} found; assuming that there are none"
     for namespace in sorted({gap.but for gap in gaps if gap.but}):
-        yield f"{where}: only namespace {namespace}; what others have and want is not looked at"
+        yield f"{where}: only namespace {namespace}; other namespaces are not considered"
 
 
 def _notes(snapshot: "Snapshot", namespace: str) -> "Iterator[str]":
     if hidden := [gap.kind.plural for gap in _hidden(snapshot)]:
         names = ", ".join(sorted(hidden))
-        yield f"you may not list {names}; the answer goes without them"
+        yield f"not allowed to list {names}; the output does not consider them"
     if namespace:
-        yield f"you may see only namespace {namespace}; what others have and want is not looked at"
+        yield f"only namespace {namespace} may be listed; other namespaces are not considered"
 
 
 def _hidden(snapshot: "Snapshot") -> "list[Gap]":
@@ -208,14 +215,13 @@ def _answer(session: Session, loaded: _Loaded, kind: str, key: "Key") -> "Explan
 
 
 def _asked(kind: str, name: str) -> tuple[str, str]:
-    """Return the kind and the name that somebody asks for, in the one form or the other."""
+    """Return kind and name, from two words or one."""
     kind, name = named(kind, name)
     if kind in ALIASES:
         if not name:
-            raise CommandError(f"which {kind}? write: sully explain {kind} NAME", code=2)
+            raise CommandError(f"missing argument: sully explain {kind} NAME", code=2)
         return kind, name
-    known_kinds = ", ".join(ALIASES)
-    text = f"{kind!r} cannot be explained; what can: {known_kinds}"
+    text = f"unknown value {kind!r} (one of: {', '.join(ALIASES)})"
     for kinds, hint in _INSTEAD.items():
         if kind.lower() in kinds or kind.lower().removesuffix("s") in kinds:
             text += f"\n  {hint}"
@@ -231,19 +237,19 @@ def _key(session: Session, name: str, *, namespaced: bool) -> "Key":
     if slash:
         if session.namespace not in ("", namespace):
             raise CommandError(
-                f"{name} is not in namespace {session.namespace}; leave one of them out", code=2
+                f"{name} is not in namespace {session.namespace}; omit one of them", code=2
             )
         return Key(namespace, rest)
     return Key(session.namespace or session.default_namespace, name)
 
 
 def _show(session: Session, found: "Explanation") -> None:
-    from sully.cli.client.documents import show_document
+    from sully.cli.client.printers import print_document
 
     if session.options.output != "table":
-        show_document(found.as_json(), session.options.output)
+        print_document(found.as_json(), session.options.output)
         return
-    from sully.cli.inspect.explaintext import lines
+    from sully.cli.inspect.explain_printer import lines
 
     sys.stdout.writelines(f"{line}\n" for line in lines(found))
     sys.stdout.flush()

@@ -1,18 +1,23 @@
-"""`sully history`: what was tainted, by whom and why, what left, and when it was lifted."""
+"""`sully history`: past taints and evictions, from records."""
 
-import argparse
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.durations import seconds
-from sully.cli.client.flags import add_client_flags, add_headers_flag, add_snapshot_flag
-from sully.cli.client.patterns import fits
-from sully.cli.client.subjects import Kinds, named
-from sully.cli.client.taking import take
-from sully.cli.client.texts import printable
-from sully.cli.parsing import meant
+import click
+
+from sully.cli.client.options import (
+    client_options,
+    duration_option,
+    no_headers_option,
+    snapshot_option,
+)
+from sully.cli.client.selectors import fits, named
+from sully.cli.client.session import Session, call
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.client.text import did_you_mean, printable
+from sully.cli.command import CommandError, Options, command
+from sully.cli.names import complete_names, kind_completer
 
 if TYPE_CHECKING:
     from sully.client.transport import Kind
@@ -22,119 +27,109 @@ if TYPE_CHECKING:
     Asked: TypeAlias = Callable[[Snapshot, list[Happening]], Awaitable[list[Happening]]]
 
 _SUBJECTS = ("device", "rule", "pod")
-_EPILOG = """\
-examples:
-  sully history                                      everything that is remembered
-  sully history --since 24h -o wide                  of the last day, with devices, who and why
-  sully history rule overheated                      one rule: made, changed, evictions, lifted
-  sully history device 'gpu.example.com/node-7/*'    what happened to devices
-  sully history pod web/probe-0                      why a pod had to leave
+_HELP = """\
+List past taints and evictions: which rules were created, changed and deleted, by whom, and which
+pods were evicted.
 
-Records outlive the rules, the pods and restarts; 'sully up --history-retention' says how long.
-Which devices a rule by class or expression was on is told by them as they are now, and by who had
-to leave them; 'may include it' stands where that cannot be known.
+KIND is device, rule or pod. NAME is a rule, a pod as NAMESPACE/NAME or NAME, or devices as
+DRIVER/POOL/DEVICE, each with globs. KIND/NAME is accepted, too.
+
+Records outlive rules, pods and restarts; 'sully up --history-retention' sets for how long. The
+devices of a rule with a class or an expression are evaluated against the devices of today and the
+evicted pods; "may include it" marks where that is not certain.
+"""
+_EXAMPLES = """\
+# List all records
+sully history
+
+# List the last day, with devices, users and reasons
+sully history --since 24h -o wide
+
+# List what happened to a rule, to devices, to a pod
+sully history rule overheated
+sully history device 'gpu.example.com/node-7/*'
+sully history pod web/probe-0
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Tell what taints did, from records that outlive rules and pods."
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "subject",
-        nargs="?",
-        default="",
-        choices=Kinds(_SUBJECTS),
-        metavar="device|rule|pod",
-        help="tell only of this; or KIND/NAME in one word, as the table has it",
-    )
-    parser.add_argument(
-        "name",
-        nargs="?",
-        default="",
-        metavar="NAME",
-        help="a rule; a pod as NAMESPACE/NAME or NAME; devices as DRIVER/POOL/DEVICE; each may"
-        " have globs",
-    )
-    parser.add_argument(
-        "--since", type=seconds, metavar="T", help="only what happened in this time, such as 24h"
-    )
-    add_client_flags(parser, namespace="only pods of this namespace (default: all)")
-    add_headers_flag(parser)
-    add_snapshot_flag(parser)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Tell what happened."""
+@command("history", usage="[KIND NAME] [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("subject", default="", metavar="[KIND]", shell_complete=kind_completer(_SUBJECTS))
+@click.argument("name", default="", metavar="[NAME]", shell_complete=complete_names)
+@duration_option("--since", help="Only what is newer than this.")
+@client_options(namespace="If present, only pods in this namespace.")
+@no_headers_option
+@snapshot_option
+def history(options: Options) -> int:
     return call(options, "history", _show)
 
 
 async def _show(session: Session) -> int:
-    from sully.cli.client.documents import show_document
-    from sully.cli.client.flags import TABLES
+    from sully.cli.client.options import TABLES
+    from sully.cli.client.printers import print_document
     from sully.cli.client.tables import Table
-    from sully.cli.inspect.historyrows import columns, document, row
+    from sully.cli.inspect.history_printer import columns, document, row
 
     found = await _happenings(session)
     output = session.options.output
     if output not in TABLES:
-        show_document({"history": [document(each) for each in found]}, output)
+        print_document({"history": [document(each) for each in found]}, output)
     elif found:
         wide = output == "wide"
         table = Table(columns(wide=wide), titled=not session.options.no_headers)
         table.show([row(each, wide=wide) for each in found])
     else:
-        session.warn("nothing is remembered of that")
+        session.warn("No records found.")
     return 0
 
 
 async def _happenings(session: Session) -> "list[Happening]":
-    from sully.views.snapshot.kinds import EVICTION_RECORDS, HISTORY, TAINT_RECORDS
+    from sully.views.kinds import EVICTION_RECORDS, TAINT_RECORDS
+    from sully.views.snapshot.kinds import HISTORY
     from sully.views.timeline import happenings
 
     asked = _subject(session)
-    # Rules are in no namespace: who asks about one is not told of them.
+    # Rules are cluster-scoped: they are not listed for a namespace.
     kinds = (EVICTION_RECORDS,) if session.namespace else HISTORY
-    found = await take(session, kinds, namespace=session.namespace)
+    found = await take_snapshot(session, kinds, namespace=session.namespace)
     _refuse_nothing(session, [each for each in map(found.gap, kinds) if each is not None], kinds)
     evictions = found.of(EVICTION_RECORDS).values()
-    told = happenings(
+    records = happenings(
         () if session.namespace else found.of(TAINT_RECORDS).values(),
         [each for each in evictions if session.namespace in ("", each.metadata.namespace)],
     )
-    told = await asked(found, told)
+    records = await asked(found, records)
     since = session.options.since
     begin = found.taken - timedelta(seconds=since) if since is not None else None
-    return [each for each in told if begin is None or each.time >= begin]
+    return [each for each in records if begin is None or each.time >= begin]
 
 
 def _refuse_nothing(session: Session, gaps: "Sequence[Gap]", kinds: "Sequence[Kind[Any]]") -> None:
-    """Refuse where there are no records to tell from, and say whose doing that is."""
+    """Fail where there are no records, and report why."""
     if len(gaps) < len(kinds):
         return
     hidden = [each for each in gaps if each.why == "not allowed"]
     if hidden:
-        text = f"{printable(hidden[0].message)}\n  ask an admin for a role that allows it"
-        raise CommandError(text + ("" if session.namespace else ", or about one namespace: -n NS"))
+        text = f"{printable(hidden[0].message)}\n  ask an administrator for a role that allows this"
+        raise CommandError(text + ("" if session.namespace else ", or use -n NAMESPACE"))
     where = ", ".join(session.options.snapshot) or session.server
     names = " and no ".join(sorted(each.kind.plural for each in gaps))
     raise CommandError(
         f"{where} keeps no history: it has no {names}\n"
-        "  Sully's own server does, unless it runs with --compat reference; to others"
-        " 'sully install' brings it"
+        "  Sully's server does, unless it runs with --compat reference; use 'sully install' for"
+        " others"
     )
 
 
 def _subject(session: Session) -> "Asked":
-    """Return what picks out of all that happened what somebody asks for."""
+    """Return what selects the records that were asked for."""
     subject, name = named(session.options.subject, session.options.name)
     if subject and subject not in _SUBJECTS:
         known = ", ".join(_SUBJECTS)
         raise CommandError(
-            f"{subject!r} has no history; what has: {known}{meant(subject, _SUBJECTS)}", code=2
+            f"unknown value {subject!r} (one of: {known}){did_you_mean(subject, _SUBJECTS)}", code=2
         )
     if subject and not name:
-        raise CommandError(f"which {subject}? write: sully history {subject} NAME", code=2)
+        raise CommandError(f"missing argument: sully history {subject} NAME", code=2)
     if subject == "device":
         return _about_devices(session, name)
 
@@ -143,25 +138,25 @@ def _subject(session: Session) -> "Asked":
             return any(fits(name, one) for one in (each.rule, *_rules(each)) if one)
         return not subject or any(fits(name, one) for one in _pod_names(each))
 
-    async def asked(_: "Snapshot", told: "list[Happening]") -> "list[Happening]":
-        return list(filter(matches, told))
+    async def asked(_: "Snapshot", records: "list[Happening]") -> "list[Happening]":
+        return list(filter(matches, records))
 
     return asked
 
 
 def _about_devices(session: Session, name: str) -> "Asked":
-    from sully.cli.client.patterns import parse_pattern
+    from sully.cli.client.selectors import parse_pattern
 
     pattern = parse_pattern(name)
 
-    async def asked(found: "Snapshot", told: "list[Happening]") -> "list[Happening]":
+    async def asked(found: "Snapshot", records: "list[Happening]") -> "list[Happening]":
         from sully.views.kinds import CLASSES, PATCHES, SLICES
         from sully.views.timeline import by_content, concerning
 
-        # All devices are read only where names alone cannot tell; a file was read whole.
-        if by_content(told, pattern) and not session.options.snapshot:
-            found = await take(session, (SLICES, CLASSES, PATCHES))
-        return list(concerning(told, pattern, found.inventory))
+        # Devices are listed only where names are not enough; a file was read whole.
+        if by_content(records, pattern) and not session.options.snapshot:
+            found = await take_snapshot(session, (SLICES, CLASSES, PATCHES))
+        return list(concerning(records, pattern, found.inventory))
 
     return asked
 

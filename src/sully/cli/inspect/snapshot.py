@@ -1,54 +1,54 @@
-"""`sully snapshot`: save a cluster's state into a file, for questions without the cluster."""
+"""`sully snapshot`: save the state of a cluster to a file."""
 
-import argparse
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import add_client_flags
-from sully.cli.client.taking import take
+import click
+
+from sully.cli.client.options import client_options
+from sully.cli.client.session import Session, call
+from sully.cli.client.snapshots import take_snapshot
+from sully.cli.command import Choice, CommandError, Options, command
 
 if TYPE_CHECKING:
     from sully.views.snapshot.snapshot import Snapshot
 
-_EPILOG = """\
-examples:
-  sully snapshot cluster.yaml && sully devices --tainted --snapshot cluster.yaml
-  sully snapshot cluster.json                 quicker to read where there are many objects
-  sully snapshot - | gzip > cluster.yaml.gz
+_HELP = """\
+Save devices, claims, pods, nodes, rules, clusters, placements and records to a file. Other commands
+read it with --snapshot.
 
-The file is a List as 'kubectl get -o yaml' prints it; managed fields it has only of rules, patches,
-clusters and placements. It has whole pods, with whatever their specs say: keep it as safe as the
-cluster's own objects. What you may not list is left out, and said. Files are read packed, too.
+The file is a List as 'kubectl get -o yaml' prints it, with mode 0600. It contains whole pods: keep
+it as safe as the objects in the cluster. Kinds that you may not list are left out, with a warning.
+Use - for standard output. --snapshot also reads compressed files.
+"""
+_EXAMPLES = """\
+# Save a snapshot, then list the tainted devices in it
+sully snapshot cluster.yaml && sully devices --tainted --snapshot cluster.yaml
+
+# Save it as JSON, which is faster to read
+sully snapshot cluster.json
+
+# Save it compressed
+sully snapshot - | gzip > cluster.yaml.gz
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Save devices, claims, pods, nodes, rules, clusters and records to a file."
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "file", metavar="FILE", help="where to save it (mode 0600); - is the standard output"
-    )
-    parser.add_argument("--force", action="store_true", help="replace FILE if it exists")
-    parser.add_argument(
-        "-o",
-        "--output",
-        default="",
-        choices=("yaml", "json"),
-        help="the form (default: json for a FILE that ends so, else yaml)",
-    )
-    add_client_flags(
-        parser, namespace="of what is in namespaces only this one (default: all)", outputs=()
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Take a snapshot and save it."""
+@command("snapshot", usage="FILE [flags]", help=_HELP, examples=_EXAMPLES)
+@click.argument("file", metavar="FILE", type=click.Path())
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@click.option(
+    "--output",
+    "-o",
+    type=Choice(("yaml", "json")),
+    show_default="json for FILE.json, otherwise yaml",
+    metavar="FORMAT",
+    help="Output format. One of: yaml, json.",
+)
+@client_options(namespace="If present, only namespaced objects in this namespace.", outputs=())
+def snapshot(options: Options) -> int:
     if options.file != "-" and Path(options.file).exists() and not options.force:
-        print(f"sully snapshot: {options.file} exists; --force replaces it", file=sys.stderr)
-        return 1
+        raise CommandError(f"{options.file} exists (use --force to overwrite it)")
     return call(options, "snapshot", _save)
 
 
@@ -60,7 +60,7 @@ async def _save(session: Session) -> int:
     options = session.options
     path = Path(options.file)
     needed = [each for each in EVERYTHING if each.plural == SLICES.plural]
-    found = await take(session, EVERYTHING, needed=needed, namespace=session.namespace)
+    found = await take_snapshot(session, EVERYTHING, needed=needed, namespace=session.namespace)
     form = options.output or ("json" if path.suffix == ".json" else "yaml")
     data = write_snapshot(found, as_json=form == "json", namespace=session.namespace)
     if options.file == "-":
@@ -72,7 +72,7 @@ async def _save(session: Session) -> int:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file that only its owner can read, whole or not at all."""
+    """Write a file that only its owner can read, atomically."""
     from sully.runtime.files import write_private
 
     try:
@@ -82,7 +82,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def _summary(found: "Snapshot") -> str:
-    from sully.cli.client.words import number
+    from sully.cli.client.formatting import number
     from sully.views.snapshot.kinds import EVERYTHING
 
     counts = {each.kind: len(found.of(each)) for each in EVERYTHING}
@@ -92,4 +92,4 @@ def _summary(found: "Snapshot") -> str:
     texts = [number(devices, "device")]
     texts += [number(counts[kind], kind) for kind in ("Node", "Pod", "ResourceClaim")]
     texts += [number(n, kind) for kind in ("ManagedCluster", "Placement") if (n := counts[kind])]
-    return ", ".join(texts) + f", {number(sum(counts.values()), 'object')} in all"
+    return ", ".join(texts) + f", {number(sum(counts.values()), 'object')} in total"

@@ -1,4 +1,4 @@
-"""Commands that run Sully, let people in and bring it to a Kubernetes cluster.
+"""Commands that run Sully, issue kubeconfigs, and install it in a Kubernetes cluster.
 
 Owns: the flags of `up`, `controllers`, `install`, `capabilities` and `kubeconfig`.
 Never: composes what runs; app.py and remote.py do.

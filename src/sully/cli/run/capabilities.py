@@ -1,48 +1,42 @@
-"""`sully capabilities`: what an API server has, and what Sully therefore does there."""
+"""`sully capabilities`: what an API server supports, and what Sully runs there."""
 
-import argparse
 from typing import TYPE_CHECKING
 
-from sully.cli.client.calling import Session, call
-from sully.cli.client.flags import add_client_flags
+from sully.cli.client.options import client_options, evictor_option
+from sully.cli.client.session import Session, call
+from sully.cli.command import Options, command
 
 if TYPE_CHECKING:
     from sully.domain.capabilities.duties import Evictor
     from sully.domain.capabilities.offers import Offer
 
-_EPILOG = """\
-examples:
-  sully capabilities                     of the server that the kubeconfig names
-  sully capabilities --evictor sully     if its own eviction controller were switched off
+_HELP = """\
+Show what an API server supports, and which controllers Sully runs there.
 
-'sully controllers' shows the same table when it connects to a server that is not Sully's.
+'sully controllers' prints the same table when it connects to a server that is not Sully's.
+"""
+_EXAMPLES = """\
+# Show the capabilities of the server in the kubeconfig
+sully capabilities
+
+# Show what would run if the server's eviction controller were disabled
+sully capabilities --evictor sully
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Show what an API server offers, and what Sully runs and leaves there."
-    parser.epilog = _EPILOG
-    add_client_flags(parser, namespace="", outputs=("table", "json", "yaml"))
-    parser.add_argument(
-        "--evictor",
-        default="auto",
-        choices=("auto", "server", "sully"),
-        help="as given to 'sully controllers' (default: auto)",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Print the table."""
+@command("capabilities", help=_HELP, examples=_EXAMPLES)
+@client_options(namespace="", outputs=("table", "json", "yaml"))
+@evictor_option("As passed to 'sully controllers'.")
+def capabilities(options: Options) -> int:
     return call(options, "capabilities", _show)
 
 
 async def _show(session: Session) -> int:
     # Late imports: `--help` needs none of this.
-    from sully.client.discovery.capabilities import ask
+    from sully.client.discovery.capabilities import probe
     from sully.domain.capabilities.offers import offer
 
-    found = offer(await ask(session.transport))
+    found = offer(await probe(session.transport))
     if session.options.output == "table":
         show(found, session.options.evictor)
     else:
@@ -51,16 +45,15 @@ async def _show(session: Session) -> int:
 
 
 def show(found: "Offer", evictor: "Evictor") -> None:
-    """Print the table for people."""
     from sully.cli.client.tables import Column, Table
     from sully.domain.capabilities.table import rows
 
-    columns = (Column("SUBJECT"), Column("THE SERVER HAS", shrinks=2), Column("SULLY", shrinks=1))
+    columns = (Column("SUBJECT"), Column("SERVER", shrinks=2), Column("SULLY", shrinks=1))
     Table(columns).show(rows(found, evictor))
 
 
-def _write(found: "Offer", options: argparse.Namespace) -> None:
-    from sully.cli.client.documents import show_document
+def _write(found: "Offer", options: Options) -> None:
+    from sully.cli.client.printers import print_document
     from sully.controller_setup import CONTROLLERS
     from sully.domain.capabilities.duties import duties
 
@@ -76,4 +69,4 @@ def _write(found: "Offer", options: argparse.Namespace) -> None:
             for each in duties(found, CONTROLLERS, options.evictor)
         ],
     }
-    show_document(body, options.output)
+    print_document(body, options.output)

@@ -1,23 +1,35 @@
 """`sully controllers`: run controllers against an API server, in a process of their own."""
 
-import argparse
 import asyncio
 import gc
 import signal
-import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from sully.cli.client.flags import add_connection_flags, impersonation
-from sully.cli.run.evictionflags import add_eviction_flags, eviction_settings
-from sully.cli.run.historyflags import add_history_flags, history_kept
-from sully.cli.run.leaseflags import add_lease_flags, lease_timing
-from sully.cli.run.logflags import add_log_flags
-from sully.cli.run.placementflags import (
-    add_placement_flags,
+import click
+
+from sully.cli.client.options import (
+    choice_option,
+    compat_option,
+    connection_options,
+    evictor_option,
+    feature_gates_option,
+    impersonation,
+)
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.run.controller_options import (
+    eviction_options,
+    eviction_settings,
+    history_options,
+    history_retention,
+    lease_options,
+    lease_timing,
+    log_options,
+    placement_options,
     placement_settings,
     warn_of_placement,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.gates import GateError, Gates, parse_gates
 
 if TYPE_CHECKING:
@@ -26,104 +38,83 @@ if TYPE_CHECKING:
     from sully.remote import Remote, RemoteConfig
     from sully.runtime.pages import Protection
 
-_EPILOG = """\
-examples:
-  sully up --disable-controllers &                  an API server alone
-  sully controllers --kubeconfig data/kubeconfig    its controllers; start a second for safety
-  sully controllers --kubeconfig K --only eviction,scheduling --leader-elect=false
+_HELP = """\
+Run controllers against an API server over HTTP, as the user of a kubeconfig.
 
-Of those that share a lease one works and the others wait. Ctrl-C ends the work first and then
-releases the lease, so that the next one takes over at once.
+Of all processes that share a lease, one is the leader and the others wait. Ctrl-C finishes current
+work and releases the lease, so that another process takes over immediately.
+"""
+_EXAMPLES = """\
+# Run an API server, and its controllers in another process
+sully up --disable-controllers &
+sully controllers --kubeconfig data/kubeconfig
+
+# Run only some controllers, without leader election
+sully controllers --kubeconfig K --only eviction,scheduling \\
+    --leader-elect=false
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Run controllers against an API server, by HTTP, as a kubeconfig's user."
-    parser.epilog = _EPILOG
-    add_connection_flags(parser)
-    parser.add_argument(
-        "--only",
-        default="",
-        metavar="A,B",
-        help="run only these controllers; an unknown name lists the known ones (default: all)",
-    )
-    parser.add_argument(
-        "--evictor",
-        default="auto",
-        choices=("auto", "server", "sully"),
-        help="who evicts on a Kubernetes cluster: sully only where its own eviction controller is"
-        " switched off (default: auto, which is the server's own where there may be one)",
-    )
-    parser.add_argument(
-        "--feature-gates",
-        default="",
-        metavar="A=true,B=false",
-        help="as given to the server; an unknown name lists the known ones",
-    )
-    parser.add_argument(
-        "--compat",
-        default="sully",
-        choices=("sully", "reference"),
-        help="as given to the server (default: sully)",
-    )
-    add_eviction_flags(parser)
-    add_history_flags(parser)
-    add_placement_flags(parser)
-    _add_election_flags(parser)
-    _add_telling_flags(parser)
-
-
-def _add_election_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--leader-elect",
-        default="true",
-        nargs="?",
-        const="true",
-        choices=("true", "false"),
-        help="work only while holding a lease (default: true)",
-    )
-    parser.add_argument(
-        "--lease",
-        default="",
-        metavar="NAMESPACE/NAME",
-        help="which lease to hold; those with other controllers need another one"
-        " (default: kube-system/sully-controllers, with --only the names behind it)",
-    )
-    add_lease_flags(parser, short=True)
-
-
-def _add_telling_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--metrics-listen",
-        default="",
-        metavar="HOST:PORT",
-        help="serve /metrics, /healthz and /readyz there; without HOST on 127.0.0.1. On any address"
-        " that others reach: over TLS with a certificate of its own, and /metrics only for bearer"
-        " tokens whose user may get the path /metrics, as TokenReview and SubjectAccessReview say"
-        " (default: nowhere)",
-    )
-    add_log_flags(parser)
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run until SIGINT or SIGTERM."""
+@command("controllers", help=_HELP, examples=_EXAMPLES)
+@connection_options
+@click.option(
+    "--only",
+    default="",
+    metavar="A,B",
+    show_default="all",
+    help="Run only these controllers. An unknown name lists the known ones.",
+)
+@evictor_option(
+    "Who evicts pods on a Kubernetes cluster. Use sully only where the eviction controller of the"
+    " cluster is disabled. auto leaves evictions to the cluster if it may have one."
+)
+@feature_gates_option("As passed to the server. An unknown name lists the known ones.")
+@compat_option("As passed to the server.")
+@eviction_options
+@history_options
+@placement_options
+@choice_option(
+    "--leader-elect",
+    choices=("true", "false"),
+    flag_value="true",
+    is_flag=False,
+    metavar="BOOL",
+    help_="Run controllers only while holding a lease.",
+)
+@click.option(
+    "--lease",
+    default="",
+    metavar="NAMESPACE/NAME",
+    show_default="kube-system/sully-controllers, followed by the names in --only",
+    help="Lease to hold. Processes with different controllers need different leases.",
+)
+@lease_options
+@click.option(
+    "--metrics-listen",
+    default="",
+    metavar="HOST:PORT",
+    help="Serve /metrics, /healthz and /readyz there; without HOST on 127.0.0.1. On other addresses"
+    " over TLS with a self-signed certificate, and /metrics only for bearer tokens of users who may"
+    " get the path /metrics, by TokenReview and SubjectAccessReview.",
+)
+@log_options
+def controllers(options: Options) -> int:
     from sully.client.kubeconfig.credentials import AccessError
 
     try:
-        gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+        gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         config = _config(options, gates)
         listen = _address(options.metrics_listen)
     except (AccessError, GateError, ValueError) as error:
-        print(f"sully controllers: {error}", file=sys.stderr)
-        # A ValueError too, but the command was right.
-        return 1 if isinstance(error, AccessError) else 2
-    warn_of_placement(options, "controllers")
+        # A ValueError too, but not a usage error.
+        code = 1 if isinstance(error, AccessError) else USAGE_ERROR
+        raise CommandError(str(error), code) from error
+    warn_of_placement(options)
     return _run(options, config, listen)
 
 
-def _config(options: argparse.Namespace, gates: Gates) -> "RemoteConfig":
-    # Late imports: `--help` needs none of this.
+def _config(options: Options, gates: Gates) -> "RemoteConfig":
+    # Late imports: `--help` does not need them.
     from sully.client.kubeconfig.kubeconfig import find_access
     from sully.remote import RemoteConfig, chosen_controllers, lease_of
 
@@ -131,12 +122,12 @@ def _config(options: argparse.Namespace, gates: Gates) -> "RemoteConfig":
     return RemoteConfig(
         access=find_access(options.kubeconfig, options.context, impersonate=impersonation(options)),
         gates=gates,
-        strict_compat=options.compat == "reference",
+        compat=Compat.named(options.compat),
         controllers=chosen,
         evictor=options.evictor,
         eviction=eviction_settings(options),
         placement=placement_settings(options),
-        history=history_kept(options),
+        history=history_retention(options),
         leader_elect=options.leader_elect == "true",
         lease=lease_of(options.lease, chosen),
         timing=lease_timing(options),
@@ -148,13 +139,11 @@ def _address(text: str) -> tuple[str, int] | None:
         return None
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--metrics-listen must be HOST:PORT, not {text!r}")
+        raise ValueError(f"--metrics-listen: invalid address {text!r} (for example 127.0.0.1:9090)")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _run(
-    options: argparse.Namespace, config: "RemoteConfig", listen: tuple[str, int] | None
-) -> int:
+def _run(options: Options, config: "RemoteConfig", listen: tuple[str, int] | None) -> int:
     import uvloop
 
     from sully.domain.capabilities.duties import DutyError
@@ -165,11 +154,11 @@ def _run(
     try:
         problem = uvloop.run(_work(config, listen))
     except (DutyError, OSError) as error:
-        print(f"sully controllers: {error}", file=sys.stderr)
-        return 2 if isinstance(error, DutyError) else 1
+        code = USAGE_ERROR if isinstance(error, DutyError) else 1
+        raise CommandError(str(error), code) from error
     if problem:
-        print(f"sully controllers: {problem}", file=sys.stderr)
-    return 1 if problem else 0
+        raise CommandError(problem)
+    return 0
 
 
 async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
@@ -177,8 +166,8 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
     from sully.runtime.pages import serving
 
     async with remote(config) as found:
-        crew = found.crew
-        crew.on_change(lambda: print(found.standing(), flush=True))
+        crew = found.manager
+        crew.on_change(lambda: print(found.status(), flush=True))
         found.on_offer(lambda offer: _show(offer, config.evictor))
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -198,30 +187,30 @@ async def _work(config: "RemoteConfig", listen: tuple[str, int] | None) -> str:
 
 
 def _protection(host: str, found: "Remote") -> "Protection | None":
-    """Return what keeps metrics from others who reach the address, None where nobody does."""
+    """Return what protects metrics on an address that others can reach; None on a local one."""
     from socket import gethostname
 
     from sully.runtime.clock import SystemClock
     from sully.runtime.pages import Protection, is_local
-    from sully.server.net.tls import passing_context
+    from sully.server.net.tls import self_signed_context
 
     if is_local(host):
         return None
-    return Protection(passing_context(gethostname(), SystemClock().now()), found.access().check)
+    return Protection(self_signed_context(gethostname(), SystemClock().now()), found.access().check)
 
 
 async def _first_look(found: "Remote") -> None:
-    """Say at once what the server is, where it answers; a term asks again."""
+    """Report what the server supports, if it answers; every term asks again."""
     from sully.client.transport import UnreachableError, UnreadableError
     from sully.machinery.errors import ApiError
 
     with suppress(ApiError, UnreachableError, UnreadableError):
-        await found.look()
+        await found.discover()
 
 
 def _show(offer: "Offer", evictor: "Evictor") -> None:
     from sully.cli.run.capabilities import show
 
-    # Our own server leaves everything to us: there is nothing to tell.
+    # On Sully's server all controllers run: there is nothing to report.
     if not offer.own:
         show(offer, evictor)

@@ -1,15 +1,23 @@
-"""`sully install`: bring kinds, rights and controllers to a Kubernetes cluster."""
+"""`sully install`: install kinds, RBAC and controllers in a Kubernetes cluster."""
 
-import argparse
 import sys
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from sully.cli.client.calling import CommandError, Session, call
-from sully.cli.client.flags import add_client_flags
+import click
+
+from sully.cli.client.options import (
+    connection_options,
+    evictor_option,
+    feature_gates_option,
+    namespace_option,
+    whole_number,
+)
+from sully.cli.client.session import Session, call
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
 
 if TYPE_CHECKING:
-    from sully.client.discovery.resources import Served
+    from sully.client.discovery.resources import APIResource
     from sully.client.transport import Kind
     from sully.domain.capabilities.duties import Evictor
     from sully.domain.capabilities.offers import Offer
@@ -19,90 +27,86 @@ Obj = dict[str, Any]
 MANAGER = "sully-install"
 DEFINITIONS = "customresourcedefinitions"
 ESTABLISHED_SECONDS = 30.0
-"""How long a server may take to serve a new kind before we go without it."""
-_EPILOG = """\
-examples:
-  sully install --dry-run                      what --apply would write, as YAML
-  sully install --dry-run --evictor server     the same without asking a server
-  sully install --apply --image registry.example/sully:1
-  sully install --apply --evictor sully        the cluster's own evictor is switched off
+"""How long to wait until a server serves a new kind."""
+_SERVER_EVICTS = "--only eviction: the server evicts pods; use --evictor sully if it does not"
+_HELP = """\
+Install Sully in a Kubernetes cluster: custom resource definitions, RBAC with the least privileges
+that the controllers need, a Deployment with leader election, its disruption budget, and a Service
+for metrics.
 
-It changes only what it names, so it can be done again. What it brings is also in deploy/, for
-kustomize. To take all of it away: sully install --dry-run | kubectl delete -f -
+The command can be repeated: it changes only the objects that it prints. The same objects are in
+deploy/ for kustomize.
+"""
+_EXAMPLES = """\
+# Print the objects that --apply would write
+sully install --dry-run
+
+# Print them without asking a server
+sully install --dry-run --evictor server
+
+# Install with an image of your own
+sully install --apply --image registry.example/sully:1
+
+# Install where the eviction controller of the cluster is disabled
+sully install --apply --evictor sully
+
+# Uninstall
+sully install --dry-run | kubectl delete -f -
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = (
-        "Bring Sully's kinds, rights and controllers to a Kubernetes cluster: custom resource"
-        " definitions, roles with what the controllers need and no more, a Deployment of which one"
-        " leads, its budget, and where its metrics are."
-    )
-    parser.epilog = _EPILOG
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("--dry-run", action="store_true", help="print the objects, write nothing")
-    what.add_argument("--apply", action="store_true", help="write the objects to the cluster")
-    add_client_flags(
-        parser, namespace="where the controllers run (default: sully-system)", outputs=()
-    )
-    parser.add_argument("--image", default="", metavar="I", help="the image of the controllers")
-    parser.add_argument(
-        "--replicas", type=int, default=2, metavar="N", help="how many; one leads (default: 2)"
-    )
-    parser.add_argument(
-        "--evictor",
-        default="auto",
-        choices=("auto", "server", "sully"),
-        help="who evicts; Sully gets the rights to only where it does (default: ask the server)",
-    )
-    parser.add_argument(
-        "--only",
-        default="",
-        metavar="A,B",
-        help="install only these controllers (default: those for devices that the server needs)",
-    )
-    parser.add_argument(
-        "--feature-gates",
-        default="",
-        metavar="A=true,B=false",
-        help="for the controllers, which get the rights that a feature needs",
-    )
-
-
-def run(options: argparse.Namespace) -> int:
-    """Print or write the objects."""
+@command("install", usage="--dry-run|--apply [flags]", help=_HELP, examples=_EXAMPLES)
+@click.option("--dry-run", is_flag=True, help="Print the objects, write nothing.")
+@click.option("--apply", is_flag=True, help="Write the objects to the cluster.")
+@connection_options
+@namespace_option("Namespace for the controllers (default: sully-system).")
+@click.option("--image", default="", metavar="IMAGE", help="Image of the controllers.")
+@click.option(
+    "--replicas",
+    type=whole_number(1),
+    default="2",
+    show_default=True,
+    metavar="N",
+    help="Number of replicas, of which one is the leader.",
+)
+@evictor_option(
+    "Who evicts pods. Only with sully are the controllers allowed to.",
+    show_default="auto, which asks the server",
+)
+@click.option(
+    "--only",
+    default="",
+    metavar="A,B",
+    show_default="those for devices that the server needs",
+    help="Install only these controllers.",
+)
+@feature_gates_option("For the controllers, which get the privileges that a feature needs.")
+def install(options: Options) -> int:
+    if options.dry_run == options.apply:
+        raise CommandError("exactly one of --dry-run and --apply is required", USAGE_ERROR)
     if options.dry_run and options.evictor != "auto":
         return _offline(options)
     return call(options, "install", _install)
 
 
-def _offline(options: argparse.Namespace) -> int:
-    try:
-        settings = _settings(options, options.evictor)
-    except ValueError as error:
-        print(f"sully install: {error}", file=sys.stderr)
-        return 2
-    sys.stdout.write(_text(settings))
+def _offline(options: Options) -> int:
+    sys.stdout.write(_text(_settings(options, options.evictor)))
     return 0
 
 
 async def _install(session: Session) -> int:
-    # Late imports: `--help` needs none of this.
-    from sully.client.discovery.capabilities import ask
+    # Late imports: `--help` does not need them.
+    from sully.client.discovery.capabilities import probe
     from sully.client.discovery.resources import discover
     from sully.domain.capabilities.duties import evictor
     from sully.domain.capabilities.offers import offer
 
     served = await discover(session.transport)
-    found = offer(await ask(session.transport, served))
+    found = offer(await probe(session.transport, served))
     who = evictor(found, session.options.evictor)
     if who.problem:
         raise CommandError(f"--evictor {session.options.evictor}: {who.problem}", code=2)
-    try:
-        settings = _settings(session.options, "sully" if who.sully else "server")
-    except ValueError as error:
-        raise CommandError(str(error), code=2) from error
+    settings = _settings(session.options, "sully" if who.sully else "server")
     if session.options.dry_run:
         sys.stdout.write(_text(settings))
     else:
@@ -110,31 +114,29 @@ async def _install(session: Session) -> int:
     return 0
 
 
-def _settings(options: argparse.Namespace, evictor: "Evictor") -> "Settings":
+def _settings(options: Options, evictor: "Evictor") -> "Settings":
     from dataclasses import replace
 
     from sully.install.workload import Settings
     from sully.machinery.gates import parse_gates
     from sully.remote import chosen_controllers
 
-    if options.replicas < 1:
-        raise ValueError("--replicas must be 1 or more")
     given = options.feature_gates
+    try:
+        gates, named = parse_gates(given), chosen_controllers(options.only)
+    except ValueError as error:
+        raise CommandError(str(error), USAGE_ERROR) from error
     settings = Settings(
-        evictor=evictor,
-        replicas=options.replicas,
-        gates=parse_gates(given),
-        feature_gates=given,
+        evictor=evictor, replicas=options.replicas, gates=gates, feature_gates=given
     )
     if options.namespace:
         settings = replace(settings, namespace=options.namespace)
     if options.image:
         settings = replace(settings, image=options.image)
-    named = chosen_controllers(options.only)
     if named is not None:
         settings = replace(settings, controllers=tuple(sorted(named)), named=True)
     if named is not None and "eviction" in named and evictor != "sully":
-        raise ValueError("--only eviction: the server evicts itself; say --evictor sully if not")
+        raise CommandError(_SERVER_EVICTS, USAGE_ERROR)
     return settings
 
 
@@ -151,7 +153,7 @@ def _objects(settings: "Settings") -> list[Obj]:
 
 
 async def _apply(
-    session: Session, settings: "Settings", found: "Offer", served: "Iterable[Served]"
+    session: Session, settings: "Settings", found: "Offer", served: "Iterable[APIResource]"
 ) -> None:
     from sully.client.options import WriteOptions
 
@@ -160,7 +162,7 @@ async def _apply(
     for obj, kind in placed:
         what = f"{obj['kind']} {obj['metadata']['name']}"
         if kind is None:
-            print(f"{what}: left out, the server has no such kind")
+            print(f"{what}: skipped, the server does not serve this kind")
             continue
         await session.transport.apply(kind, obj, options)
         print(f"{what}: applied")
@@ -170,7 +172,7 @@ async def _apply(
 
 
 async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
-    """Wait until a server serves what a definition describes: it does so a moment later."""
+    """Wait until the server serves a kind, which takes a moment."""
     from sully.client.transport import Key
 
     end = session.clock.monotonic() + ESTABLISHED_SECONDS
@@ -181,28 +183,28 @@ async def _established(session: Session, kind: "Kind[Obj]", name: str) -> None:
             return
         refused = said.get("NamesAccepted", {})
         if refused.get("status") == "False":
-            raise CommandError(f"{name}: the server does not serve it: {refused.get('message')}")
+            raise CommandError(f"{name}: not served: {refused.get('message')}")
         if session.clock.monotonic() >= end:
-            session.warn(f"{name} is not served yet; 'kubectl get crd {name} -o yaml' tells why")
+            session.warn(f"{name} is not served yet; see 'kubectl get crd {name} -o yaml'")
             return
         await session.clock.sleep(0.2)
 
 
 def _placed(
-    objects: Iterable[Obj], found: "Offer", served: "tuple[Served, ...]"
+    objects: Iterable[Obj], found: "Offer", served: "tuple[APIResource, ...]"
 ) -> "list[tuple[Obj, Kind[Obj] | None]]":
-    """Return each object with its resource; refuse before anything was written."""
+    """Return each object with its resource; fail before anything is written."""
     from sully.install.manifests import OPTIONAL
 
     placed = [(obj, _kind(obj, served)) for obj in objects]
     for obj, kind in placed:
-        # Our own server has our kinds without definitions, and no network.
+        # Sully's server has the kinds built in, and no network policies.
         if kind is None and obj["kind"] not in OPTIONAL and not found.own:
-            raise CommandError(f"the server has no {obj['kind']} in {obj['apiVersion']}")
+            raise CommandError(f"the server does not serve {obj['kind']} in {obj['apiVersion']}")
     return placed
 
 
-def _kind(obj: Obj, served: "tuple[Served, ...]") -> "Kind[Obj] | None":
+def _kind(obj: Obj, served: "tuple[APIResource, ...]") -> "Kind[Obj] | None":
     from sully.client.transport import Kind
 
     group, _, version = obj["apiVersion"].rpartition("/")

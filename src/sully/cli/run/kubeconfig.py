@@ -1,75 +1,71 @@
-"""`sully kubeconfig`: let somebody in, by a client certificate of their own.
+"""`sully kubeconfig`: create a kubeconfig with a client certificate for a user.
 
-It signs with the authority in the data directory, so it works where the server's files are,
-whether the server runs or not. What the user may do is up to roles and bindings.
+It signs with the certificate authority in the data directory, so it runs where the server's files
+are, whether the server is running or not. RBAC decides what the user may do.
 """
 
-import argparse
-import re
 import sys
 from datetime import timedelta
 from pathlib import Path
 
-_EPILOG = """\
-examples:
-  sully kubeconfig --user alice --group team-a > alice.kubeconfig
-  sully kubeconfig --user ci --expires 24h -o ci.kubeconfig --server https://10.0.0.5:6443
+import click
 
-A certificate cannot be taken back before it ends: give short ones to those you may have to
-shut out, or take away their roles. Members of the group system:masters may do everything.
+from sully.cli.client.formatting import duration
+from sully.cli.client.options import data_dir_option, seconds
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+
+_HELP = """\
+Create a client certificate and print a kubeconfig that uses it.
+
+A certificate cannot be revoked before it expires: use short ones for users whose access you may
+have to end, or delete their role bindings. Members of the group system:masters may do everything.
 """
-_UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
-_DURATION = re.compile(r"(\d+)([dhms])", re.ASCII)
+_EXAMPLES = """\
+# Create a kubeconfig for a user in a group
+sully kubeconfig --user alice --group team-a > alice.kubeconfig
+
+# Create one that expires after a day, for a server with another address
+sully kubeconfig --user ci --expires 24h -o ci.kubeconfig \\
+    --server https://10.0.0.5:6443
+"""
+_LONGEST = timedelta(days=100 * 365)
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Issue a client certificate and print a kubeconfig that uses it."
-    parser.epilog = _EPILOG
-    parser.add_argument("--user", required=True, metavar="U", help="name of the user")
-    parser.add_argument(
-        "--group",
-        action="append",
-        default=[],
-        metavar="G",
-        help="a group the user belongs to; may be given several times",
-    )
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        default=Path("data"),
-        metavar="D",
-        help="data directory of the control plane (default: ./data)",
-    )
-    parser.add_argument(
-        "--expires",
-        default="8760h",
-        metavar="TIME",
-        help="how long the certificate is good: 30m, 24h, 90d (default: 8760h, a year)",
-    )
-    parser.add_argument(
-        "--server",
-        default="",
-        metavar="URL",
-        help="where the user finds the server (default: as the admin's kubeconfig says)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE",
-        help="write to a file that only its owner can read, instead of printing",
-    )
+def _lifetime(text: str) -> timedelta:
+    life = seconds(text)
+    if not 1 <= life <= _LONGEST.total_seconds():
+        raise click.BadParameter(f"invalid duration {text!r} (1s to 100 years)")
+    return timedelta(seconds=int(life))
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print or write a kubeconfig."""
-    try:
-        life = parse_duration(options.expires)
-        content = _issue(options, life)
-    except _RefusalError as refusal:
-        print(f"sully kubeconfig: {refusal}", file=sys.stderr)
-        return refusal.code
+@command("kubeconfig", usage="--user NAME [flags]", help=_HELP, examples=_EXAMPLES)
+@click.option("--user", required=True, metavar="NAME", help="Name of the user.")
+@click.option("--group", multiple=True, metavar="NAME", help="Group of the user. Can be repeated.")
+@data_dir_option("Data directory of the control plane.")
+@click.option(
+    "--expires",
+    default="8760h",
+    show_default=True,
+    type=_lifetime,
+    metavar="DURATION",
+    help="How long the certificate is valid, for example 30m, 24h, 90d.",
+)
+@click.option(
+    "--server",
+    default="",
+    metavar="URL",
+    show_default="as in the kubeconfig of the data directory",
+    help="Address of the server.",
+)
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to a file with mode 0600 instead of standard output.",
+)
+def kubeconfig(options: Options) -> int:
+    content = _issue(options)
     if options.output is None:
         print(content.decode(), end="")
         return 0
@@ -78,34 +74,15 @@ def run(options: argparse.Namespace) -> int:
     try:
         write_private(options.output, content)
     except OSError as error:
-        print(f"sully kubeconfig: {options.output} cannot be written: {error}", file=sys.stderr)
-        return 1
+        raise CommandError(f"cannot write {options.output}: {error}") from error
     print(f"{options.output}: {_summary(options)}", file=sys.stderr)
     return 0
 
 
-class _RefusalError(Exception):
-    """Why nothing was issued. 2: the flags are wrong; 1: it cannot be done here."""
-
-    def __init__(self, text: str, code: int = 2) -> None:
-        super().__init__(text)
-        self.code = code
-
-
-def parse_duration(text: str) -> timedelta:
-    """Read a time like 30m, 24h, 90d or 1h30m."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        raise _RefusalError(f"--expires {text!r} is no time; say for example 24h or 90d")
-    seconds = sum(int(number) * _UNITS[unit] for number, unit in parts)
-    if not 0 < seconds <= 100 * 365 * _UNITS["d"]:
-        raise _RefusalError(f"--expires {text!r}: a certificate is good for up to 100 years")
-    return timedelta(seconds=seconds)
-
-
-def _issue(options: argparse.Namespace, life: timedelta) -> bytes:
-    # Late imports: `--help` and wrong flags need none of this.
-    from sully.client.kubeconfig.writing import Login, kubeconfig
+def _issue(options: Options) -> bytes:
+    # Late imports: `--help` does not need them.
+    from sully.client.kubeconfig.writing import Login
+    from sully.client.kubeconfig.writing import kubeconfig as with_login
     from sully.machinery.codec import to_yaml
     from sully.runtime.clock import SystemClock
     from sully.server.net.tls import Authority
@@ -114,21 +91,22 @@ def _issue(options: argparse.Namespace, life: timedelta) -> bytes:
     folder: Path = options.data_dir
     missing = [name for name in ("ca.crt", "ca.key") if not (folder / name).exists()]
     if missing:
-        raise _RefusalError(
-            f"{folder} is no data directory of a control plane: {missing[0]} is missing;"
-            f" run 'sully up --data-dir {folder}' first, or give another --data-dir",
-            1,
+        raise CommandError(
+            f"{folder} is not a data directory of a control plane: {missing[0]} not found\n"
+            f"  run 'sully up --data-dir {folder}' first, or use another --data-dir"
         )
     try:
         now = SystemClock().now()
         authority = Authority.open(folder, now)
-        pair = authority.client(options.user, options.group, now, life)
+        pair = authority.client(options.user, options.group, now, options.expires)
     except OpenError as error:
-        raise _RefusalError(str(error), 1) from None
+        raise CommandError(str(error)) from None
     except OSError as error:
-        raise _RefusalError(f"the authority in {folder} cannot be read: {error}", 1) from None
+        raise CommandError(
+            f"cannot read the certificate authority in {folder}: {error}", 1
+        ) from None
     except ValueError as error:
-        raise _RefusalError(f"no certificate can carry these names: {error}") from None
+        raise CommandError(f"invalid user or group: {error}", USAGE_ERROR) from None
     login = Login(
         server=options.server or _server(folder),
         ca=authority.pair.certificate,
@@ -136,22 +114,20 @@ def _issue(options: argparse.Namespace, life: timedelta) -> bytes:
         certificate=pair.certificate,
         key=pair.key,
     )
-    return to_yaml(kubeconfig(login))
+    return to_yaml(with_login(login))
 
 
 def _server(folder: Path) -> str:
-    """Return where the admin finds the server."""
+    """Return the address of the server in the kubeconfig of the data directory."""
     import yaml
 
     try:
         content = yaml.safe_load((folder / "kubeconfig").read_bytes())
         return str(content["clusters"][0]["cluster"]["server"])
     except (OSError, yaml.YAMLError, LookupError, TypeError):
-        raise _RefusalError(
-            f"{folder}/kubeconfig does not say where the server is; give --server URL", 1
-        ) from None
+        raise CommandError(f"no server address in {folder}/kubeconfig; use --server URL") from None
 
 
-def _summary(options: argparse.Namespace) -> str:
+def _summary(options: Options) -> str:
     groups = f" in {', '.join(options.group)}" if options.group else ""
-    return f"user {options.user}{groups}, good for {options.expires}"
+    return f"user {options.user}{groups}, valid for {duration(options.expires.total_seconds())}"

@@ -1,38 +1,50 @@
-"""`sully up`: run a control plane until it is told to stop."""
+"""`sully up`: run a control plane until it is stopped."""
 
-import argparse
 import asyncio
+import errno
 import gc
 import os
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sully.cli.data.etcdflags import add_etcd_flags, etcd_address
-from sully.cli.process import hush
-from sully.cli.run import hollow
-from sully.cli.run.evictionflags import add_eviction_flags, eviction_settings
-from sully.cli.run.failing import explain
-from sully.cli.run.historyflags import (
-    add_event_flags,
-    add_history_flags,
-    events_kept,
-    history_kept,
-)
-from sully.cli.run.hollowclusterflags import (
-    add_hollow_cluster_flags,
-    check_hollow_clusters,
-    hollow_clusters,
-)
-from sully.cli.run.leaseflags import add_lease_flags, lease_timing
-from sully.cli.run.logflags import add_log_flags
-from sully.cli.run.placementflags import (
-    add_placement_flags,
+from sully.cli.client.options import data_dir_option
+from sully.cli.command import USAGE_ERROR, CommandError, Options, command
+from sully.cli.data.etcd_options import etcd_address, etcd_options
+from sully.cli.process import discard_output
+from sully.cli.run.controller_options import (
+    event_options,
+    event_retention,
+    eviction_options,
+    eviction_settings,
+    history_options,
+    history_retention,
+    lease_options,
+    lease_timing,
+    log_options,
+    placement_options,
     placement_settings,
     warn_of_placement,
 )
+from sully.cli.run.simulated import (
+    RENAMED,
+    check_simulation,
+    demo_hints,
+    exports,
+    simulated_clusters,
+    simulated_nodes,
+    simulation_options,
+)
+from sully.cli.run.up_options import (
+    access_options,
+    api_options,
+    controller_switches,
+    limit_options,
+    listen_option,
+    store_option,
+)
+from sully.machinery.compat import Compat
 from sully.machinery.gates import GateError, Gates, parse_gates
 from sully.machinery.runtimeconfig import parse_runtime_config
 from sully.store.etcd.address import SCHEME
@@ -41,225 +53,86 @@ if TYPE_CHECKING:
     from sully.app import Config, ControlPlane
 
 _STARTED = time.perf_counter()
-_EPILOG = """\
-examples:
-  sully up                                  data in ./data, API on https://127.0.0.1:8443
-  sully up --data-dir /var/lib/sully --listen 0.0.0.0:6443 --log-format json
-  sully up --store memory --listen 127.0.0.1:0      nothing survives, any free port
-  sully up --store etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379     one of several replicas
-  sully up --hollow-nodes 10 --devices-per-node 4   with nodes that only look like nodes
-  sully up --hollow-clusters 20                     a hub with clusters that only look like it
-  sully up --demo                                   with a fleet of GPUs in use
+_LISTEN_ERRORS = {
+    errno.EADDRINUSE: "address already in use; stop what listens there or use another --listen",
+    errno.EACCES: "permission denied; use a port from 1024",
+    errno.EADDRNOTAVAIL: "not an address of this machine; use 0.0.0.0:PORT for all of them",
+}
+_HELP = """\
+Run a control plane in this process: an API server with its store and controllers.
 
-Ctrl-C stops it: watches are told to end, what was acknowledged is on disk.
+Ctrl-C stops it: watches are closed, and all acknowledged writes are on disk.
+"""
+_EXAMPLES = """\
+# Serve https://127.0.0.1:8443, with data in ./data
+sully up
+
+# Serve on all addresses, with data elsewhere
+sully up --data-dir /var/lib/sully --listen 0.0.0.0:6443 --log-format json
+
+# Serve on a free port, and store nothing
+sully up --store memory --listen 127.0.0.1:0
+
+# Run one of several replicas that share an etcd
+sully up --store etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379
+
+# Run with simulated nodes and devices, or with simulated clusters
+sully up --simulated-nodes 10 --devices-per-node 4
+sully up --simulated-clusters 20
+
+# Run with a demo of GPUs in use
+sully up --demo
 """
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Describe the command."""
-    parser.description = "Run an API server with its store and controllers in this process."
-    parser.epilog = _EPILOG
-    parser.add_argument(
-        "--data-dir",
-        type=Path,
-        default=Path("data"),
-        metavar="D",
-        help="where everything is kept; created if missing (default: ./data)",
-    )
-    parser.add_argument(
-        "--listen",
-        default="127.0.0.1:8443",
-        metavar="HOST:PORT",
-        help="address to serve on; port 0 takes a free one (default: 127.0.0.1:8443)",
-    )
-    parser.add_argument(
-        "--store",
-        default="sqlite",
-        type=_store,
-        metavar="sqlite|memory|etcd://…",
-        help="sqlite keeps data in the data directory, memory forgets it, etcd://HOST:PORT,…[/PREFIX]"
-        " shares it with other replicas (default: sqlite)",
-    )
-    add_etcd_flags(parser)
-    add_lease_flags(parser)
-    _add_api_flags(parser)
-    _add_controller_flags(parser)
-    add_eviction_flags(parser)
-    add_history_flags(parser)
-    add_event_flags(parser)
-    add_placement_flags(parser)
-    hollow.add_flags(parser)
-    add_hollow_cluster_flags(parser)
-    _add_access_flags(parser)
-    _add_limit_flags(parser)
-    _add_connection_flags(parser)
-    add_log_flags(parser)
-
-
-def _add_api_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--feature-gates",
-        default="",
-        metavar="A=true,B=false",
-        help="switch features on or off; an unknown name lists the known ones",
-    )
-    parser.add_argument(
-        "--runtime-config",
-        default="",
-        metavar="GROUP/VERSION=false,…",
-        help="switch versions of the API off, also by stage: api/beta=false,api/alpha=false leaves"
-        " what Kubernetes serves by default (default: all are served)",
-    )
-    parser.add_argument(
-        "--compat",
-        default="sully",
-        choices=("sully", "reference"),
-        help="reference: behave as Kubernetes does, quirks included, and nothing of ours",
-    )
-
-
-def _add_controller_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--disable-controllers",
-        action="store_true",
-        help="serve the API alone; 'sully controllers' runs them in a process of their own",
-    )
-    parser.add_argument(
-        "--disable-scheduler",
-        action="store_true",
-        help="leave pods to a scheduler of your own",
-    )
-
-
-def _add_access_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--tls-san",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="a further name or address of the server, for its certificate; may be repeated",
-    )
-    parser.add_argument(
-        "--anonymous-auth",
-        default="false",
-        choices=("true", "false"),
-        help="true: roles decide what system:anonymous may do; false: without credentials nothing"
-        " but health and version answers (default: false; true with --compat reference)",
-    )
-    parser.add_argument(
-        "--audit-log",
-        metavar="FILE",
-        help="where to write audit events (writes, refused and impersonated requests) as JSON"
-        " lines; - for the standard output, '' for none. Requests of clients that are not"
-        " authenticated go to FILE-unauthenticated, at a limited rate"
-        " (default: audit.log in the data directory)",
-    )
-    parser.add_argument(
-        "--audit-reads",
-        action="store_true",
-        help="also audit reads that were allowed; many more events",
-    )
-
-
-def _add_limit_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-requests-inflight",
-        type=int,
-        default=400,
-        metavar="N",
-        help="concurrent reads of all clients except system:masters; each priority level has a"
-        " reserved share, and one user gets at most half of what the level can use; 0: no limit"
-        " (default: 400)",
-    )
-    parser.add_argument(
-        "--max-mutating-requests-inflight",
-        type=int,
-        default=200,
-        metavar="N",
-        help="concurrent writes, divided in the same way; 0: no limit (default: 200)",
-    )
-    parser.add_argument(
-        "--max-watches-per-user",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="watches that one user, or the service accounts of one namespace together, may have"
-        " open; 0: no limit (default: 1000)",
-    )
-
-
-def _add_connection_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-connections",
-        type=int,
-        default=0,
-        metavar="N",
-        help="connections open at the same time; a tenth is reserved for system:masters, a tenth"
-        " for them, nodes and other system users; 0: as many as the limit of open files allows"
-        " (default: 0)",
-    )
-    parser.add_argument(
-        "--max-connections-per-address",
-        type=int,
-        default=1000,
-        metavar="N",
-        help="connections from one address (IPv6: one /64 network) on which nobody has been"
-        " authenticated; a new one closes the oldest; 0: no limit (default: 1000)",
-    )
-    parser.add_argument(
-        "--max-connections-per-user",
-        type=int,
-        default=2000,
-        metavar="N",
-        help="connections of one user, or of all service accounts of one namespace; a new one"
-        " closes the one that has been idle longest; system:masters has no limit; 0: no limit"
-        " (default: 2000)",
-    )
-
-
-def _store(text: str) -> str:
-    if text not in ("sqlite", "memory") and not text.startswith(SCHEME):
-        raise argparse.ArgumentTypeError(
-            f"there is no store {text!r}; use sqlite, memory or etcd://HOST:PORT,…"
-        )
-    return text
-
-
-def run(options: argparse.Namespace) -> int:
-    """Run until SIGINT or SIGTERM."""
+@command("up", help=_HELP, examples=_EXAMPLES, renamed=RENAMED)
+@data_dir_option("Data directory. Created if it does not exist.")
+@listen_option
+@store_option
+@etcd_options
+@lease_options
+@api_options
+@controller_switches
+@eviction_options
+@history_options
+@event_options
+@placement_options
+@simulation_options
+@access_options
+@limit_options
+@log_options
+def up(options: Options) -> int:
     try:
         host, port = _address(options.listen)
-        hollow.check(options)
-        check_hollow_clusters(options)
+        check_simulation(options)
         etcd_address(options.store, options)
         lease_timing(options)
-        gates = parse_gates(options.feature_gates, reference=options.compat == "reference")
+        gates = parse_gates(options.feature_gates, Compat.named(options.compat))
         _check_versions(options)
     except (GateError, ValueError) as error:
-        print(f"sully up: {error}", file=sys.stderr)
-        return 2
-    warn_of_placement(options, "up")
+        raise CommandError(str(error), USAGE_ERROR) from error
+    warn_of_placement(options)
     return _run(options, host, port, gates)
 
 
-def _check_versions(options: argparse.Namespace) -> None:
+def _check_versions(options: Options) -> None:
     """Refuse versions that do not exist, before anything is started."""
     runtime = parse_runtime_config(options.runtime_config)
     if runtime.wanted:
         from sully.api import build_scheme  # late: it reads the tables of all kinds
 
-        build_scheme(reference=options.compat == "reference", runtime=runtime)
+        build_scheme(Compat.named(options.compat), runtime=runtime)
 
 
 def _address(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise ValueError(f"--listen must be HOST:PORT, not {text!r}; for example 127.0.0.1:8443")
+        raise ValueError(f"--listen: invalid address {text!r} (for example 127.0.0.1:8443)")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
-def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int:
-    # Late imports: `sully up --help` and usage errors need none of this.
+def _run(options: Options, host: str, port: int, gates: Gates) -> int:
+    # Late imports: help and usage errors do not need them.
     import uvloop
 
     from sully.machinery.errors import ApiError
@@ -275,12 +148,27 @@ def _run(options: argparse.Namespace, host: str, port: int, gates: Gates) -> int
     try:
         uvloop.run(_serve(_config(options, host, port, gates), demo=options.demo))
     except* (StoreError, ApiError, OSError) as group:
-        print(f"sully up: {explain(group, options)}", file=sys.stderr)
+        print(f"error: {_start_error(group, options)}", file=sys.stderr)
         code = 1
     return code
 
 
-def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> "Config":
+def _start_error(error: BaseException, options: Options) -> str:
+    """Return why the control plane could not start, or had to stop."""
+    from sully.server.net.listen import ListenError
+
+    if isinstance(error, BaseExceptionGroup):
+        # Many writes that fail together fail alike.
+        return _start_error(error.exceptions[0], options)
+    if isinstance(error, ListenError):
+        why = _LISTEN_ERRORS.get(error.errno or 0, str(error.strerror))
+        return f"cannot listen on {options.listen}: {why}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"cannot use {error.filename}: {error.strerror}"
+    return str(error)
+
+
+def _config(options: Options, host: str, port: int, gates: Gates) -> "Config":
     from sully.app import Config
     from sully.server.flowcontrol.limits import Allowance
     from sully.server.net.connections import ConnectionLimits
@@ -295,7 +183,7 @@ def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> 
         timing=lease_timing(options),
         gates=gates,
         runtime=parse_runtime_config(options.runtime_config),
-        strict_compat=options.compat == "reference",
+        compat=Compat.named(options.compat),
         names=tuple(options.tls_san),
         anonymous=options.anonymous_auth == "true",
         audit_log=options.audit_log,
@@ -315,14 +203,14 @@ def _config(options: argparse.Namespace, host: str, port: int, gates: Gates) -> 
             )
         ),
         controllers=_controllers(options),
-        history=history_kept(options),
-        event_ttl=events_kept(options),
-        hollow=hollow.settings(options),
-        hollow_clusters=hollow_clusters(options),
+        history=history_retention(options),
+        event_ttl=event_retention(options),
+        simulated_nodes=simulated_nodes(options),
+        simulated_clusters=simulated_clusters(options),
     )
 
 
-def _controllers(options: argparse.Namespace) -> frozenset[str] | None:
+def _controllers(options: Options) -> frozenset[str] | None:
     from sully.controller_setup import CONTROLLERS
 
     if options.disable_controllers:
@@ -332,41 +220,40 @@ def _controllers(options: argparse.Namespace) -> frozenset[str] | None:
 
 async def _serve(config: "Config", *, demo: bool) -> None:
     from sully.app import running
-    from sully.runtime.garbage import Keeper
+    from sully.runtime.garbage import GarbageTuner
 
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop.set)
     async with running(config) as plane:
-        Keeper().start()
+        GarbageTuner().start()
         took = time.perf_counter() - _STARTED
-        _say(f"API server:  {plane.url}")
-        _say(f"kubeconfig:  {plane.kubeconfig}")
-        _say(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)")
+        _print(f"API server:  {plane.url}")
+        _print(f"kubeconfig:  {plane.kubeconfig}")
+        _print(f"ready after  {took:.2f} s  (pid {os.getpid()}; Ctrl-C stops)")
         if sys.stdout.isatty() and not demo:
-            _say(f"\nIn another terminal:\n{hollow.exports(plane.kubeconfig)}\n")
+            _print(f"\nIn another terminal:\n{exports(plane.kubeconfig)}\n")
         async with asyncio.TaskGroup() as tasks:
             filling = tasks.create_task(_fill(plane)) if demo else None
             await stop.wait()
             if filling is not None:
                 filling.cancel()
-        _say("stopping: ending watches, finishing writes")
+        _print("stopping: closing watches, finishing writes")
 
 
-def _say(text: str) -> None:
-    """Tell whoever started us; when nobody listens any more, a server has better things to do."""
+def _print(text: str) -> None:
+    """Print a line; a server goes on if nobody reads it."""
     try:
         print(text, flush=True)
     except OSError:
-        hush()
+        discard_output()
 
 
 async def _fill(plane: "ControlPlane") -> None:
-    """Let the demo come in, as an admin with kubectl would bring it."""
     from sully.client.direct import DirectTransport
     from sully.client.discovery.resources import of_scheme
     from sully.demo.filling import Filler
 
-    _say(hollow.hints(plane.kubeconfig))
+    _print(demo_hints(plane.kubeconfig))
     await Filler(DirectTransport(plane.direct()), of_scheme(plane.api.scheme)).fill()

@@ -1,4 +1,4 @@
-"""What an API server serves, and how to talk to one that is not ours.
+"""Discovery: what an API server serves, and adapting to other servers.
 
 Owns: discovery, capabilities, group versions and the conversion of older shapes.
 Never: retries or caches objects.

@@ -1,8 +1,8 @@
 """The transport of client commands: to any server, in the groups and versions that it has.
 
-It asks what the server is when the first call about devices is made, and once only. What the
-server would drop from an object it refuses by name (`domain.capabilities.fitting`), because a rule
-that lost its criteria would select every device. A dry run is not refused: it is how a command
+It discovers the server once, with the first call about devices. A write with fields that the
+server would drop is rejected by their names (`domain.capabilities.fitting`), because a rule
+that lost its criteria would select every device. A dry run is not rejected: it is how a command
 finds out what would be dropped.
 """
 
@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 from sully.client.calls import READS, Call
 from sully.client.discovery.capabilities import (
     Moves,
-    ask,
     converted_events,
     converted_object,
     converted_page,
     moved,
+    probe,
 )
 from sully.client.http.transport import HttpTransport
 from sully.client.kubeconfig.access import Access
@@ -40,12 +40,12 @@ _KINDS = {
 
 
 class AdaptingTransport(HttpTransport):
-    """An HTTP transport that finds out where a server has its devices."""
+    """An HTTP transport that discovers in which group and version a server has its devices."""
 
     def __init__(self, access: Access) -> None:
         super().__init__(access)
         self._offer: Offer | None = None
-        self._asking = asyncio.Lock()
+        self._probing = asyncio.Lock()
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         return await converted_object(super()._object, kind, await self._adapted(call))
@@ -65,22 +65,22 @@ class AdaptingTransport(HttpTransport):
     async def _adapted(self, call: Call) -> Call:
         if call.ref.group != DEVICES:
             return call
-        # Many kinds are asked for at once, and one answer serves them all.
-        async with self._asking:
+        # Many kinds are requested concurrently, and one discovery serves them all.
+        async with self._probing:
             if self._offer is None:
-                self._offer = await self._ask()
-        found = self._offer
-        _refuse(found, call)
-        where: Moves = moves(found)
+                self._offer = await self._probe()
+        server = self._offer
+        _refuse(server, call)
+        where: Moves = moves(server)
         return moved(call, where) if where else call
 
-    async def _ask(self) -> Offer:
+    async def _probe(self) -> Offer:
         version = await self.document("/version")
         text = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
         if is_own(text):
             return offer(Answers(git_version=text, resources={}, schemas={}))
         # A transport of its own kind would ask this question again.
-        return offer(await ask(self.named("sully")))
+        return offer(await probe(self.named("sully")))
 
 
 def _refuse(found: Offer, call: Call) -> None:
@@ -91,10 +91,10 @@ def _refuse(found: Offer, call: Call) -> None:
         return
     body: dict[str, Any] = {"kind": _KINDS[call.ref.plural], **call.body}
     problems = [
-        str(each)
-        for each in refused_fields(found, body, sully_evicts=evictor(found).sully)
-        # Annotations are kept by every server; who heeds them is for the command to know.
-        if not each.field.startswith("metadata")
+        str(problem)
+        for problem in refused_fields(found, body, sully_evicts=evictor(found).sully)
+        # Annotations are kept by every server; who honors them is for the command to know.
+        if not problem.field.startswith("metadata")
     ]
     if problems and call.verb not in ("delete", "deletecollection"):
         raise BadRequest(f"{found.version}: " + "; ".join(problems))

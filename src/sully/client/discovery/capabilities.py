@@ -1,4 +1,4 @@
-"""Asks an API server what it is: version, resources, schemas; and speaks to it where its kinds are.
+"""Discovers what an API server supports, and sends calls to the groups that have its kinds.
 
 What follows from the answers is decided in `domain.capabilities`.
 """
@@ -14,7 +14,7 @@ import msgspec
 
 from sully.client.calls import Call, Calls
 from sully.client.discovery.conversion import shape_of
-from sully.client.discovery.resources import Served, discover
+from sully.client.discovery.resources import APIResource, discover
 from sully.client.transport import Key, Kind, Page, WatchEvent
 from sully.domain.capabilities.duties import evictor
 from sully.domain.capabilities.offers import (
@@ -43,27 +43,29 @@ OUR_EVICTOR_ROLE = Key("", "sully:eviction")
 """`sully install` makes it where Sully is to evict, and only there."""
 
 
-async def ask(transport: HttpTransport, served: Iterable[Served] | None = None) -> Answers:
-    """Ask a server about itself; what it does not let us read counts as not there."""
-    found = tuple(served) if served is not None else await discover(transport)
+async def probe(transport: HttpTransport, served: Iterable[APIResource] | None = None) -> Answers:
+    """Discover a server; what may not be read counts as not served."""
+    discovered = tuple(served) if served is not None else await discover(transport)
     version = await transport.document("/version")
     git_version = str(version.get("gitVersion", "")) if isinstance(version, dict) else ""
-    resources = _resources(found)
-    wanted = [each for each in dict.fromkeys(spoken(resources)) if each]
+    resources = _resources(discovered)
+    wanted = [version for version in dict.fromkeys(spoken(resources)) if version]
     return Answers(
         git_version=git_version,
         resources=resources,
-        schemas={each: fields for each in wanted if (fields := await _schema(transport, each))},
+        schemas={
+            version: fields for version in wanted if (fields := await _schema(transport, version))
+        },
         evictor_role=not is_own(git_version) and await _has_role(transport),
     )
 
 
-def _resources(served: Iterable[Served]) -> dict[tuple[str, str], tuple[str, ...]]:
+def _resources(served: Iterable[APIResource]) -> dict[tuple[str, str], tuple[str, ...]]:
     known: dict[tuple[str, str], tuple[str, ...]] = {}
-    for each in served:
-        known[each.group, each.plural] = each.versions
-        for version, name in each.parts:
-            at = each.group, f"{each.plural}/{name}"
+    for resource in served:
+        known[resource.group, resource.plural] = resource.versions
+        for version, name in resource.parts:
+            at = resource.group, f"{resource.plural}/{name}"
             known[at] = (*known.get(at, ()), version)
     return known
 
@@ -71,11 +73,11 @@ def _resources(served: Iterable[Served]) -> dict[tuple[str, str], tuple[str, ...
 async def _schema(transport: HttpTransport, version: str) -> Fields:
     """Return the fields of every type in one version of the device API."""
     try:
-        found = await transport.document(f"/openapi/v3/apis/{DEVICES}/{version}")
+        document = await transport.document(f"/openapi/v3/apis/{DEVICES}/{version}")
     except (NotFound, Forbidden, NotAcceptable):
-        # Without a schema every field of ours must be taken for unknown, which refuses too much.
+        # Without a schema every added field counts as unknown, which rejects too much.
         return {}
-    return fields_of(found)
+    return fields_of(document)
 
 
 def fields_of(document: Any) -> Fields:
@@ -90,8 +92,8 @@ def fields_of(document: Any) -> Fields:
 
 async def sully_evicts(transport: HttpTransport) -> bool:
     """Say whether it is Sully that evicts on a server, as far as that can be found out."""
-    found = offer(await ask(transport))
-    return evictor(found).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
+    server = offer(await probe(transport))
+    return evictor(server).sully or await _has_role(transport, OUR_EVICTOR_ROLE)
 
 
 async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
@@ -102,28 +104,35 @@ async def _has_role(transport: HttpTransport, name: Key = EVICTOR_ROLE) -> bool:
     return True
 
 
-def relocated(served: Iterable[Served], moves: Moves) -> tuple[Served, ...]:
-    """Return what a server offers as those see it who speak through `Moved`."""
-    found = tuple(served)
+def relocated(served: Iterable[APIResource], moves: Moves) -> tuple[APIResource, ...]:
+    """Return the resources of a server as seen through a `RelocatedTransport`."""
+    discovered = tuple(served)
     shown = []
     for (group, plural), (there, version) in moves.items():
-        known = [each for each in found if (each.group, each.plural) == (there, plural)]
-        known = [each for each in known if version in each.versions]
-        # Nobody above asks in more than one version, and it is not known here in which.
-        shown += [replace(each, group=group, versions=RULE_VERSIONS) for each in known]
-    gone = {(each.group, each.plural) for each in shown}
-    return (*(each for each in found if (each.group, each.plural) not in gone), *shown)
+        known = [
+            resource
+            for resource in discovered
+            if (resource.group, resource.plural) == (there, plural)
+        ]
+        known = [resource for resource in known if version in resource.versions]
+        # Callers use one version each, and it is not known here which.
+        shown += [replace(resource, group=group, versions=RULE_VERSIONS) for resource in known]
+    gone = {(resource.group, resource.plural) for resource in shown}
+    return (
+        *(resource for resource in discovered if (resource.group, resource.plural) not in gone),
+        *shown,
+    )
 
 
-class Moved(Calls):
-    """A transport to a server that has some kinds in another group or version than we ask in."""
+class RelocatedTransport(Calls):
+    """A transport to a server that has some kinds in another group or version."""
 
     def __init__(self, inner: Calls, moves: Moves) -> None:
         self._inner = inner
         self._moves = moves
 
     async def close(self) -> None:
-        """Close what lies below."""
+        """Close the inner transport."""
         await cast("Any", self._inner).close()
 
     async def _object(self, kind: Kind[T], call: Call) -> T:

@@ -1,12 +1,12 @@
-"""Kinds that an older server has in another shape than ours: converted on the way in and out.
+"""Converts kinds that an older server has in another shape.
 
 Above the transport there is one shape, that of `v1`. Servers before 1.33 have devices only as
-`v1beta1`, where the content of a device lies one level deeper and that of a request one level
-higher. The conversions are those of our own server (`api.resource.conversion`), which serves the
-old version too. `capabilities.py` says which version is spoken.
+`v1beta1`, where the content of a device is one level deeper and that of a request one level
+higher. The conversions are those of Sully's server (`api.resource.conversion`), which serves the
+old version too. `capabilities.py` decides which version is used.
 
 A patch that is a custom resource has our shape, but its amounts are kept as they were sent, numbers
-too, while our own server writes all of them as text.
+too, while Sully's server writes all of them as strings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from sully.api.resource.conversion import (
 )
 from sully.client.calls import Call
 from sully.client.objects import from_body
-from sully.client.transport import Kind, Page, Ref, UnreadableError, WatchEvent
+from sully.client.transport import Kind, Page, ResourceRef, UnreadableError, WatchEvent
 from sully.machinery.errors import BadRequest
 
 T = TypeVar("T")
@@ -53,13 +53,13 @@ class Shape:
         try:
             hub = self.to_hub(found)
         except (KeyError, TypeError, AttributeError) as error:
-            text = f"{kind.plural} of the server have a shape that nobody knows: {error!r}"
+            text = f"{kind.plural} of the server have an unknown shape: {error!r}"
             raise UnreadableError(text) from error
         return from_body(kind, {**hub, "apiVersion": kind.api_version, "kind": kind.kind})
 
     def page(self, kind: Kind[T], found: Page[Obj]) -> Page[T]:
         """Return a list of the server as one of such objects."""
-        items = [self.read(kind, each) for each in found.items]
+        items = [self.read(kind, item) for item in found.items]
         return Page(items, found.resource_version, found.continue_token, found.remaining)
 
     def event(self, kind: Kind[T], found: WatchEvent[Obj]) -> WatchEvent[T]:
@@ -83,10 +83,10 @@ class Shape:
 
     def _reaches(self, patch: Any) -> bool:
         if isinstance(patch, Mapping):
-            found: Any = patch
+            part: Any = patch
             for name in self.within:
-                found = found.get(name) if isinstance(found, Mapping) else None
-            return found is not None
+                part = part.get(name) if isinstance(part, Mapping) else None
+            return part is not None
         at = "/" + "/".join(self.within)
         return any(_touches(str(step.get(name) or ""), at) for step in patch for name in _PLACES)
 
@@ -95,7 +95,7 @@ _PLACES = ("path", "from")
 
 
 def _touches(place: str, at: str) -> bool:
-    """Say whether a step at a place of a JSON patch concerns what lies at another, or above it."""
+    """Say whether a path of a JSON patch is at, above or below another."""
     return bool(place) and (f"{place}/".startswith(f"{at}/") or f"{at}/".startswith(f"{place}/"))
 
 
@@ -112,7 +112,7 @@ def _as_text(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _as_text(each) for name, each in value.items()}
     if isinstance(value, list):
-        return [_as_text(each) for each in value]
+        return [_as_text(item) for item in value]
     # Every number in a capacity is an amount.
     return str(value) if isinstance(value, int) else value
 
@@ -138,7 +138,7 @@ SHAPES: Mapping[tuple[str, str, str], Shape] = {
 """The kinds with another shape, by group, version and plural name."""
 
 
-def shape_of(ref: Ref) -> Shape | None:
+def shape_of(ref: ResourceRef) -> Shape | None:
     """Return how what a call is about looks on the wire; None: as above the transport."""
     if ref.subresource not in ("", "status"):
         return None

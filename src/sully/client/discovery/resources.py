@@ -1,4 +1,4 @@
-"""What a server offers: its resources, from the scheme of the embedded one or asked of another.
+"""The resources of a server: from the scheme of the embedded one, or discovered.
 
 Controllers that treat all kinds alike, such as garbage collection, take a list of these and need
 not know where it comes from.
@@ -22,7 +22,7 @@ ALIASES = frozenset({("events.k8s.io", "events")})
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class APIResource:
     """One resource of an API server, in every version that it is served in."""
 
     group: str
@@ -35,19 +35,19 @@ class Served:
     alias: bool = False
     """Whether it shows objects of another resource in another shape."""
     parts: tuple[tuple[str, str], ...] = ()
-    """Its subresources, each behind a version that has it, as a server tells when it is asked."""
+    """Its subresources, each behind a version that has it, as the server reports it."""
 
 
-def of_scheme(scheme: Scheme) -> tuple[Served, ...]:
-    """Return what the embedded server offers."""
+def of_scheme(scheme: Scheme) -> tuple[APIResource, ...]:
+    """Return the resources of the embedded server."""
     return tuple(_served(scheme))
 
 
-def _served(scheme: Scheme) -> Iterable[Served]:
+def _served(scheme: Scheme) -> Iterable[APIResource]:
     for resource in scheme.resources():
         versions = tuple(version.name for version in resource.versions if version.enabled)
         if versions:
-            yield Served(
+            yield APIResource(
                 group=resource.group,
                 versions=versions,
                 plural=resource.plural,
@@ -58,19 +58,19 @@ def _served(scheme: Scheme) -> Iterable[Served]:
             )
 
 
-async def discover(transport: HttpTransport) -> tuple[Served, ...]:
-    """Ask a server what it offers."""
-    found: list[Served] = []
+async def discover(transport: HttpTransport) -> tuple[APIResource, ...]:
+    """Discover the resources of a server."""
+    resources: list[APIResource] = []
     for path in ("/api", "/apis"):
         document = await transport.document(path, AGGREGATED)
         if not isinstance(document, dict) or document.get("kind") != "APIGroupDiscoveryList":
-            raise UnreadableError(f"{path}: the server is too old to say what it offers")
+            raise UnreadableError(f"{path}: the server does not support aggregated discovery")
         for group in document.get("items") or ():
-            found += _of_group(group)
-    return tuple(found)
+            resources += _of_group(group)
+    return tuple(resources)
 
 
-def _of_group(group: Mapping[str, Any]) -> Iterable[Served]:
+def _of_group(group: Mapping[str, Any]) -> Iterable[APIResource]:
     """Yield the resources of a group; what has no `list` or `delete` is there too."""
     name = (group.get("metadata") or {}).get("name", "")
     shown: dict[str, dict[str, Any]] = {}
@@ -85,7 +85,7 @@ def _of_group(group: Mapping[str, Any]) -> Iterable[Served]:
             shown.setdefault(resource["resource"], resource)
             versions.setdefault(resource["resource"], []).append(version["version"])
     for plural, resource in shown.items():
-        yield Served(
+        yield APIResource(
             group=name,
             versions=tuple(versions[plural]),
             plural=plural,

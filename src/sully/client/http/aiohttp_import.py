@@ -1,8 +1,8 @@
-"""Imports aiohttp without the certificates of the system.
+"""Imports aiohttp without loading the system's CA certificates.
 
-aiohttp reads them twice while it is imported, for whoever connects without saying whom he trusts.
-We always say so (access.py), and a third of what that import takes is wasted: 45 ms of every
-command. Not for a process with threads, because the environment is theirs as well.
+aiohttp loads them twice on import, for connections without an SSL context. Sully always passes one
+(access.py), and a third of the import time is wasted: 45 ms of every command. Not for a process
+with threads, because the environment is changed meanwhile.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Why no answer came, in words that people understand.
+"""Describes connection errors of aiohttp for people.
 
-aiohttp tells of sockets and encodings, by their objects, and of some things twice. What was tried
-is known to whoever asks; here is only what went wrong.
+aiohttp describes sockets by their repr, and some errors twice. The caller knows what was tried;
+here is only what failed.
 """
 
 from __future__ import annotations
@@ -9,19 +9,19 @@ from __future__ import annotations
 import os
 import ssl
 
-UNTRUSTED = "its certificate is not accepted"
-"""How the text begins where another server may have answered than the one that was meant."""
+UNTRUSTED = "its certificate is not trusted"
+"""The start of the text where another server may have answered."""
 
 
-def plainly(error: Exception) -> str:
-    """Say what went wrong."""
+def describe_connection_error(error: Exception) -> str:
+    """Return what failed."""
     import aiohttp
 
     texts: dict[type[Exception], str] = {
-        TimeoutError: "no answer in time",
-        aiohttp.ClientConnectorSSLError: "nobody there speaks TLS as we do",
-        aiohttp.ServerDisconnectedError: "the server hung up",
-        aiohttp.ClientPayloadError: "the answer broke off",
+        TimeoutError: "timed out",
+        aiohttp.ClientConnectorSSLError: "TLS handshake failed",
+        aiohttp.ServerDisconnectedError: "the server closed the connection",
+        aiohttp.ClientPayloadError: "the response was incomplete",
     }
     for kind, text in texts.items():
         if isinstance(error, kind):
@@ -29,7 +29,7 @@ def plainly(error: Exception) -> str:
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
         return _untrusted(error.certificate_error)
     if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return f"the name {error.host} cannot be found"
+        return f"host {error.host} not found"
     return _system(error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error)
 
 
@@ -40,7 +40,7 @@ def _untrusted(error: Exception) -> str:
 
 
 def _system(error: Exception) -> str:
-    """Say what the system says; a library may have put a text of its own in its place."""
+    """Return the text of the operating system, which a library may have replaced."""
     if isinstance(error, OSError) and error.errno is not None and error.errno > 0:
         return os.strerror(error.errno).lower()
     return str(error) or type(error).__name__

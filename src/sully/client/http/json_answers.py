@@ -83,24 +83,24 @@ def read_part(kind: Kind[T], data: bytes) -> T:
 def read_page(kind: Kind[T], data: bytes) -> Page[T]:
     """Read a list."""
     try:
-        found = _list_decoder(_type(kind)).decode(data)
+        decoded = _list_decoder(_type(kind)).decode(data)
     except msgspec.DecodeError as error:
         raise unreadable(kind, error) from error
-    items = found.items or []
+    items = decoded.items or []
     if kind.untyped:
-        # A list says once what its items are; alone they must say it themselves.
+        # Items of a list have no kind and apiVersion; alone they need both.
         named = {"kind": kind.kind, "apiVersion": kind.api_version}
         items = [named | item for item in items]
     return Page(
         items,
-        found.metadata.resource_version,
-        found.metadata.continue_token,
-        found.metadata.remaining_item_count,
+        decoded.metadata.resource_version,
+        decoded.metadata.continue_token,
+        decoded.metadata.remaining_item_count,
     )
 
 
 def read_event(kind: Kind[T], line: bytes) -> WatchEvent[T]:
-    """Read one line of a watch; raise the error that an ERROR event tells of."""
+    """Read one line of a watch; raise the error of an ERROR event."""
     try:
         event = _event_decoder(_type(kind)).decode(line)
     except msgspec.ValidationError as error:
@@ -122,7 +122,7 @@ def _read_other(kind: Kind[T], line: bytes, problem: Exception) -> WatchEvent[T]
         if event.type == "ERROR":
             raise to_error(_decoder(dict[str, Any]).decode(event.object))
     except msgspec.DecodeError:
-        # The first complaint is about the object, and says more.
+        # The first error is about the object and says more.
         pass
     raise unreadable(kind, problem) from problem
 

@@ -1,4 +1,4 @@
-"""Which proxy leads to a server where the kubeconfig names none: the environment's say.
+"""The proxy of a server from the environment, where the kubeconfig names none.
 
 The rules are kubectl's: HTTPS_PROXY and HTTP_PROXY by the scheme of the server, and NO_PROXY with
 names, domains, addresses and networks, each with a port or without. This machine is never behind a
@@ -18,16 +18,16 @@ Address = IPv4Address | IPv6Address
 
 
 def proxy_for(url: str, env: Mapping[str, str]) -> str | None:
-    """Return the proxy to an address, None for the direct way."""
+    """Return the proxy for a URL, None for a direct connection."""
     parts = urlsplit(url)
-    found = _said(env, f"{parts.scheme}_proxy")
-    if not found or _is_near(parts) or _is_excepted(parts, _said(env, "no_proxy")):
+    proxy = _variable(env, f"{parts.scheme}_proxy")
+    if not proxy or _is_near(parts) or _is_excepted(parts, _variable(env, "no_proxy")):
         return None
-    return checked(found, f"the environment's {parts.scheme.upper()}_PROXY")
+    return checked(proxy, f"the environment's {parts.scheme.upper()}_PROXY")
 
 
 def checked(text: str, origin: str) -> str:
-    """Return the address of a proxy if we can speak to it; one without a scheme speaks http."""
+    """Return the URL of a proxy if it is supported; without a scheme it is http."""
     url = text if "://" in text else f"http://{text}"
     if not url.startswith(("http://", "https://")):
         raise AccessError(f"{origin} is {text}; only http and https work")
@@ -37,7 +37,7 @@ def checked(text: str, origin: str) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Say whether one can speak HTTP to a host of this address."""
+    """Say whether this is a valid HTTP URL."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -45,7 +45,7 @@ def is_address(url: str) -> bool:
         return False
 
 
-def _said(env: Mapping[str, str], name: str) -> str:
+def _variable(env: Mapping[str, str], name: str) -> str:
     return env.get(name) or env.get(name.upper()) or ""
 
 
@@ -64,7 +64,7 @@ def _is_near(parts: SplitResult) -> bool:
 
 def _is_excepted(parts: SplitResult, exceptions: str) -> bool:
     return any(
-        _excepts(each.strip().lower(), parts) for each in exceptions.split(",") if each.strip()
+        _excepts(entry.strip().lower(), parts) for entry in exceptions.split(",") if entry.strip()
     )
 
 

@@ -16,16 +16,16 @@ from sully.machinery.errors import ApiError
 def to_error(
     status: Mapping[str, Any], *, code: int = 0, headers: Mapping[str, str] | None = None
 ) -> ApiError:
-    """Build the error that a Status tells of; `code` is the HTTP status, if there is one."""
+    """Return the error that a Status describes; `code` is the HTTP status, if there is one."""
     reason = str(status.get("reason") or "")
-    found = _class_of(reason, int(status.get("code") or code or 500))
-    message = str(status.get("message") or "") or f"the server answered with code {found.code}"
+    error = _class_of(reason, int(status.get("code") or code or 500))
+    message = str(status.get("message") or "") or f"the server answered with code {error.code}"
     kept = {name: text for name, text in (headers or {}).items() if name.lower() == "retry-after"}
-    return found(message, details=status.get("details"), headers=kept)
+    return error(message, details=status.get("details"), headers=kept)
 
 
 def retry_after(error: ApiError) -> float | None:
-    """Return how many seconds the server asks to wait, if it does."""
+    """Return Retry-After in seconds, if the server sent it."""
     given = next((v for k, v in error.headers.items() if k.lower() == "retry-after"), None)
     if given is None:
         given = (error.details or {}).get("retryAfterSeconds")
@@ -39,13 +39,13 @@ def retry_after(error: ApiError) -> float | None:
 @cache
 def _class_of(reason: str, code: int) -> type[ApiError]:
     known = {error.reason: error for error in _tree(ApiError)}
-    found = known.get(reason)
-    if found is None:
-        found = next((error for error in _tree(ApiError) if error.code == code), ApiError)
-    if found.code == code and reason in (found.reason, ""):
-        return found
-    # What the server said is kept, on top of the class by which callers recognise it.
-    return type(found.__name__, (found,), {"code": code, "reason": reason})
+    error_class = known.get(reason)
+    if error_class is None:
+        error_class = next((error for error in _tree(ApiError) if error.code == code), ApiError)
+    if error_class.code == code and reason in (error_class.reason, ""):
+        return error_class
+    # The server's own reason and code are kept, on the class that callers recognize.
+    return type(error_class.__name__, (error_class,), {"code": code, "reason": reason})
 
 
 def _tree(root: type[ApiError]) -> Iterator[type[ApiError]]:

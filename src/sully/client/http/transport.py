@@ -1,12 +1,13 @@
 """The HTTP transport: any Kubernetes API server, over aiohttp.
 
 aiohttp is imported when the first request is made: it takes longer to load than most commands
-take to run. What comes back is read by json_answers.py; who asks is said by the `Access`. The
-connections are in connections.py, because several transports may share them.
+take to run. json_answers.py decodes responses, the `Access` has the credentials. The connections
+are in connections.py, because several transports may share them.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,9 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from sully import __version__
-from sully.client.calls import READS, Call, Calls, Guard
-from sully.client.http.connection_errors import plainly
-from sully.client.http.connections import Connections
+from sully.client.calls import READS, Call, Calls, WriteGuard
+from sully.client.http.connection_errors import describe_connection_error
 from sully.client.http.json_answers import (
     Lines,
     read_event,
@@ -26,18 +26,23 @@ from sully.client.http.json_answers import (
 )
 from sully.client.http.proxies import proxy_for
 from sully.client.http.status import to_error
-from sully.client.kubeconfig.access import Access
+from sully.client.kubeconfig.access import Access, tls_context
 from sully.client.kubeconfig.credentials import AccessError, Credential
 from sully.client.transport import (
     Kind,
     Page,
-    Ref,
-    SilentError,
+    ResourceRef,
     UnreachableError,
     UnreadableError,
     WatchEvent,
+    WatchStalledError,
 )
 from sully.machinery.codec import from_json, to_json
+
+if TYPE_CHECKING:
+    import ssl
+
+    import aiohttp
 
 if TYPE_CHECKING:
     import aiohttp
@@ -51,9 +56,9 @@ JSON = "application/json"
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 60.0
 WATCH_SLACK_SECONDS = 30.0
-"""How much longer than it promised a server may take to end a watch."""
-SILENT_SECONDS = 90.0
-"""After how long without a word a watch is given up: servers send a bookmark every minute."""
+"""How much longer than its timeout a watch may last."""
+STALL_SECONDS = 90.0
+"""After how long without an event a watch is stalled: servers send a bookmark every minute."""
 
 METHODS = {
     "get": "GET",
@@ -76,20 +81,20 @@ class HttpTransport(Calls):
         access: Access,
         *,
         request_seconds: float = REQUEST_SECONDS,
-        silent_seconds: float = SILENT_SECONDS,
+        stall_seconds: float = STALL_SECONDS,
         agent: str = USER_AGENT,
-        guard: Guard | None = None,
+        guard: WriteGuard | None = None,
         connections: Connections | None = None,
     ) -> None:
         self._access = access
         self._request_seconds = request_seconds
-        self._silent_seconds = silent_seconds
+        self._stall_seconds = stall_seconds
         self._agent = agent
         self._guard = guard
         self._connections = connections or Connections(access)
 
     async def __aenter__(self) -> HttpTransport:
-        """Return the transport; it connects when it is used."""
+        """Return the transport; it connects on first use."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -97,26 +102,26 @@ class HttpTransport(Calls):
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections, also those of watches and of those who share them."""
+        """Close all connections, also those of watches and of transports that share them."""
         await self._connections.close()
 
-    def named(self, name: str, guard: Guard | None = None) -> HttpTransport:
-        """Return a transport over the same connections that gives another name as its agent.
+    def named(self, name: str, guard: WriteGuard | None = None) -> HttpTransport:
+        """Return a transport over the same connections with another user agent.
 
-        A server takes the name of the agent for that of the field manager.
+        The server derives the field manager from the user agent.
         """
         return HttpTransport(
             self._access,
             request_seconds=self._request_seconds,
-            silent_seconds=self._silent_seconds,
+            stall_seconds=self._stall_seconds,
             agent=f"{name}/{__version__}",
             guard=guard,
             connections=self._connections,
         )
 
     async def document(self, path: str, accept: str = JSON) -> Any:
-        """Return something a server has besides objects, such as what it offers."""
-        call = Call("get", Ref("", "", ""))
+        """Return a document that is not an object, such as discovery."""
+        call = Call("get", ResourceRef("", "", ""))
         async with (
             self._connections.slots,
             self._open(call, self._request_timeout(call), path=path, accept=accept) as response,
@@ -125,7 +130,7 @@ class HttpTransport(Calls):
         try:
             return from_json(data)
         except ValueError as error:
-            raise UnreadableError(f"{path}: the answer is no JSON: {error}") from error
+            raise UnreadableError(f"{path}: the response is not JSON: {error}") from error
 
     async def _object(self, kind: Kind[T], call: Call) -> T:
         data = await self._answer(call)
@@ -138,7 +143,7 @@ class HttpTransport(Calls):
         await self._answer(call)
 
     async def _answer(self, call: Call) -> bytes:
-        # The guard is asked last: who waited for its turn may have lost the right to write.
+        # The guard is asked last: the lease may have been lost while waiting for a slot.
         async with (
             self._connections.slots,
             self._open(call, self._request_timeout(call)) as response,
@@ -150,8 +155,8 @@ class HttpTransport(Calls):
         async with self._open(call, self._watch_timeout(call)) as response:
             if call.opened is not None:
                 call.opened()
-            # The stream stops reading from the socket while nobody takes what it has.
-            async for chunk in _spoken(response):
+            # The stream stops reading from the socket while its buffer is full.
+            async for chunk in _chunks(response):
                 for line in lines.feed(chunk):
                     yield read_event(kind, line)
             for line in lines.end():
@@ -169,16 +174,16 @@ class HttpTransport(Calls):
         from aiohttp import ClientTimeout
 
         promised = call.options.get("timeoutSeconds")
-        silence = None
+        idle = None
         if promised:
-            silence = min(float(promised) + WATCH_SLACK_SECONDS, self._silent_seconds)
-        return ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=silence)
+            idle = min(float(promised) + WATCH_SLACK_SECONDS, self._stall_seconds)
+        return ClientTimeout(total=None, sock_connect=CONNECT_SECONDS, sock_read=idle)
 
     @asynccontextmanager
     async def _open(
         self, call: Call, limits: aiohttp.ClientTimeout, *, path: str = "", accept: str = JSON
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and yield its answer if it is a success; else raise."""
+        """Send a request and yield its response if it is a success; else raise."""
         import aiohttp
 
         url = self._access.server + (path or url_path(call.ref)) + _query(call.options)
@@ -194,7 +199,7 @@ class HttpTransport(Calls):
         except UnreachableError:
             raise
         except (aiohttp.ClientError, OSError) as error:
-            raise UnreachableError(plainly(error), url) from error
+            raise UnreachableError(describe_connection_error(error), url) from error
         except AccessError as error:
             raise UnreachableError(str(error)) from error
 
@@ -224,7 +229,7 @@ class HttpTransport(Calls):
         secure = url.startswith("https:")
         return await self._connections.session().request(
             METHODS[call.verb],
-            # We have quoted it already.
+            # Already quoted.
             yarl.URL(url, encoded=True),
             data=None if call.body is None else to_json(call.body),
             headers=headers + _headers(self._access, call, credential),
@@ -236,16 +241,16 @@ class HttpTransport(Calls):
         )
 
 
-async def _spoken(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
-    """Yield what a watch brings, as it comes."""
+async def _chunks(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
+    """Yield the chunks of a watch as they arrive."""
     try:
         async for chunk in response.content.iter_any():
             yield chunk
     except TimeoutError as error:
-        raise SilentError(f"{response.url.path}: the watch fell silent") from error
+        raise WatchStalledError(f"{response.url.path}: the watch stalled") from error
 
 
-def url_path(ref: Ref) -> str:
+def url_path(ref: ResourceRef) -> str:
     """Return the path of a collection, an object or a subresource."""
     parts = ["apis", ref.group, ref.version] if ref.group else ["api", ref.version]
     if ref.namespace:
@@ -271,7 +276,9 @@ def _headers(access: Access, call: Call, credential: Credential) -> list[tuple[s
     for name, value in headers:
         if not value.isprintable():
             # Not the value: it may be a secret.
-            raise AccessError(f"cannot send {name}: it has a line break, or another control sign")
+            raise AccessError(
+                f"cannot send {name}: it has a line break or another control character"
+            )
     return headers
 
 
@@ -290,7 +297,49 @@ def _refusal(response: aiohttp.ClientResponse, data: bytes) -> ApiError:
 def _page_text(response: aiohttp.ClientResponse, data: bytes) -> str:
     text = data.decode(errors="replace").strip()
     if response.status == 404 and text == "404 page not found":
-        # How an API server says that it does not serve a whole group.
+        # The response of an API server that does not serve the group.
         return "the server could not find the requested resource"
     # Not from an API server: a proxy, or something else that listens there.
     return f"the server answered {response.status} {response.reason}: {text[:200]}"
+
+
+PARALLEL_REQUESTS = 64
+
+
+class Connections:
+    """A connection pool; it connects on first use."""
+
+    def __init__(self, access: Access) -> None:
+        self.access = access
+        # Watches stay open, so they do not count: else they could starve the requests.
+        self.slots = asyncio.Semaphore(PARALLEL_REQUESTS)
+        self._session: aiohttp.ClientSession | None = None
+        self._closed = False
+        self._tls: tuple[Credential, ssl.SSLContext] | None = None
+
+    async def close(self) -> None:
+        """Close all connections, also those of watches."""
+        self._closed = True
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    def session(self) -> aiohttp.ClientSession:
+        """Return the session of aiohttp that holds the connections."""
+        import aiohttp
+
+        if self._closed:
+            raise UnreachableError("the transport is closed")
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0), cookie_jar=aiohttp.DummyCookieJar()
+            )
+        return self._session
+
+    def tls(self, credential: Credential) -> ssl.SSLContext:
+        """Return the TLS context for a credential."""
+        # A new context only for a new certificate: connections are pooled by context.
+        shown = Credential(certificate=credential.certificate, key=credential.key)
+        if self._tls is None or self._tls[0] != shown:
+            self._tls = (shown, tls_context(self.access, credential))
+        return self._tls[1]

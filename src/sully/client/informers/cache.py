@@ -1,110 +1,182 @@
-"""Objects by key and by index: the memory of an informer.
+"""The objects of one kind in memory, with event handlers: what views read.
 
-An index is a function from an object to the values under which it is to be found.
+An informer (informer.py) keeps a cache up to date from a server. A snapshot (`views/snapshot/`)
+fills one once, so that views work on both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, KeysView, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Generic, Protocol, TypeVar
 
-from sully.client.transport import Key
+from sully.client.informers.indexer import Indexer, IndexFunction
+from sully.client.objects import key_of, uid_of, version_of
+from sully.client.transport import Key, Kind, WatchEvent
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+K = TypeVar("K")
 
-IndexFunction = Callable[[T], Iterable[str]]
+Handler = Callable[[T | None, T | None], None]
+"""Gets the old and the new object: (None, new) is an addition, (old, None) a deletion."""
+
+
+class CacheReader(Protocol[T_co]):
+    """The read side of a cache, covariant in the type of its objects."""
+
+    def __len__(self) -> int:
+        """Return how many objects there are."""
+        ...
+
+    def get(self, key: Key) -> T_co | None:
+        """Return an object, or None."""
+        ...
+
+    def keys(self) -> Collection[Key]:
+        """Return the keys of all objects, in no order that matters."""
+        ...
+
+    def on_change(self, handler: Handler[T_co]) -> Callable[[], None]:
+        """Call a handler for each object and for every change; return how to remove it."""
+        ...
 
 
 class Cache(Generic[T]):
-    """Objects of one kind. Nobody changes an object in it; a new one takes its place."""
+    """The objects of one kind. They are never modified, only replaced."""
 
-    def __init__(self, indexes: Mapping[str, IndexFunction[T]] | None = None) -> None:
-        self._objects: dict[Key, T] = {}
-        self._indexes: dict[str, _Index[T]] = {}
-        for name, function in (indexes or {}).items():
-            self.add_index(name, function)
+    def __init__(
+        self, kind: Kind[T], *, indexes: Mapping[str, IndexFunction[T]] | None = None
+    ) -> None:
+        self.kind = kind
+        self._indexer: Indexer[T] = Indexer(indexes)
+        self._handlers: list[Handler[T]] = []
 
     def fork(self) -> Cache[T]:
-        """Return the same objects in a memory of their own, without indexes."""
-        fresh: Cache[T] = Cache()
-        fresh._objects = self._objects.copy()
+        """Return an independent cache of the same objects, without handlers."""
+        fresh = Cache(self.kind)
+        fresh._indexer = self._indexer.fork()
         return fresh
 
     def __len__(self) -> int:
         """Return how many objects there are."""
-        return len(self._objects)
+        return len(self._indexer)
 
     def get(self, key: Key) -> T | None:
         """Return an object, or None."""
-        return self._objects.get(key)
+        return self._indexer.get(key)
 
-    def keys(self) -> KeysView[Key]:
+    def keys(self) -> Collection[Key]:
         """Return the keys of all objects, in no order that matters."""
-        return self._objects.keys()
+        return self._indexer.keys()
 
     def values(self) -> Collection[T]:
         """Return all objects, in no order that matters."""
-        return self._objects.values()
+        return self._indexer.values()
 
     def by_index(self, index: str, value: str) -> list[T]:
         """Return the objects that an index files under a value, in order of their keys."""
-        return [self._objects[key] for key in self.keys_by_index(index, value)]
-
-    def keys_by_index(self, index: str, value: str) -> list[Key]:
-        """Return the keys of the objects that an index files under a value, in order."""
-        return sorted(self._indexes[index].keys.get(value, ()))
+        return self._indexer.by_index(index, value)
 
     def index_values(self, index: str) -> Collection[str]:
         """Return the values under which an index has anything."""
-        return self._indexes[index].keys.keys()
+        return self._indexer.index_values(index)
 
     def add_index(self, name: str, function: IndexFunction[T]) -> None:
         """Index all objects, those that are there and those to come."""
-        if name in self._indexes:
-            raise ValueError(f"there is an index {name!r} already")
-        index = self._indexes[name] = _Index(function)
-        for key, obj in self._objects.items():
-            index.put(key, obj)
+        self._indexer.add_index(name, function)
 
-    def put(self, key: Key, obj: T) -> T | None:
-        """Set an object and return the one that it replaces."""
-        old = self._objects.get(key)
-        self._objects[key] = obj
-        for index in self._indexes.values():
-            index.put(key, obj)
-        return old
+    def on_change(self, handler: Handler[T]) -> Callable[[], None]:
+        """Call a handler for each object and for every change; return how to remove it."""
+        self._handlers.append(handler)
+        for obj in list(self._indexer.values()):
+            handler(None, obj)
+        return lambda: self._handlers.remove(handler)
 
-    def remove(self, key: Key) -> T | None:
-        """Remove an object and return it."""
-        for index in self._indexes.values():
-            index.remove(key)
-        return self._objects.pop(key, None)
+    def enqueue(
+        self, add: Callable[[K], None], to_keys: Callable[[T], Iterable[K]]
+    ) -> Callable[[], None]:
+        """Add the keys that a change affects to a queue, those of the old object and of the new.
 
+        `add` is usually the `add` of a `sully.runtime.workqueue.WorkQueue`.
+        """
 
-class _Index(Generic[T]):
-    """One index: values to keys, and back."""
+        def handle(old: T | None, new: T | None) -> None:
+            affected = dict.fromkeys(to_keys(old)) if old is not None else {}
+            if new is not None:
+                affected |= dict.fromkeys(to_keys(new))
+            for key in affected:
+                add(key)
 
-    def __init__(self, function: IndexFunction[T]) -> None:
-        self._function = function
-        self.keys: dict[str, set[Key]] = {}
-        # Kept rather than computed again from the old object: an untyped one may have been
-        # changed by a careless reader, and would then never be found and removed.
-        self._values: dict[Key, tuple[str, ...]] = {}
+        return self.on_change(handle)
 
-    def put(self, key: Key, obj: T) -> None:
-        new = tuple(self._function(obj))
-        if new == self._values.get(key, ()):
+    @property
+    def newest(self) -> LatestStates[T]:
+        """Return a source that maps each change by the latest object only."""
+        return LatestStates(self)
+
+    def replace(self, items: Sequence[T]) -> None:
+        """Replace the whole collection and call handlers for each difference."""
+        present = {key_of(obj): obj for obj in items}
+        if not self._handlers and not len(self._indexer):
+            # A snapshot is being filled: no handlers, and nothing to compare.
+            for key, obj in present.items():
+                self._indexer.put(key, obj)
             return
-        self.remove(key)
-        self._values[key] = new
-        for value in new:
-            self.keys.setdefault(value, set()).add(key)
+        gone = self._indexer.keys() - present.keys()
+        changes: list[tuple[T | None, T | None]] = [
+            (self._indexer.remove(key), None) for key in sorted(gone)
+        ]
+        for key, obj in present.items():
+            changes += self._put(key, obj)
+        # Handlers see the cache after the list, never a part of it.
+        self._notify(changes)
 
-    def remove(self, key: Key) -> None:
-        for value in self._values.pop(key, ()):
-            found = self.keys.get(value)
-            if found is None:
-                continue
-            found.discard(key)
-            if not found:
-                del self.keys[value]
+    def change(self, event: WatchEvent[T]) -> None:
+        """Apply one watch event."""
+        obj = event.object
+        if obj is None:
+            return
+        key = key_of(obj)
+        if event.type == "DELETED":
+            old = self._indexer.remove(key)
+            self._notify([(old, None)] if old is not None else [])
+        else:
+            self._notify(self._put(key, obj))
+
+    def amend(self, obj: T) -> None:
+        """Replace an object without calling handlers: to them it is the same."""
+        self._indexer.put(key_of(obj), obj)
+
+    def _put(self, key: Key, obj: T) -> list[tuple[T | None, T | None]]:
+        old = self._indexer.put(key, obj)
+        if old is None:
+            return [(None, obj)]
+        if uid_of(old) != uid_of(obj):
+            # Recreated under the same name, and the deletion was missed.
+            return [(old, None), (None, obj)]
+        return [] if version_of(old) == version_of(obj) else [(old, obj)]
+
+    def _notify(self, changes: Sequence[tuple[T | None, T | None]]) -> None:
+        for old, new in changes:
+            for handler in list(self._handlers):
+                handler(old, new)
+
+
+class LatestStates(Generic[T]):
+    """A source for mappings that read only the key: the old object would map to the same keys."""
+
+    def __init__(self, cache: Cache[T]) -> None:
+        self._cache = cache
+
+    def enqueue(
+        self, add: Callable[[K], None], to_keys: Callable[[T], Iterable[K]]
+    ) -> Callable[[], None]:
+        """Add the keys that a change affects to a queue, by the new object, or the deleted one."""
+
+        def handle(old: T | None, new: T | None) -> None:
+            latest = new if new is not None else old
+            if latest is not None:
+                for key in to_keys(latest):
+                    add(key)
+
+        return self._cache.on_change(handle)

@@ -1,9 +1,8 @@
-"""How sure a copy of a collection is: when the server last spoke, and whether something is missing.
+"""How fresh the cache of an informer is: when the server last confirmed that nothing is missing.
 
-A copy is *connected* while nothing is known to be wrong. It is *confirmed* by a list and by a
-bookmark: those are the server's word that nothing is missing. The events of an uninterrupted
-watch say as much, each up to itself; after an interruption they do not, because those that were
-missed come first. Who must not act on what is outdated asks `fresh`, not if there is a problem.
+A list and a bookmark confirm the whole cache. The events of an uninterrupted watch confirm it up to
+themselves; after an interruption they do not, because the missed ones come first. Code that must
+not act on a stale cache asks `is_fresh`, not whether there is a problem.
 """
 
 from __future__ import annotations
@@ -13,68 +12,68 @@ from datetime import datetime
 
 from sully.runtime.clock import Clock, Moment
 
-FINE = 0.001
-"""Seconds; how sure a copy is is not told more finely."""
+RESOLUTION = 0.001
+"""Seconds; ages are not measured more finely."""
 
 
-class Contact:
-    """What a reflector knows of its line to the server."""
+class InformerFreshness:
+    """What a reflector knows about its watch."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._heard: Moment | None = None
+        self._complete_at: Moment | None = None
         """Up to when nothing is missing."""
-        self._unbroken = False
+        self._uninterrupted = False
         """The watch is the one that was confirmed."""
         self._trusted = False
-        self._tell: list[Callable[[], None]] = []
+        self._handlers: list[Callable[[], None]] = []
         self.problem: Exception | None = None
-        """What keeps the copy from being up to date, or None if nothing does."""
-        self.broken: datetime | None = None
-        """When the server was last found to be out of reach, or None if it never was."""
+        """Why the cache is not up to date, if it is known not to be."""
+        self.last_failure: datetime | None = None
+        """When the server was last unreachable; None if it never was."""
 
     @property
     def age(self) -> float:
-        """Return for how many seconds the copy may have missed something."""
-        return self._heard.since(self._clock) if self._heard is not None else float("inf")
+        """Return for how many seconds the cache may have missed something."""
+        return self._complete_at.since(self._clock) if self._complete_at else float("inf")
 
-    def fresh(self, within: float) -> bool:
-        """Say whether the line holds, and the copy is surely no older than this many seconds."""
+    def is_fresh(self, within: float) -> bool:
+        """Say whether the watch is healthy and the cache at most this many seconds old."""
         return self._trusted and self.age <= within
 
-    def on_confirmed(self, tell: Callable[[], None]) -> None:
-        """Call this whenever the server has confirmed that nothing is missing."""
-        self._tell.append(tell)
+    def on_confirmed(self, handler: Callable[[], None]) -> None:
+        """Call a handler each time the server confirms that nothing is missing."""
+        self._handlers.append(handler)
 
     def confirmed(self, since: Moment) -> None:
-        """Note that the copy has everything there was at a moment."""
+        """Record that the cache has everything that existed at a moment."""
         self.problem = None
-        self._unbroken = self._trusted = True
-        self._heard = since
-        for tell in self._tell:
-            tell()
+        self._uninterrupted = self._trusted = True
+        self._complete_at = since
+        for handler in self._handlers:
+            handler()
 
-    def heard(self) -> None:
-        """Note that an event came."""
+    def event_received(self) -> None:
+        """Record that the watch delivered an event."""
         self.problem = None
-        if self._unbroken and not self._just_heard():
-            self._heard = Moment.of(self._clock)
+        if self._uninterrupted and not self._is_recent():
+            self._complete_at = Moment.of(self._clock)
 
-    def _just_heard(self) -> bool:
-        """Say whether the last event came so recently that it need not be noted again."""
-        # Events come in bursts, and to ask both clocks for each costs more than to take it in.
-        return self._heard is not None and self._clock.monotonic() - self._heard.monotonic < FINE
+    def _is_recent(self) -> bool:
+        # Events come in bursts, and reading both clocks for each costs more than caching it.
+        last = self._complete_at
+        return last is not None and self._clock.monotonic() - last.monotonic < RESOLUTION
 
-    def opened(self) -> None:
-        """Note that the server answers; what was missed is still to come."""
+    def watch_opened(self) -> None:
+        """Record that the server answers; missed events are still to come."""
         self.problem = None
 
-    def ended(self, *, rightly: bool = True) -> None:
-        """Note that the watch is over: as was agreed, or because it said nothing for too long."""
-        self._unbroken = False
-        self._trusted = self._trusted and rightly
+    def watch_ended(self, *, stalled: bool = False) -> None:
+        """Record that the watch ended: by its timeout, or because it stalled."""
+        self._uninterrupted = False
+        self._trusted = self._trusted and not stalled
 
-    def broke(self, error: Exception) -> None:
-        """Note that the server cannot be followed now."""
-        self.problem, self.broken = error, self._clock.now()
-        self.ended(rightly=False)
+    def failed(self, error: Exception) -> None:
+        """Record that listing or watching failed."""
+        self.problem, self.last_failure = error, self._clock.now()
+        self.watch_ended(stalled=True)

@@ -1,22 +1,23 @@
-"""What informers count: how sure each cache is, and what it cost to keep it so.
+"""Metrics of informers: how fresh each cache is, and what it cost to keep it so.
 
-Kubernetes' own components no longer publish such numbers, so the names are ours. informer.py keeps
-the caches; contact.py knows how sure they are.
+Kubernetes components no longer publish such metrics, so the names are ours.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sully.client.informers.informer import Informer
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.runtime.metrics import Metrics
-from sully.runtime.series import Counter, Gauge
+
+if TYPE_CHECKING:
+    from prometheus_client import Counter
 
 LABELS = ("resource", "type", "selector")
-"""The type tells those apart that read different parts of the same objects."""
+"""The type distinguishes informers that read different fields of the same objects."""
 
 
 class InformerMetrics:
@@ -50,13 +51,13 @@ class InformerMetrics:
             LABELS,
         )
 
-    def follow(self, informer: Informer[Any], selection: Selection) -> InformerObserver:
-        """Show how sure an informer is, whenever somebody looks; return what counts for it."""
-        labels, contact = _labels(informer.kind, selection), informer.contact
-        self._age.labels(*labels).set_function(lambda: contact.age)
+    def follow(self, informer: Informer[Any], selector: ObjectSelector) -> InformerObserver:
+        """Publish the freshness of an informer; return the observer that counts for it."""
+        labels, freshness = _labels(informer.kind, selector), informer.freshness
+        self._age.labels(*labels).set_function(lambda: freshness.age)
         self._objects.labels(*labels).set_function(lambda: len(informer))
-        connected: Gauge = self._connected.labels(*labels)
-        connected.set_function(lambda: informer.synced and contact.problem is None)
+        connected = self._connected.labels(*labels)
+        connected.set_function(lambda: informer.synced and freshness.problem is None)
         return InformerObserver(
             self._lists.labels(*labels),
             self._watches.labels(*labels),
@@ -68,33 +69,33 @@ class InformerMetrics:
 
 @dataclass(frozen=True, slots=True)
 class InformerObserver:
-    """Counts for one informer; fulfils `reflector.Observer`."""
+    """Counts for one informer; implements `reflector.Observer`."""
 
     lists: Counter
     watches: Counter
     events: Counter
     failures: Counter
-    forgotten: Counter
+    expired: Counter
 
     def listed(self) -> None:
-        """Note that everything was listed."""
+        """Count a complete list."""
         self.lists.inc()
 
     def watched(self) -> None:
-        """Note that a watch is being opened."""
+        """Count a watch."""
         self.watches.inc()
 
-    def told(self) -> None:
-        """Note that an event came."""
+    def event_received(self) -> None:
+        """Count a watch event."""
         self.events.inc()
 
     def failed(self, *, expired: bool) -> None:
-        """Note a failure; it is `expired` if the server had forgotten our place."""
-        (self.forgotten if expired else self.failures).inc()
+        """Count a failure; it is `expired` if the resourceVersion was too old (410)."""
+        (self.expired if expired else self.failures).inc()
 
 
-def _labels(kind: Kind[Any], selection: Selection) -> tuple[str, str, str]:
-    parts = (selection.namespace, selection.label_selector, selection.field_selector)
+def _labels(kind: Kind[Any], selector: ObjectSelector) -> tuple[str, str, str]:
+    parts = (selector.namespace, selector.label_selector, selector.field_selector)
     resource = f"{kind.plural}.{kind.group}".rstrip(".")
     return resource, _type_name(kind), " ".join(filter(None, parts))
 

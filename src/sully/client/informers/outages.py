@@ -1,7 +1,7 @@
-"""Tells of an outage once when it begins and once when it is over, however many suffer from it.
+"""Reports an outage once when it begins and once when it ends, however many suffer from it.
 
-A server that goes away stops twenty watches and every write at once, and each of them tries again
-and again. Whoever fails asks here whether that is news; what is not is logged for debugging only.
+A server that goes away interrupts twenty watches and every write, and each of them retries. What
+fails asks here whether that is to be reported; repetitions are logged at debug level only.
 """
 
 from __future__ import annotations
@@ -18,101 +18,101 @@ from sully.runtime.log import get_logger
 log = get_logger("client")
 
 SERVER = "server"
-"""The trouble that all share; any other one belongs to who has it."""
-_AWAY = (UnreachableError, ServiceUnavailable, TooManyRequests)
+"""The cause that all reporters share; any other cause belongs to one reporter."""
+_UNAVAILABLE = (UnreachableError, ServiceUnavailable, TooManyRequests)
 
 
 def is_outage(error: Exception) -> bool:
-    """Say whether an error means that the server is away or cannot keep up."""
-    return isinstance(error, _AWAY)
+    """Say whether an error means that the server is unreachable or overloaded."""
+    return isinstance(error, _UNAVAILABLE)
 
 
 @dataclass(slots=True)
-class _Trouble:
+class _Outage:
     since: Moment
-    who: set[Hashable] = field(default_factory=set)
+    reporters: set[Hashable] = field(default_factory=set)
 
 
-class Troubles:
-    """Who suffers from what."""
+class Outages:
+    """Which reporters currently fail, and why."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._troubles: dict[Hashable, _Trouble] = {}
-        self._what: dict[Hashable, Hashable] = {}
+        self._outages: dict[Hashable, _Outage] = {}
+        self._causes: dict[Hashable, Hashable] = {}
         self._answered = asyncio.Event()
 
     @property
-    def away(self) -> bool:
-        """Say whether the server is away, at least for some."""
-        return SERVER in self._troubles
+    def server_unavailable(self) -> bool:
+        """Say whether the server is unavailable, at least to some."""
+        return SERVER in self._outages
 
-    def began(self, who: Hashable, error: Exception) -> bool:
-        """Note that someone failed; say whether that is news."""
-        what: Hashable = SERVER if is_outage(error) else (who, type(error).__name__)
-        if self._what.get(who) == what:
+    def failed(self, reporter: Hashable, error: Exception) -> bool:
+        """Record a failure; say whether it begins an outage."""
+        cause: Hashable = SERVER if is_outage(error) else (reporter, type(error).__name__)
+        if self._causes.get(reporter) == cause:
             return False
-        self._leave(who)
-        news = what not in self._troubles
-        trouble = self._troubles.setdefault(what, _Trouble(Moment.of(self._clock)))
-        trouble.who.add(who)
-        self._what[who] = what
-        return news
+        self._remove(reporter)
+        begins = cause not in self._outages
+        outage = self._outages.setdefault(cause, _Outage(Moment.of(self._clock)))
+        outage.reporters.add(reporter)
+        self._causes[reporter] = cause
+        return begins
 
-    def over(self, who: Hashable, name: str) -> None:
-        """Note that someone succeeded, and tell if it was the last who suffered."""
-        if self._what.get(who) == SERVER:
+    def recovered(self, reporter: Hashable, name: str) -> None:
+        """Record a success, and report it if nobody else still fails."""
+        if self._causes.get(reporter) == SERVER:
             self._answered.set()
             self._answered = asyncio.Event()
-        ended = self._leave(who)
+        ended = self._remove(reporter)
         if ended is None:
             return
-        what, trouble = ended
-        seconds = trouble.since.since(self._clock)
-        if what == SERVER:
-            self._tell_of_server(seconds)
+        cause, outage = ended
+        seconds = outage.since.since(self._clock)
+        if cause == SERVER:
+            self._report_server_reachable(seconds)
         else:
-            self._tell_of_one(name, seconds)
+            self._report_recovered(name, seconds)
 
-    def relieved(self, who: Hashable) -> None:
-        """Note that someone no longer fails, which may be because it had nothing to ask.
+    def cleared(self, reporter: Hashable) -> None:
+        """Record that a reporter no longer fails, perhaps because it sent no request.
 
-        An outage goes on until the server is heard: else it would be told of twice.
+        An outage of the server lasts until the server answers: else it would be reported twice.
         """
-        what = self._what.pop(who, None)
-        if what is not None:
-            self._troubles[what].who.discard(who)
-            if what != SERVER:
-                del self._troubles[what]
+        cause = self._causes.pop(reporter, None)
+        if cause is not None:
+            self._outages[cause].reporters.discard(reporter)
+            if cause != SERVER:
+                del self._outages[cause]
 
-    def heard(self) -> None:
-        """Note that the server spoke to someone who does not suffer."""
-        trouble = self._troubles.get(SERVER)
-        if trouble is not None and not trouble.who:
-            del self._troubles[SERVER]
-            self._tell_of_server(trouble.since.since(self._clock))
+    def server_answered(self) -> None:
+        """Record that the server answered a reporter that does not fail."""
+        outage = self._outages.get(SERVER)
+        if outage is not None and not outage.reporters:
+            del self._outages[SERVER]
+            self._report_server_reachable(outage.since.since(self._clock))
 
-    async def answered(self) -> None:
-        """Wait until the server has answered one who suffered: no other needs to wait longer."""
+    async def wait_answered(self) -> None:
+        """Wait until the server answers one of those that fail: the others need wait no longer."""
         await self._answered.wait()
 
-    def forget(self, who: Hashable) -> None:
-        """Note that someone does not try any more."""
-        self._leave(who)
+    def forget(self, reporter: Hashable) -> None:
+        """Remove a reporter that stops."""
+        self._remove(reporter)
 
-    def _tell_of_server(self, seconds: float) -> None:
-        log.info("the server answers again", after=round(seconds, 3))
+    def _report_server_reachable(self, seconds: float) -> None:
+        log.info("server is reachable again", after=round(seconds, 3))
 
-    def _tell_of_one(self, name: str, seconds: float) -> None:
-        log.info("works again", what=name, after=round(seconds, 3))
+    def _report_recovered(self, name: str, seconds: float) -> None:
+        log.info("recovered", what=name, after=round(seconds, 3))
 
-    def _leave(self, who: Hashable) -> tuple[Hashable, _Trouble] | None:
-        """Return the trouble that nobody has any more, if it is so."""
-        what = self._what.pop(who, None)
-        if what is None:
+    def _remove(self, reporter: Hashable) -> tuple[Hashable, _Outage] | None:
+        """Return the outage that this reporter was the last to suffer from, if it was."""
+        cause = self._causes.pop(reporter, None)
+        if cause is None:
             return None
-        trouble = self._troubles[what]
-        trouble.who.discard(who)
-        if trouble.who:
+        outage = self._outages[cause]
+        outage.reporters.discard(reporter)
+        if outage.reporters:
             return None
-        return what, self._troubles.pop(what)
+        return cause, self._outages.pop(cause)

@@ -1,9 +1,8 @@
-"""Keeps a copy of a collection up to date: list once, then follow the watch from there.
+"""Keeps a cache up to date: list once, then watch from there.
 
-A watch that ends is resumed from the last version seen. Only when the server no longer knows that
-version (410), or refuses it otherwise, is everything listed again; or when somebody wants to be
-sure of the copy (`refresh`). Who keeps the copy is the `Sink`: see informer.py. How sure it is says
-contact.py.
+A watch that ends is resumed from the last resourceVersion. Everything is listed again only when the
+server no longer has that version (410) or rejects it otherwise, or when a reader needs a confirmed
+cache (`refresh`). The cache is the `Sink`, see informer.py. freshness.py says how fresh it is.
 """
 
 from __future__ import annotations
@@ -15,16 +14,16 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from sully.client.http.status import retry_after
-from sully.client.informers.freshness import Contact
-from sully.client.informers.outages import Troubles
+from sully.client.informers.freshness import InformerFreshness
+from sully.client.informers.outages import Outages
 from sully.client.options import ListOptions, WatchOptions
 from sully.client.transport import (
     Kind,
-    SilentError,
     Transport,
     UnreachableError,
     UnreadableError,
     WatchEvent,
+    WatchStalledError,
 )
 from sully.machinery.errors import (
     ApiError,
@@ -46,13 +45,13 @@ log = get_logger("client")
 
 PAGE_SIZE = 500
 WATCH_SECONDS = (300.0, 600.0)
-"""Watches end after a time in this range, so that they do not all come back at once."""
+"""Watches time out after a time in this range, so that they do not all reconnect together."""
 STEADY_SECONDS = 60.0
-"""After a watch that held this long, earlier failures are forgotten."""
+"""A watch that lasts this long resets the backoff."""
 BRIEF_SECONDS = 1.0
-"""A watch that ends sooner and brought nothing counts as a failure, or we would spin."""
+"""A watch that ends sooner without an event counts as a failure and is backed off."""
 
-_KEEPS_PLACE = (
+_KEEPS_VERSION = (
     TooManyRequests,
     ServiceUnavailable,
     InternalError,
@@ -60,55 +59,55 @@ _KEEPS_PLACE = (
     Forbidden,
     UnreachableError,
 )
-"""Failures that say nothing about the version: the watch resumes where it was."""
+"""Errors that say nothing about the resourceVersion: the watch resumes from it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """Which objects of a kind to follow."""
+class ObjectSelector:
+    """Which objects of a kind to list and watch."""
 
     namespace: str = ""
     label_selector: str = ""
     field_selector: str = ""
 
 
-EVERYTHING = Selection()
+EVERYTHING = ObjectSelector()
 
 
 class Sink(Protocol[T]):
-    """Takes what a reflector sees."""
+    """Receives what a reflector lists and watches."""
 
     def replace(self, items: Sequence[T]) -> None:
-        """Take the whole collection as it is now."""
+        """Replace the whole collection."""
         ...
 
     def change(self, event: WatchEvent[T]) -> None:
-        """Take one ADDED, MODIFIED or DELETED event."""
+        """Apply one ADDED, MODIFIED or DELETED event."""
         ...
 
 
 class Observer(Protocol):
-    """Is told what a reflector does; informermetrics.py has one."""
+    """Counts what a reflector does; metrics.py has one."""
 
     def listed(self) -> None:
-        """Note that everything was listed."""
+        """Count a complete list."""
         ...
 
     def watched(self) -> None:
-        """Note that a watch is being opened."""
+        """Count a watch."""
         ...
 
-    def told(self) -> None:
-        """Note that an event came."""
+    def event_received(self) -> None:
+        """Count a watch event."""
         ...
 
     def failed(self, *, expired: bool) -> None:
-        """Note a failure; it is `expired` if the server had forgotten our place."""
+        """Count a failure; it is `expired` if the resourceVersion was too old (410)."""
         ...
 
 
 class Reflector(Generic[T]):
-    """Follows one collection of one server, for ever."""
+    """Lists and watches one collection."""
 
     def __init__(
         self,
@@ -117,85 +116,85 @@ class Reflector(Generic[T]):
         sink: Sink[T],
         *,
         clock: Clock,
-        selection: Selection = EVERYTHING,
+        selector: ObjectSelector = EVERYTHING,
         backoff: Backoff | None = None,
     ) -> None:
-        self.contact = Contact(clock)
+        self.freshness = InformerFreshness(clock)
         self._transport = transport
         self._kind = kind
         self._sink = sink
-        self._selection = selection
+        self._selector = selector
         self._clock = clock
         self._backoff = backoff or Backoff(base=0.5, cap=30.0, jitter=1.0)
-        self._troubles = Troubles(clock)
+        self._outages = Outages(clock)
         self._observer: Observer | None = None
         self._version = ""
         self._failures = 0
         self._name = f"{kind.plural}.{kind.group}".rstrip(".")
-        self._wanted = asyncio.Event()
+        self._relist = asyncio.Event()
         self._listing = False
 
     async def run(self) -> None:
-        """Follow the collection until cancelled."""
+        """List and watch until cancelled."""
         try:
             while True:
                 await self._try_once()
         finally:
-            self._troubles.forget(self)
+            self._outages.forget(self)
 
-    def report_to(self, troubles: Troubles, observer: Observer | None = None) -> None:
-        """Share the telling of troubles with others, and have what is done counted."""
-        self._troubles = troubles
+    def report_to(self, outages: Outages, observer: Observer | None = None) -> None:
+        """Report outages together with others, and count with an observer."""
+        self._outages = outages
         self._observer = observer
 
     def refresh(self) -> None:
-        """Have everything listed anew: at once, or if the last try failed, when the next is due."""
+        """List everything again: immediately, or after the current backoff."""
         if not self._listing:
-            self._wanted.set()
+            self._relist.set()
 
     async def _try_once(self) -> None:
-        begun = self._clock.monotonic()
+        started = self._clock.monotonic()
         try:
-            await self._follow_on(begun)
+            await self._list_and_watch(started)
         except (ApiError, UnreachableError, UnreadableError) as error:
-            if self._clock.monotonic() - begun >= STEADY_SECONDS:
+            if self._clock.monotonic() - started >= STEADY_SECONDS:
                 self._failures = 0
-            await self._pause(self._note(error), error)
+            await self._pause(self._failed(error), error)
 
     async def _pause(self, delay: float, error: Exception) -> None:
         if isinstance(error, UnreachableError):
-            # All who follow a server lose it together; the first to find it calls the others.
-            await wait_first(self._clock.sleep(delay), self._troubles.answered())
+            # All watches of a server fail together; the first to reconnect wakes the others.
+            await wait_first(self._clock.sleep(delay), self._outages.wait_answered())
         else:
             await self._clock.sleep(delay)
 
-    async def _follow_on(self, begun: float) -> None:
-        """Watch once, after a list if there is no place to resume from."""
-        if self._wanted.is_set() or not self._version:
+    async def _list_and_watch(self, started: float) -> None:
+        """Watch once, after a list if there is no version to resume from."""
+        if self._relist.is_set() or not self._version:
             await self._list()
         before = self._version
         try:
-            await wait_first(self._follow(), self._wanted.wait())
-            self.contact.ended()
-        except SilentError:
-            # The line may be dead. If so, the next try tells.
-            self.contact.ended(rightly=False)
-        if self._wanted.is_set():
+            await wait_first(self._watch(), self._relist.wait())
+            self.freshness.watch_ended()
+        except WatchStalledError:
+            # The connection may be dead; the next attempt finds out.
+            self.freshness.watch_ended(stalled=True)
+        if self._relist.is_set():
             return
-        if self._version == before and self._clock.monotonic() - begun < BRIEF_SECONDS:
-            raise UnreachableError("the server ended the watch at once")
+        if self._version == before and self._clock.monotonic() - started < BRIEF_SECONDS:
+            raise UnreachableError("the server ended the watch immediately")
         self._failures = 0
 
     async def _list(self) -> None:
         self._version = ""
-        self._wanted.clear()
+        self._relist.clear()
         self._listing = True
-        # What is listed is at least as new as the question.
-        begun = Moment.of(self._clock)
+        # A list is at least as recent as its request.
+        started = Moment.of(self._clock)
         try:
             items, version = await self._pages(PAGE_SIZE)
         except Gone:
-            # The pages took longer than the server keeps them: ask for all at once.
+            # The continue token expired: list without pages.
             items, version = await self._pages(0)
         finally:
             self._listing = False
@@ -203,85 +202,86 @@ class Reflector(Generic[T]):
         self._version = version
         if self._observer:
             self._observer.listed()
-        self._works()
-        self.contact.confirmed(begun)
+        self._succeeded()
+        self.freshness.confirmed(started)
 
     async def _pages(self, limit: int) -> tuple[list[T], str]:
         items: list[T] = []
         token = ""
         while True:
             options = ListOptions(
-                label_selector=self._selection.label_selector,
-                field_selector=self._selection.field_selector,
+                label_selector=self._selector.label_selector,
+                field_selector=self._selector.field_selector,
                 limit=limit,
                 continue_token=token,
             )
-            page = await self._transport.list(self._kind, self._selection.namespace, options)
+            page = await self._transport.list(self._kind, self._selector.namespace, options)
             items.extend(page.items)
             token = page.continue_token
             if not token:
                 return items, page.resource_version
 
-    async def _follow(self) -> None:
-        """Pass on events until the watch ends."""
+    async def _watch(self) -> None:
+        """Apply events until the watch ends."""
         options = WatchOptions(
-            label_selector=self._selection.label_selector,
-            field_selector=self._selection.field_selector,
+            label_selector=self._selector.label_selector,
+            field_selector=self._selector.field_selector,
             resource_version=self._version,
             timeout_seconds=round(self._backoff.chance.uniform(*WATCH_SECONDS)),
             opened=self._opened,
         )
         if self._observer:
             self._observer.watched()
-        events = self._transport.watch(self._kind, self._selection.namespace, options)
+        events = self._transport.watch(self._kind, self._selector.namespace, options)
         async with aclosing(events):
             async for event in events:
-                self._take(event)
+                self._apply(event)
 
-    def _take(self, event: WatchEvent[T]) -> None:
-        marks = event.type == "BOOKMARK"
-        if not marks:
+    def _apply(self, event: WatchEvent[T]) -> None:
+        is_bookmark = event.type == "BOOKMARK"
+        if not is_bookmark:
             self._sink.change(event)
-        # Only now: an event that was not taken must come again.
+        # Only now: an event that could not be applied must be delivered again.
         self._version = event.resource_version
         self._failures = 0
         if self._observer:
-            self._observer.told()
-        self._works()
-        if marks:
-            self.contact.confirmed(Moment.of(self._clock))
+            self._observer.event_received()
+        self._succeeded()
+        if is_bookmark:
+            self.freshness.confirmed(Moment.of(self._clock))
         else:
-            self.contact.heard()
+            self.freshness.event_received()
 
     def _opened(self) -> None:
-        self._works()
-        self.contact.opened()
+        self._succeeded()
+        self.freshness.watch_opened()
 
-    def _works(self) -> None:
-        if self.contact.problem is not None:
-            self._troubles.over(self, self._name)
+    def _succeeded(self) -> None:
+        if self.freshness.problem is not None:
+            self._outages.recovered(self, self._name)
         else:
-            self._troubles.heard()
+            self._outages.server_answered()
 
-    def _note(self, error: Exception) -> float:
-        """Remember a failure and return how long to wait."""
+    def _failed(self, error: Exception) -> float:
+        """Record a failure and return how long to back off."""
         self._failures += 1
-        if not isinstance(error, _KEEPS_PLACE):
+        if not isinstance(error, _KEEPS_VERSION):
             self._version = ""
         expired = isinstance(error, Gone)
         if self._observer:
             self._observer.failed(expired=expired)
         if expired and self._failures == 1:
-            # It happens after a long pause, and the cure is known: list again at once.
-            self.contact.ended(rightly=False)
+            # Expected after a long pause.
+            log.debug("watch expired, relisting", resource=self._name)
+            self.freshness.watch_ended(stalled=True)
             return 0.0
-        self.contact.broke(error)
+        self.freshness.failed(error)
         delay = self._backoff.delay(self._failures)
         if isinstance(error, ApiError):
             delay = max(delay, retry_after(error) or 0.0)
-        tell = log.warning if self._troubles.began(self, error) else log.debug
-        tell(
-            "cannot follow a collection",
+        report = log.warning if self._outages.failed(self, error) else log.debug
+        report(
+            "failed to list or watch",
             resource=self._name,
             error=str(error),
             failures=self._failures,

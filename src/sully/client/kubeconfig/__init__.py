@@ -1,4 +1,4 @@
-"""Which server, as which user: kubeconfig files and credentials.
+"""Kubeconfig files and credentials.
 
 Owns: loading and writing kubeconfig, client certificates, tokens that rotate, exec plugins.
 Never: sends a request to an API server.

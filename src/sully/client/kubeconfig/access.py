@@ -1,7 +1,7 @@
-"""How to reach one API server, and as whom: what `http.py` needs to connect.
+"""The address, CA and credentials of one API server: what the HTTP transport needs.
 
-`kubeconfig.py` and `in_cluster` make an `Access`; who asks is said by `credentials.py` and
-`exec_plugin.py`.
+`kubeconfig.py` and `in_cluster` make an `Access`; `credentials.py` and `exec_plugin.py` have the
+credentials.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sully.client.kubeconfig.credentials import (
-    NOBODY,
+    NO_CREDENTIAL,
     AccessError,
     Credential,
     Credentials,
@@ -27,18 +27,18 @@ SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """One API server as one user sees it."""
+    """The connection parameters of one user of one API server."""
 
     server: str
     namespace: str = "default"
     ca: bytes = field(default=b"", repr=False)
-    """PEM; empty for the authorities the system trusts."""
+    """PEM; empty for the CAs that the system trusts."""
     insecure: bool = False
     tls_server_name: str = ""
     proxy_url: str = ""
-    credentials: Credentials = field(default=FixedCredentials(NOBODY), repr=False)
+    credentials: Credentials = field(default=FixedCredentials(NO_CREDENTIAL), repr=False)
     headers: Mapping[str, str | tuple[str, ...]] = field(default_factory=dict)
-    """Sent with every request: whom to impersonate."""
+    """Sent with every request: impersonation."""
     compression: bool = True
 
 
@@ -67,7 +67,7 @@ def _authority(path: Path) -> bytes:
 
 
 def tls_context(access: Access, credential: Credential) -> ssl.SSLContext:
-    """Build what a TLS connection needs to trust the server and to show who asks."""
+    """Return the TLS context with the CA and the client certificate."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     if access.insecure:
         context.check_hostname = False

@@ -1,6 +1,6 @@
-"""Who asks: fixed credentials, and files that someone else renews.
+"""Credentials: fixed ones, and files that are rotated.
 
-Programs that hand out credentials are in exec_plugin.py.
+Exec plugins are in exec_plugin.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Protocol
 from sully.runtime.clock import Clock
 
 REREAD_SECONDS = 60.0
-"""How long a file is believed: tokens and certificates are renewed long before they expire."""
+"""How long a file is cached: tokens and certificates are rotated long before they expire."""
 
 
 class AccessError(ValueError):
@@ -22,7 +22,7 @@ class AccessError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What proves who asks. Certificate and key are PEM."""
+    """A token or a client certificate with its key, in PEM."""
 
     token: str = field(default="", repr=False)
     username: str = ""
@@ -41,24 +41,24 @@ class Credential:
         return ""
 
 
-NOBODY = Credential()
-"""Proves nothing: the server sees an anonymous user."""
+NO_CREDENTIAL = Credential()
+"""No credential: the user is anonymous."""
 
 
 class Credentials(Protocol):
-    """A source of credentials that may change while we run."""
+    """A source of credentials that may change."""
 
     async def current(self) -> Credential:
-        """Return what to show now."""
+        """Return the current credential."""
         ...
 
     def reject(self, credential: Credential) -> bool:
-        """Hear that the server refused a credential; say whether another may work."""
+        """Invalidate a rejected credential; say whether another may work."""
         ...
 
 
 class FixedCredentials:
-    """The same credential for ever."""
+    """A credential that never changes."""
 
     def __init__(self, credential: Credential) -> None:
         self._credential = credential
@@ -73,11 +73,11 @@ class FixedCredentials:
 
 
 class FileCredentials:
-    """Credentials in files, read again from time to time and whenever they are refused."""
+    """Credentials in files, read again from time to time and whenever they are rejected."""
 
     def __init__(
         self,
-        base: Credential = NOBODY,
+        base: Credential = NO_CREDENTIAL,
         *,
         token_file: Path | None = None,
         certificate_file: Path | None = None,
@@ -93,7 +93,7 @@ class FileCredentials:
         self._read_at = 0.0
 
     async def current(self) -> Credential:
-        """Return what the files said at most a minute ago."""
+        """Return the content of the files, at most a minute old."""
         now = self._clock.monotonic()
         if self._held is None or now >= self._read_at + REREAD_SECONDS:
             self._renew()
@@ -101,7 +101,7 @@ class FileCredentials:
         return self._held
 
     def reject(self, credential: Credential) -> bool:
-        """Read the files again; another try is worth it only if they changed."""
+        """Read the files again; a retry helps only if they changed."""
         self._renew()
         return self._held != credential
 
@@ -109,23 +109,24 @@ class FileCredentials:
         try:
             self._held = self._load()
         except AccessError:
-            # A file may be missing for a moment while it is replaced; what we hold may still do.
+            # A file may be missing for a moment while it is replaced; the old content may still be
+            # valid.
             if self._held is None:
                 raise
         self._read_at = self._clock.monotonic()
 
     def _load(self) -> Credential:
-        found = self._base
+        credential = self._base
         if self._token_file:
             token = _read(self._token_file).decode(errors="replace").strip()
             if not token:
                 raise AccessError(f"{self._token_file}: the token file is empty")
-            found = replace(found, token=token)
+            credential = replace(credential, token=token)
         if self._certificate_file:
-            found = replace(found, certificate=_read(self._certificate_file))
+            credential = replace(credential, certificate=_read(self._certificate_file))
         if self._key_file:
-            found = replace(found, key=_read(self._key_file))
-        return found
+            credential = replace(credential, key=_read(self._key_file))
+        return credential
 
 
 def _read(path: Path) -> bytes:

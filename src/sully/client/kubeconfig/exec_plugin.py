@@ -1,8 +1,8 @@
-"""Programs that hand out credentials: the exec plugins of kubeconfig.
+"""Exec credential plugins of kubeconfig.
 
 A plugin gets an ExecCredential in the variable KUBERNETES_EXEC_INFO and prints one that carries a
 token or a client certificate. It is run when the first request needs it, when what it gave has
-expired, and when the server refuses it.
+expired, and when the server rejects it.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class ExecPlugin:
     install_hint: str = ""
     interactive: str = "IfAvailable"
     cluster: Mapping[str, Any] | None = None
-    """What the plugin wants to know about the server, if it does."""
+    """The cluster info for the plugin, if it wants it."""
 
 
 class ExecCredentials:
-    """Credentials from a plugin, kept until they expire or are refused."""
+    """Credentials from a plugin, cached until they expire or are rejected."""
 
     def __init__(self, plugin: ExecPlugin, *, clock: Clock) -> None:
         self._plugin = plugin
@@ -61,7 +61,7 @@ class ExecCredentials:
             return self._held
 
     def reject(self, credential: Credential) -> bool:
-        """Forget a refused credential, so that the plugin is run again."""
+        """Forget a rejected credential, so that the plugin is run again."""
         if self._held == credential:
             self._held = None
         return True
@@ -83,7 +83,7 @@ async def run_plugin(plugin: ExecPlugin) -> bytes:
             *plugin.arguments,
             stdin=None if interactive else DEVNULL,
             stdout=PIPE,
-            # Who is asked for a password must see the question.
+            # The plugin may prompt for a password.
             stderr=None if interactive else PIPE,
             env={**os.environ, **plugin.env, "KUBERNETES_EXEC_INFO": json.dumps(request)},
         )
@@ -179,7 +179,7 @@ def parse_plugin(
 
 
 def cluster_info(cluster: Mapping[str, Any], ca: bytes) -> dict[str, Any]:
-    """Tell a plugin about the server, from the cluster's block in the kubeconfig."""
+    """Return the cluster info for a plugin, from the cluster in the kubeconfig."""
     info: dict[str, Any] = {"server": cluster.get("server", ""), "config": None}
     if ca:
         info["certificate-authority-data"] = b64encode(ca).decode()

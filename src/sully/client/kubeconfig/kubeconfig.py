@@ -1,8 +1,8 @@
-"""Kubeconfig: which server, as whom, in which namespace.
+"""Kubeconfig: server, user and namespace.
 
 The merge rules are kubectl's: of several files in KUBECONFIG the first to name a cluster, user,
 context or the current context wins, and relative paths are relative to the file that has them.
-Writing one is kubeconfig_file.py's.
+writing.py writes one.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Kubeconfig:
-    """What all files together say."""
+    """The merged files."""
 
     files: tuple[Path, ...]
     current_context: str = ""
@@ -78,15 +78,15 @@ class Kubeconfig:
 
 @dataclass(frozen=True, slots=True)
 class Impersonation:
-    """Whom the flags of a command say to act as."""
+    """The user that the flags of a command impersonate."""
 
     user: str = ""
     groups: tuple[str, ...] = ()
 
     def headers(self) -> dict[str, str | tuple[str, ...]]:
-        """Return what tells a server so."""
+        """Return the Impersonate headers."""
         if not self.user:
-            raise AccessError("--as-group needs --as: groups alone are nobody")
+            raise AccessError("--as-group requires --as")
         return _impersonation({"as": self.user, "as-groups": self.groups})
 
 
@@ -101,25 +101,25 @@ def find_access(
     """Find the server to talk to, as kubectl does.
 
     A file that is named comes first, then KUBECONFIG, then ~/.kube/config, then the service
-    account of the pod we run in. Whom to impersonate comes before what the file says about it.
+    account of the pod. Impersonation by flags comes before that of the file.
     """
-    found = _find_access(kubeconfig, context, env, clock)
+    access = _find_access(kubeconfig, context, env, clock)
     if impersonate is None or not (impersonate.user or impersonate.groups):
-        return found
-    return replace(found, headers=impersonate.headers())
+        return access
+    return replace(access, headers=impersonate.headers())
 
 
 class NotConfiguredError(AccessError):
-    """Nothing says where a server is."""
+    """No server is configured."""
 
 
 def _find_access(
     kubeconfig: str, context: str, env: Mapping[str, str], clock: Clock | None
 ) -> Access:
     files = [Path(kubeconfig)] if kubeconfig else usual_files(env)
-    found = load_kubeconfig(files, required=bool(kubeconfig))
-    if found.contexts or found.clusters:
-        return found.access(context, clock=clock)
+    config = load_kubeconfig(files, required=bool(kubeconfig))
+    if config.contexts or config.clusters:
+        return config.access(context, clock=clock)
     inside = in_cluster(env, clock=clock)
     if inside is not None and not context:
         return inside
@@ -179,21 +179,21 @@ def _named(
     content: Mapping[str, Any], section: str, file: Path
 ) -> Sequence[tuple[str, Mapping[str, Any]]]:
     singular = section.removesuffix("s")
-    found = []
+    entries = []
     for item in content.get(section) or ():
         if not isinstance(item, dict) or not item.get("name"):
             raise AccessError(f"{file}: every item of {section} needs a name")
-        found.append((str(item["name"]), item.get(singular) or {}))
-    return found
+        entries.append((str(item["name"]), item.get(singular) or {}))
+    return entries
 
 
 def _pick(entries: Mapping[str, Entry], what: str, name: Any, where: str) -> Entry:
     if not name:
         raise AccessError(f"{where}: no {what} is named")
-    found = entries.get(str(name))
-    if found is None:
+    entry = entries.get(str(name))
+    if entry is None:
         raise AccessError(f"{where}: there is no {what} {name!r}; there are: {_names(entries)}")
-    return found
+    return entry
 
 
 def _names(entries: Mapping[str, Entry]) -> str:

@@ -1,6 +1,6 @@
-"""What must be a list and what a mapping in a kubeconfig; people write these files by hand.
+"""Validates the structure of a kubeconfig, which is often written by hand.
 
-kubeconfig.py reads one and trusts this. Texts are not checked: it takes numbers for them, too.
+kubeconfig.py relies on it. Scalars are not checked: numbers are accepted as strings.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class _File(_Shape):
 
 
 def odd_shape(content: Any) -> str:
-    """Say what in a kubeconfig is not as it should be, and where; empty if nothing."""
+    """Return what is wrong with the structure of a kubeconfig, and where; empty if valid."""
     try:
         msgspec.convert(content, _File)
     except msgspec.ValidationError as error:

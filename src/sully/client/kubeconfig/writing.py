@@ -1,4 +1,4 @@
-"""Writes a kubeconfig: how the embedded server tells clients where it is and who they are."""
+"""Writes the kubeconfig of the embedded server."""
 
 from __future__ import annotations
 

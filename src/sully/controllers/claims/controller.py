@@ -24,12 +24,13 @@ from sully.controllers.claims.lookups import (
 )
 from sully.controllers.claims.maker import ClaimMaker, NotMadeError
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.workloads import Recorder, is_terminating
+from sully.controllers.workloads import PODS, Recorder, is_terminating
 from sully.domain.claims.lifecycle import claim_statuses, may_reserve
-from sully.domain.claims.pods import Pod
+from sully.domain.claims.pods import claim_references
 from sully.domain.claims.reservations import made_for
+from sully.domain.scheduling.objects import Pod
 from sully.runtime.backoff import Backoff
-from sully.views.kinds import CLAIMS, PODS
+from sully.views.kinds import CLAIMS
 
 NAME = "resource-claim-controller"
 COMPONENT = "resource_claim"
@@ -148,16 +149,13 @@ class PodClaimsController:
 
     def _lacks_claims(self, pod: Pod) -> bool:
         """Say whether a claim is not made, not recorded, or not where it was recorded."""
-        statuses = pod.status.resource_claim_statuses
-        recorded = {each.name: each.resource_claim_name for each in statuses}
-        for each in pod.spec.resource_claims:
-            if each.resource_claim_template_name is None:
-                continue
-            if each.name not in recorded:
+        for named in claim_references(pod, extended=False):
+            if named.missing:
                 return True
-            name = recorded[each.name]
-            claim = self._lookups.claims.get(Key(pod.metadata.namespace, name)) if name else None
-            if name and (claim is None or not made_for(claim, uid=pod.metadata.uid)):
+            if not named.generated or not named.name:
+                continue
+            claim = self._lookups.claims.get(Key(pod.metadata.namespace, named.name))
+            if claim is None or not made_for(claim, uid=pod.metadata.uid):
                 return True
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from sully.client.informers.informer import Informer
-from sully.domain.claims.pods import Pod
+from sully.domain.scheduling.objects import Pod
 
 REMEMBERED = 4096
 """Beyond this the longest gone are forgotten; about those the server is asked."""

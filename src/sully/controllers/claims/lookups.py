@@ -14,7 +14,8 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind
 from sully.controllers.kinds import Metadata
 from sully.domain.claims.lifecycle import Consumers, is_pod, needs_claims, owning_pod
-from sully.domain.claims.pods import Pod
+from sully.domain.claims.pods import claim_references
+from sully.domain.scheduling.objects import Pod
 from sully.machinery.meta import Wire
 
 WRITTEN = WriteOptions(field_manager="kube-controller-manager")
@@ -76,19 +77,13 @@ def may_run(pod: Pod) -> bool:
 
 
 def claims_named(pod: Pod) -> dict[Key, bool]:
-    """Return the claims that a pod names, and whether each was made for it."""
-    namespace, status = pod.metadata.namespace, pod.status
-    made = {each.name: each.resource_claim_name for each in status.resource_claim_statuses}
-    found: dict[Key, bool] = {}
-    for each in pod.spec.resource_claims:
-        if each.resource_claim_name is not None:
-            found[Key(namespace, each.resource_claim_name)] = False
-        elif name := made.get(each.name):
-            found[Key(namespace, name)] = True
-    extended = status.extended_resource_claim_status
-    if extended is not None and extended.resource_claim_name:
-        found[Key(namespace, extended.resource_claim_name)] = True
-    return found
+    """Return the claims that a pod refers to, and whether each was made for it."""
+    namespace = pod.metadata.namespace
+    return {
+        Key(namespace, reference.name): reference.generated
+        for reference in claim_references(pod)
+        if reference.name
+    }
 
 
 def templates_named(pod: Pod) -> set[Key]:

@@ -18,6 +18,7 @@ from sully.client.transport import Key, Transport
 from sully.controllers.claims.departed import Departed
 from sully.controllers.claims.lookups import WRITTEN, Lookups, may_run, reservations
 from sully.controllers.framework import DONE, Result, Watch
+from sully.controllers.workloads import PODS
 from sully.domain.claims.lifecycle import (
     FINALIZER,
     Consumers,
@@ -28,9 +29,9 @@ from sully.domain.claims.lifecycle import (
     owning_pod,
     release,
 )
-from sully.domain.claims.pods import Pod
+from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import NotFound
-from sully.views.kinds import CLAIMS, PODS
+from sully.views.kinds import CLAIMS
 
 
 class ReleaseController:

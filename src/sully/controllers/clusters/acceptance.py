@@ -16,7 +16,7 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import ACCEPTING
 from sully.controllers.clusters.rights import Rights
-from sully.controllers.conditions import same, say
+from sully.controllers.conditions import same, write_conditions
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.domain.clusters.hub import ADMITTED, DENIED, FINALIZER, is_accepted, troubled
 from sully.domain.placement.conditions import Finding
@@ -78,7 +78,9 @@ class AcceptanceController:
 
     async def _say(self, cluster: ManagedCluster, found: Finding) -> bool:
         now = self._clock.now()
-        return await say(self._transport, CLUSTERS, cluster, [found], now=now, by=self.name)
+        return await write_conditions(
+            self._transport, CLUSTERS, cluster, [found], now=now, by=self.name
+        )
 
     def _tell(self, cluster: str, reason: str, verb: str) -> None:
         about = Reference(CLUSTERS.api_version, CLUSTERS.kind, Key(cluster, cluster))

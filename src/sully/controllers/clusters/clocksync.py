@@ -14,7 +14,7 @@ from sully.client.informers.informer import Informer
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import LEASING
 from sully.controllers.clusters.leases import cluster_of
-from sully.controllers.conditions import say
+from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE, ClusterLease
 from sully.domain.clusters.health import CLOCK_SYNCED, clock_finding, condition
@@ -74,5 +74,5 @@ class ClockSyncController:
         found = clock_finding(cluster, lease.spec.renew_time, now)
         before = condition(cluster, CLOCK_SYNCED)
         if before is None or before.status != found.status:
-            await say(self._transport, CLUSTERS, cluster, [found], now=now, by=LEASING)
+            await write_conditions(self._transport, CLUSTERS, cluster, [found], now=now, by=LEASING)
         return DONE

@@ -32,13 +32,13 @@ class Hearing:
 
     def since(self, lease: Key) -> datetime | None:
         """Return since when a renewal of a lease would have been heard; None: ever since it is."""
-        contact = self._leases.contact
+        contact = self._leases.freshness
         if contact.problem is not None:
             return self._clock.now()
         heard = self._heard.get(lease)
-        if heard is not None and (contact.broken is None or contact.broken <= heard):
+        if heard is not None and (contact.last_failure is None or contact.last_failure <= heard):
             return None
-        return max(filter(None, (self._since, contact.broken)), default=None)
+        return max(filter(None, (self._since, contact.last_failure)), default=None)
 
     def _changed(self, old: ClusterLease | None, new: ClusterLease | None) -> None:
         if new is None:

@@ -1,6 +1,6 @@
 """The kinds that the hub's controllers read besides clusters and sets, and whose programs they are.
 
-Leases stand in controllers/kinds.py, because hollow clusters read them too.
+Leases stand in controllers/kinds.py, because simulated clusters read them too.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from sully.api.cluster.types import CLUSTER_NAME_LABEL
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.controllers.kinds import NAMESPACES
 from sully.domain.clusters.rights import RBAC
@@ -28,6 +28,6 @@ ROLE_BINDINGS: Kind[dict[str, Any]] = Kind(RBAC, "v1", "rolebindings", "RoleBind
 CLUSTER_ROLE_BINDINGS: Kind[dict[str, Any]] = Kind(
     RBAC, "v1", "clusterrolebindings", "ClusterRoleBinding", dict, namespaced=False
 )
-OF_CLUSTERS = Selection(label_selector=CLUSTER_NAME_LABEL)
+OF_CLUSTERS = ObjectSelector(label_selector=CLUSTER_NAME_LABEL)
 """What was made for a cluster."""
 POLICIES = fleetkinds.POLICIES

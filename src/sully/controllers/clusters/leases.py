@@ -17,7 +17,7 @@ from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.clusters.hearing import Hearing
 from sully.controllers.clusters.kinds import LEASING
-from sully.controllers.conditions import say
+from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE, CLUSTER_LEASES, ClusterLease
 from sully.domain.clusters.health import (
@@ -106,7 +106,7 @@ class LeaseController:
             await self._transport.patch(_WHOLE, Key(cluster, CLUSTER_LEASE), patch, options=_OWN)
 
     async def _give_up(self, cluster: ManagedCluster, now: datetime) -> None:
-        await say(self._transport, CLUSTERS, cluster, [SILENT], now=now, by=self.name)
+        await write_conditions(self._transport, CLUSTERS, cluster, [SILENT], now=now, by=self.name)
         name = cluster.metadata.name
         # In the namespace of the cluster, where those look who are responsible for it.
         about = Reference(

@@ -15,7 +15,7 @@ from sully.api.sully.types import ClusterTaintPolicy
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import POLICIES, POLICING
-from sully.controllers.conditions import say
+from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Result, Watch
 from sully.domain.clusters.policy_status import policy_finding
 from sully.runtime.clock import Clock
@@ -58,5 +58,5 @@ class PolicyStatusController:
             return Result(requeue_after=look_at - now)
         self._look_at[key] = now + INTERVAL
         found = [policy_finding(policy, self._clusters.values())]
-        await say(self._transport, POLICIES, policy, found, now=now, by=POLICING)
+        await write_conditions(self._transport, POLICIES, policy, found, now=now, by=POLICING)
         return DONE

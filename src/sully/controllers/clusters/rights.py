@@ -27,6 +27,7 @@ from sully.controllers.clusters.kinds import (
 from sully.controllers.framework import Watch
 from sully.controllers.manager import Manager
 from sully.domain.clusters import rights as wanted
+from sully.machinery.compat import Compat
 from sully.machinery.errors import AlreadyExists, ApiError, NotFound
 from sully.runtime.log import get_logger
 
@@ -42,7 +43,7 @@ _KEPT = ("rules", "roleRef", "subjects")
 class Rights:
     """The namespaces and roles of all clusters."""
 
-    def __init__(self, manager: Manager, transport: Transport, *, strict: bool) -> None:
+    def __init__(self, manager: Manager, transport: Transport, *, compat: Compat) -> None:
         kinds = (WHOLE_NAMESPACES, ROLES, CLUSTER_ROLE_BINDINGS, ROLE_BINDINGS)
         self._caches: dict[Kind[Obj], Informer[Obj]] = {
             kind: manager.informer(kind, OF_CLUSTERS) for kind in kinds
@@ -52,7 +53,7 @@ class Rights:
         for kind, cache in self._caches.items():
             cache.on_change(partial(self._seen, kind))
         self._transport = transport
-        self._strict = strict
+        self._compat = compat
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for what belongs to a cluster."""
@@ -61,7 +62,7 @@ class Rights:
 
     async def give(self, cluster: str) -> list[str]:
         """Make what the agent of an accepted cluster needs; return what was in the way."""
-        if not self._strict and await self._is_taken(cluster):
+        if self._compat.protects_foreign_namespaces and await self._is_taken(cluster):
             return [foreign_namespace(cluster)]
         steps = (
             (WHOLE_NAMESPACES, wanted.namespace(cluster)),
@@ -133,7 +134,7 @@ class Rights:
                 return
             except AlreadyExists:
                 # Somebody else's, who gave it our name; it becomes what it should be.
-                log.debug("taken over", kind=kind.kind, name=str(key_of(obj)))
+                log.debug("adopted", kind=kind.kind, name=str(key_of(obj)))
         await self._transport.patch(kind, key_of(obj), _change(obj), options=_OWN)
 
     def _seen(self, kind: Kind[Obj], old: Obj | None, new: Obj | None) -> None:

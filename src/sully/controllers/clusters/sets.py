@@ -15,7 +15,7 @@ from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.clusters.kinds import COUNTING
 from sully.controllers.clusters.members import Members
-from sully.controllers.conditions import say
+from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import DONE, Once, Result, Watch
 from sully.domain.clusters.hub import BOUND, BUILT_IN_SETS, UNBOUND, is_astray, set_finding
 from sully.machinery.errors import AlreadyExists
@@ -54,7 +54,7 @@ class SetStatusController:
         if found is None or count is None or found.metadata.deletion_timestamp is not None:
             return DONE
         findings, now = [set_finding(count)], self._clock.now()
-        await say(self._transport, SETS, found, findings, now=now, by=COUNTING)
+        await write_conditions(self._transport, SETS, found, findings, now=now, by=COUNTING)
         return DONE
 
 
@@ -89,7 +89,7 @@ class BindingStatusController:
             return DONE
         there = self._sets.get(Key("", binding.spec.cluster_set)) is not None
         findings, now = [BOUND if there else UNBOUND], self._clock.now()
-        await say(self._transport, BINDINGS, binding, findings, now=now, by=COUNTING)
+        await write_conditions(self._transport, BINDINGS, binding, findings, now=now, by=COUNTING)
         return DONE
 
     def _bound(self, found: ManagedClusterSet) -> Iterable[Key]:

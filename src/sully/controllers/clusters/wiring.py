@@ -25,6 +25,7 @@ from sully.controllers.clusters.sets import (
 from sully.controllers.clusters.taints import HealthTaintController
 from sully.controllers.kinds import CLUSTER_LEASES, LEASES_OF_CLUSTERS
 from sully.controllers.manager import Manager
+from sully.machinery.compat import Compat
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import BINDINGS, CLUSTERS, SETS
 
@@ -47,8 +48,7 @@ class HubSettings:
     policies: bool
     """Whether the server has ClusterTaintPolicies."""
     listening: Listening | None = None
-    strict: bool = False
-    """As OCM does, without our additions."""
+    compat: Compat = Compat.SULLY
 
 
 WORKERS = 8
@@ -64,17 +64,17 @@ def add_hub(
     settings: HubSettings,
 ) -> None:
     """Run the hub's controllers with the others; policies only where the server has them."""
-    _add_acceptance(manager, acting, clock, strict=settings.strict)
+    _add_acceptance(manager, acting, clock, compat=settings.compat)
     _add_health(manager, acting, access, clock, settings.listening)
     _add_sets(manager, access(kinds.COUNTING), clock)
     if settings.policies:
         _add_policies(manager, access(kinds.POLICING), clock)
 
 
-def _add_acceptance(manager: Manager, acting: Acting, clock: Clock, *, strict: bool) -> None:
+def _add_acceptance(manager: Manager, acting: Acting, clock: Clock, *, compat: Compat) -> None:
     clusters = manager.informer(CLUSTERS)
     transport, recorder = acting(kinds.ACCEPTING)
-    rights = Rights(manager, transport, strict=strict)
+    rights = Rights(manager, transport, compat=compat)
     accepting = AcceptanceController(
         clusters=clusters, rights=rights, transport=transport, recorder=recorder, clock=clock
     )

@@ -14,7 +14,7 @@ Obj = dict[str, Any]
 def written_taints(taints: Sequence[Taint]) -> list[Obj] | None:
     """Return a list of taints for a patch; none at all takes the field away.
 
-    Times go with those that have one: the reference refuses a taint without the time it has.
+    Times go with those that have one: OCM refuses a taint without the time it has.
     """
     return [_written(one) for one in taints] or None
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from sully.client.events import reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
-from sully.controllers.controller_refs import Claims, Owners
+from sully.controllers.controller_refs import ControllerRefManager, Owners
 from sully.controllers.deployments.sets import CollisionError, SetKeeper, set_of
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.workloads import (
@@ -28,8 +28,9 @@ from sully.controllers.workloads import (
     Selecting,
     by_controller,
     is_terminating,
-    nobody,
+    orphans,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads import progress
 from sully.domain.workloads.revisions import REVISION, annotations_for, next_revision, present
 from sully.domain.workloads.rollout import (
@@ -44,7 +45,6 @@ from sully.domain.workloads.rollout import (
 from sully.domain.workloads.workloads import (
     Deployment,
     DeploymentStatus,
-    Pod,
     ReplicaSet,
     selector_of,
 )
@@ -99,7 +99,7 @@ class DeploymentController:
         self._recorder = recorder
         self._clock = clock
         self._keeper = SetKeeper(transport, recorder)
-        self._claims = Claims(transport, DEPLOYMENTS, REPLICA_SETS)
+        self._claims = ControllerRefManager(transport, DEPLOYMENTS, REPLICA_SETS)
         self._owners = Owners(DEPLOYMENTS, Selecting(deployments, _BY_NAMESPACE))
         sets.add_index(_BY_CONTROLLER, by_controller)
 
@@ -145,8 +145,8 @@ class DeploymentController:
         """Find the ReplicaSets of a Deployment; take and let go as its selector says."""
         namespace = deployment.metadata.namespace
         mine = self._sets.by_index(_BY_CONTROLLER, deployment.metadata.uid)
-        free = self._sets.by_index(_BY_CONTROLLER, nobody(namespace))
-        found = await self._claims.settle(deployment, selector_of(deployment), [*mine, *free])
+        free = self._sets.by_index(_BY_CONTROLLER, orphans(namespace))
+        found = await self._claims.claim(deployment, selector_of(deployment), [*mine, *free])
         new = present(deployment, found)
         return Rollout(deployment, new, [each for each in found if each is not new])
 

@@ -28,6 +28,7 @@ from sully.controllers.workloads import (
     Recorder,
     Selecting,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.budgets import (
     Need,
     Scale,
@@ -41,7 +42,6 @@ from sully.domain.workloads.workloads import (
     Budget,
     BudgetStatus,
     Deployment,
-    Pod,
     ReplicaSet,
     selector_of,
     template_labels,

@@ -15,8 +15,8 @@ from sully.client.options import PatchType
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.workloads import PODS, Pods
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.budgets import TARGET, stale_at
-from sully.domain.workloads.workloads import Pod
 from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 

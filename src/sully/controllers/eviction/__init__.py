@@ -1,5 +1,5 @@
-"""Owns making pods leave devices that carry taints nothing tolerates, and saying how far that is.
+"""Owns the eviction of pods from tainted devices through the API, and the status of rules.
 
-Never decides by itself who leaves and when: that is `domain/eviction.py`, and `domain/pacing.py`.
-Start at controller.py, then evictor.py (what is done to a pod), pacer.py and status.py (rules).
+Never decides which pod is evicted when: that is `sully.evictor`.
+Start at controller.py, then executor.py (calls) and status.py (rules).
 """

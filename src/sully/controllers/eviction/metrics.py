@@ -10,7 +10,7 @@ BUCKETS = (0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 10.0, 30.0, 60.0, 120.0, 180.0, 240
 
 
 class EvictionMetrics:
-    """How many pods left, and how late."""
+    """How many pods were evicted, and with what delay."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._deletions = metrics.counter(
@@ -26,14 +26,14 @@ class EvictionMetrics:
 
         self._unconfirmed = metrics.gauge(
             "sully_eviction_unconfirmed_pods",
-            "Pods that are due and wait until the server has confirmed what makes them leave.",
+            "Pods that are due and wait until the server has confirmed what evicts them.",
         )
 
     def unconfirmed(self, count: Callable[[], int]) -> None:
         """Show how many pods wait for the server."""
         self._unconfirmed.set_function(count)
 
-    def deleted(self, late: float) -> None:
+    def deleted(self, delay: float) -> None:
         """Count a pod that was deleted this many seconds after it was due."""
         self._deletions.inc()
-        self._latency.observe(max(0.0, late))
+        self._latency.observe(max(0.0, delay))

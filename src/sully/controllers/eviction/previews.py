@@ -25,7 +25,7 @@ SHARE = 20
 
 
 class Previews:
-    """The rules that say what they would do."""
+    """The rules with a preview."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class Previews:
         return (ALL,) if self._rules else ()
 
     def wait(self) -> timedelta:
-        """Return how long to leave the previews alone."""
+        """Return how long to wait before the next previews."""
         return timedelta(seconds=max(0.0, self._next - self._clock.monotonic()))
 
     def due(self) -> list[str]:
@@ -56,8 +56,8 @@ class Previews:
         return sorted(self._rules)
 
     def of(self, rule: DeviceTaintRule, exposures: Exposures) -> Report:
-        """Say what a rule would do."""
+        """Report what a rule would do."""
         began = self._clock.monotonic()
-        found = preview(exposures.preview(rule))
+        report = preview(exposures.preview(rule))
         self._spent += self._clock.monotonic() - began
-        return found
+        return report

@@ -1,4 +1,4 @@
-"""A source of keys that a controller asks for by itself, beside what informers tell."""
+"""A source of keys that a controller requeues by itself, beside the changes of informers."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from sully.client.transport import Key
 
 
 class Requests:
-    """Keys that someone wants to be looked at."""
+    """Keys that are requeued."""
 
     def __init__(self) -> None:
-        self._asked: list[Callable[[Key], None]] = []
+        self._queues: list[Callable[[Key], None]] = []
 
     def add(self, key: Key) -> None:
-        """Have a key looked at."""
-        for add in self._asked:
+        """Requeue a key."""
+        for add in self._queues:
             add(key)
 
     def enqueue(
         self, add: Callable[[Key], None], _: Callable[[Key], Iterable[Key]]
     ) -> Callable[[], None]:
-        """Add the keys that are asked for to a queue."""
-        self._asked.append(add)
-        return lambda: self._asked.remove(add)
+        """Add the keys that are requeued to a queue."""
+        self._queues.append(add)
+        return lambda: self._queues.remove(add)

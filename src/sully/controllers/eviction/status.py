@@ -1,8 +1,8 @@
-"""Keeps the status of rules: how many pods must leave, how many left, and what a rule would do.
+"""Writes the status of rules: how many pods will be and were evicted, and what a rule would do.
 
-The first word comes at once after a rule was made or changed. After that Kubernetes waits ten
-seconds after each eviction before it speaks again; we speak at once, but at most once a second, so
-that whoever waits for the end of an eviction knows within a second. What is said is put together in
+The first report comes immediately after a rule was created or changed. After that Kubernetes waits
+ten seconds after each eviction; we report immediately, but at most once a second, so that whoever
+waits for the end of an eviction knows within a second. What is reported is put together in
 conditions.py.
 """
 
@@ -18,21 +18,18 @@ from sully.client.events import EventRecorder, reference
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.eviction.conditions import (
-    Said,
-    evicted_so_far,
+    ReportedStatus,
     find,
     fitting,
-    stands,
-    trouble,
+    reported,
+    selector_problem,
     written,
 )
-from sully.controllers.eviction.outlook import Outlook
 from sully.controllers.eviction.previews import Previews
-from sully.controllers.eviction.records import rules_in
 from sully.controllers.eviction.requests import Requests
 from sully.controllers.framework import DONE, Result, Watch
 from sully.domain.devices.taints import NONE
-from sully.domain.eviction.judge import Reason
+from sully.domain.eviction.judge import Rules
 from sully.domain.eviction.status import (
     CONDITION,
     EVICTED,
@@ -45,21 +42,23 @@ from sully.domain.eviction.status import (
     paused,
     report,
 )
+from sully.evictor.records import EvictionRecords
+from sully.runtime.clock import Clock
 from sully.views.devices.changes import Change
-from sully.views.devices.exposures import Problem
+from sully.views.devices.exposures import Exposures, Problem
 from sully.views.kinds import RULES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
+class StatusTiming:
     """How soon after an eviction the status follows, and how often at most."""
 
     delay: timedelta
     interval: timedelta
 
 
-REFERENCE = Pace(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
-PROMPT = Pace(delay=timedelta(0), interval=timedelta(seconds=1))
+AS_KUBERNETES = StatusTiming(delay=timedelta(seconds=10), interval=timedelta(seconds=10))
+PROMPT = StatusTiming(delay=timedelta(0), interval=timedelta(seconds=1))
 
 
 @dataclass(slots=True)
@@ -67,17 +66,12 @@ class _State:
     """What is known of a rule since the controller started."""
 
     uid: str
-    evicted: int = 0
-    """By this process; `lasting` also counts what earlier ones began."""
-    lasting: int = 0
-    before: int | None = None
-    """How many had left when the process began; None until someone asks."""
     look_at: datetime | None = None
     """When to look at it next; None when nothing happened since the last look."""
     seen: int = 0
     """The generation that was last looked at."""
-    said: Said | None = None
-    said_at: datetime | None = None
+    reported: ReportedStatus | None = None
+    reported_at: datetime | None = None
     times: dict[str, datetime] = field(default_factory=dict)
     warned: frozenset[str] = frozenset()
 
@@ -88,13 +82,19 @@ class RuleStatuses:
     name = "device-taint-rule-status"
 
     def __init__(
-        self, outlook: Outlook, transport: Transport, recorder: EventRecorder, manager: str
+        self,
+        exposures: Exposures,
+        records: EvictionRecords,
+        transport: Transport,
+        recorder: EventRecorder,
+        clock: Clock,
+        manager: str,
     ) -> None:
-        self._exposures = outlook.exposures
-        self._records = outlook.records
-        self._clock = outlook.clock
-        self._ours = not outlook.options.strict
-        self._pace = PROMPT if self._ours else REFERENCE
+        self._exposures = exposures
+        self._records = records
+        self._clock = clock
+        self._ours = exposures.terms.compat.reports_on_rules
+        self._timing = PROMPT if self._ours else AS_KUBERNETES
         self._transport = transport
         self._recorder = recorder
         self._options = WriteOptions(field_manager=manager, force=True)
@@ -103,49 +103,41 @@ class RuleStatuses:
         self._previews = Previews(self._clock)
 
     def watches(self) -> Iterable[Watch[Any]]:
-        """Wake for rules and what they select, and for pods that leave because of them."""
+        """Wake for rules and what they select, and for pods that they evict."""
         yield Watch(self._exposures.inventory, self._touched)
         yield Watch(self._requests, lambda key: (key,))
         if self._ours:
             yield Watch(self._exposures.usage, lambda _: self._previews.touched())
 
     def _touched(self, change: Change) -> Iterator[Key]:
-        for each in change.rules:
-            for rule in (each.old, each.new):
+        for changed in change.rules:
+            for rule in (changed.old, changed.new):
                 if rule is not None:
                     yield Key("", rule.metadata.name)
             if self._ours:
-                self._previews.follow(each)
-            if each.new is not None:
-                self._of(each.new).look_at = self._clock.now()
+                self._previews.follow(changed)
+            if changed.new is not None:
+                self._of(changed.new).look_at = self._clock.now()
         if not change.rules:
             for rule in self._exposures.inventory.content_rules():
                 self._look_later(rule.metadata.name, self._of(rule))
         yield from self._previews.touched()
 
-    def concern(self, reasons: tuple[Reason, ...]) -> None:
-        """Note that a pod must leave, or need not any more, because of these rules."""
-        for name, uid in rules_in(reasons):
+    def concern(self, rules: Rules) -> None:
+        """Note that the number of pods that rules evicted or will evict has changed."""
+        for name, uid in rules:
             self._look_later(name, self._state(name, uid))
 
-    def evicted(self, rules: Iterable[tuple[str, str]], *, now: bool = True) -> None:
-        """Count a pod that left because of these rules, now or in an earlier process."""
+    def lags(self, rules: Rules) -> bool:
+        """Say whether one of these rules was created or changed, and has not reported since."""
         for name, uid in rules:
-            state = self._state(name, uid)
-            state.evicted += now
-            state.lasting += 1
-            self._look_later(name, state)
-
-    def lags(self, reasons: tuple[Reason, ...]) -> bool:
-        """Say whether one of these rules was made or changed and has not been looked at since."""
-        for name, uid in rules_in(reasons):
             rule = self._exposures.inventory.rule(name)
             if rule is not None and self._state(name, uid).seen != rule.metadata.generation:
                 return True
         return False
 
     async def reconcile(self, key: Key) -> Result:
-        """Write the status of a rule if it is time and there is something new to say."""
+        """Write the status of a rule if it is time and there is something new to report."""
         if not key.name:
             return self._look_at_previews()
         rule = self._exposures.inventory.rule(key.name)
@@ -168,7 +160,7 @@ class RuleStatuses:
         return DONE
 
     def _look_at_previews(self) -> Result:
-        """Have all rules looked at that say what they would do, but not too often."""
+        """Have all rules with a preview looked at, but not too often."""
         wait = self._previews.wait()
         if wait:
             return Result(requeue_after=wait)
@@ -179,7 +171,7 @@ class RuleStatuses:
         return DONE
 
     def _look_later(self, name: str, state: _State) -> None:
-        later = self._clock.now() + self._pace.delay
+        later = self._clock.now() + self._timing.delay
         state.look_at = min(state.look_at, later) if state.look_at is not None else later
         self._requests.add(Key("", name))
 
@@ -189,61 +181,63 @@ class RuleStatuses:
     def _state(self, name: str, uid: str) -> _State:
         state = self._states.get(name)
         if state is None or state.uid != uid:
-            # Another rule took the name: its story begins anew.
+            # Another rule has the name now.
             state = self._states[name] = _State(uid)
         return state
 
     def _quiet_until(self, rule: DeviceTaintRule, state: _State, now: datetime) -> datetime:
-        """Return until when nothing more is to be said about this generation of a rule."""
-        said, found = state.said or stands(rule), find(rule, CONDITION)
-        spoken = state.said_at or (found.last_transition_time if found is not None else None)
-        if spoken is None or said is None or said.generation != rule.metadata.generation:
+        """Return until when nothing more is reported about this generation of a rule."""
+        known, progress = state.reported or reported(rule), find(rule, CONDITION)
+        last = state.reported_at or (progress.last_transition_time if progress else None)
+        if last is None or known is None or known.generation != rule.metadata.generation:
             return now
-        return spoken + self._pace.interval
+        return last + self._timing.interval
 
     async def _look(self, rule: DeviceTaintRule, state: _State, now: datetime) -> None:
         state.seen = rule.metadata.generation
-        before = state.said or stands(rule)
-        news = Said(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
-        if news != before:
+        before = state.reported or reported(rule)
+        new = ReportedStatus(rule.metadata.generation, fitting(rule, self._reports(rule, state)))
+        if new != before:
             body = {
                 "metadata": {"name": rule.metadata.name, "uid": rule.metadata.uid},
-                "status": {"conditions": written(rule, news, before, state.times, now)},
+                "status": {"conditions": written(rule, new, before, state.times, now)},
             }
             await self._transport.apply(RULES, body, self._options, "status")
-            state.said_at = now
-        state.said = news
+            state.reported_at = now
+        state.reported = new
 
     def _reports(self, rule: DeviceTaintRule, state: _State) -> Iterator[tuple[str, Report | None]]:
         yield CONDITION, self._progress(rule, state)
         if not self._ours:
             return
-        yield EVICTED, evicted(self._lasting(rule, state))
+        yield EVICTED, evicted(self._records.evicted(state.uid, self._clock.now()))
         yield PAUSED, paused(self._exposures.pause_reason(rule))
         problems = list(self._exposures.problems(rule))
         self._warn(rule, state, problems)
-        yield SELECTOR_PROBLEM, trouble(problems)
+        yield SELECTOR_PROBLEM, selector_problem(problems)
         if rule.spec.taint.effect == NONE:
             yield PREVIEW, self._previews.of(rule, self._exposures)
 
     def _progress(self, rule: DeviceTaintRule, state: _State) -> Report:
         effect, generation = rule.spec.taint.effect, rule.metadata.generation
-        if effect == NONE and state.said is not None and state.said.generation == generation:
+        if (
+            effect == NONE
+            and state.reported is not None
+            and state.reported.generation == generation
+        ):
             # The text promises not to be updated.
-            return state.said.reports[CONDITION]
-        effects = self._exposures.terms.effects
+            return state.reported.reports[CONDITION]
+        effects, number = (
+            self._exposures.terms.effects,
+            self._records.evicted_since_start(state.uid),
+        )
         if effect not in (NONE, *effects):
-            # Nothing is counted of what nothing is said about.
-            return report(effect, Counts(evicted=state.evicted))
-        return report(effect, self._exposures.counts(rule, evicted=state.evicted), effects)
-
-    def _lasting(self, rule: DeviceTaintRule, state: _State) -> int:
-        if state.before is None:
-            state.before = max(evicted_so_far(rule), self._records.evicted_by(state.uid))
-        return state.before + state.lasting
+            # Nothing is counted of what nothing is reported about.
+            return report(effect, Counts(evicted=number))
+        return report(effect, self._exposures.counts(rule, evicted=number), effects)
 
     def _warn(self, rule: DeviceTaintRule, state: _State, problems: list[Problem]) -> None:
-        texts = frozenset(each.choice.problem for each in problems if each.choice.own)
+        texts = frozenset(problem.choice.problem for problem in problems if problem.choice.own)
         for text in sorted(texts - state.warned):
             self._recorder.event(reference(RULES, rule), "Warning", "CELRuntimeError", text)
         state.warned = texts

@@ -3,32 +3,32 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sully.client.events import EventRecorder
 from sully.client.informers.informer import Informer
 from sully.client.transport import Transport
 from sully.controllers.eviction.controller import NAME, EvictionController
-from sully.controllers.eviction.evictor import Evictor
+from sully.controllers.eviction.executor import Executor
 from sully.controllers.eviction.metrics import EvictionMetrics
-from sully.controllers.eviction.outlook import Outlook
-from sully.controllers.eviction.records import Records
-from sully.controllers.eviction.settings import EvictionOptions
 from sully.controllers.eviction.status import RuleStatuses
-from sully.controllers.kinds import PAST_EVICTIONS
 from sully.controllers.manager import Manager
-from sully.controllers.workloads import BUDGETS
+from sully.controllers.workloads import BUDGETS, PODS
 from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET
+from sully.evictor.core import Evictor
+from sully.evictor.records import RecordSources
+from sully.evictor.settings import EvictionOptions
 from sully.runtime.clock import Clock
 from sully.runtime.metrics import Metrics
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, PODS
+from sully.views.kinds import CLAIMS, PAST_EVICTIONS, TAINT_RECORDS
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How a controller acts, and tells people what it did."""
+    """How a controller calls the API, and records Events."""
 
     transport: Transport
     recorder: EventRecorder
@@ -42,26 +42,45 @@ def make_eviction(
     clock: Clock,
     metrics: Metrics,
 ) -> tuple[RuleStatuses, EvictionController]:
-    """Return both controllers; add the first one first, so that it speaks before the other acts."""
+    """Return both controllers; add the first one first: it reports before the other acts."""
     pods, claims = manager.informer(PODS), manager.informer(CLAIMS)
     usage = Usage(
         pods=pods,
         claims=claims,
-        extended_resources=not options.strict,
+        extended_resources=options.compat.evicts_extended_resources,
         pod_groups=options.pod_groups,
     )
     exposures = Exposures(inventory, usage, clock=clock, terms=options.terms, pauses=options.pauses)
-    past = manager.informer(PAST_EVICTIONS) if options.records else None
-    records = Records(access.transport, past, exposures, clock)
-    outlook = Outlook(exposures=exposures, records=records, clock=clock, options=options)
-    statuses = RuleStatuses(outlook, access.transport, access.recorder, NAME)
-    budgets = NO_EXECUTE_WITH_BUDGET in options.terms.effects
+    sources = (cache for cache in inventory.sources if isinstance(cache, Informer))
+    caches: tuple[Informer[Any], ...] = (pods, claims, *sources)
+    evictor = Evictor(
+        exposures,
+        options,
+        sources=_sources(manager, options) if options.records else None,
+        caches=[cache.freshness for cache in caches],
+    )
+    transport, recorder = access.transport, access.recorder
+    statuses = RuleStatuses(exposures, evictor.records, transport, recorder, clock, NAME)
     controller = EvictionController(
-        outlook,
-        Evictor(access.transport, access.recorder, clock, records),
+        evictor,
+        exposures,
+        Executor(transport, recorder, clock),
         statuses,
         EvictionMetrics(metrics),
-        (pods, claims, *(each for each in inventory.sources if isinstance(each, Informer))),
-        manager.informer(BUDGETS) if budgets else None,
+        clock,
     )
+    budgets = NO_EXECUTE_WITH_BUDGET in options.terms.effects
+    controller.follow(caches, manager.informer(BUDGETS) if budgets else None)
     return statuses, controller
+
+
+def _sources(manager: Manager, options: EvictionOptions) -> RecordSources:
+    """Return what is recorded of earlier evictions, as the caches have it."""
+    evictions = manager.informer(PAST_EVICTIONS)
+    if not options.totals:
+        return RecordSources(evictions.values)
+    taints = manager.informer(TAINT_RECORDS)
+    return RecordSources(
+        evictions.values,
+        lambda: {record.spec.rule.uid: record.status.evicted for record in taints.values()},
+    )

@@ -147,7 +147,11 @@ class GarbageCollector:
         try:
             standings = await self._owners.standings(latest)
         except OutOfReachError:
-            log.warning("owner in a namespace", kind=node.kind.kind, name=str(node.key))
+            log.warning(
+                "cluster-scoped object has a namespaced owner",
+                kind=node.kind.kind,
+                name=str(node.key),
+            )
             return DONE
         dependents = [each.obj for each in self._graph.dependents(latest.uid)]
         match judge(latest, standings, dependents):
@@ -188,7 +192,7 @@ class GarbageCollector:
         try:
             await self._transport.patch(node.kind, node.key, change, PatchType.STRATEGIC)
         except NotFound:
-            log.debug("object gone already", kind=node.kind.kind, name=str(node.key))
+            log.debug("object already deleted", kind=node.kind.kind, name=str(node.key))
 
     async def _delete(self, node: Node, latest: Owned, policy: str) -> None:
         """Delete an object, unless someone gave it another owner meanwhile."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 
-from sully.client.discovery.resources import Served
+from sully.client.discovery.resources import APIResource
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.garbagecollection.graph import Graph
 from sully.domain.workloads.ownership import Owned, Standing
@@ -40,7 +40,7 @@ class Kinds:
         return kind if known else None
 
 
-def collected_kinds(served: Iterable[Served]) -> Kinds:
+def collected_kinds(served: Iterable[APIResource]) -> Kinds:
     """Return all kinds that can be watched and deleted; events own nothing and expire anyway."""
     kinds: list[Kind[Owned]] = []
     versions: dict[str, set[str]] = {}

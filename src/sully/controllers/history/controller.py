@@ -21,11 +21,11 @@ from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.history.tally import Tally
-from sully.controllers.kinds import TAINT_RECORDS
 from sully.domain.eviction.records import EXPIRY, follow, lift, open_record, taint_record_name
 from sully.domain.eviction.status import tally as counted_by
 from sully.machinery.errors import AlreadyExists
 from sully.runtime.clock import Clock
+from sully.views.kinds import TAINT_RECORDS
 
 NAME = "taint-history-controller"
 BY_RECORD = "record of the rule"

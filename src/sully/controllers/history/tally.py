@@ -11,9 +11,10 @@ from dataclasses import dataclass
 
 from sully.client.informers.informer import Informer
 from sully.client.transport import Key
-from sully.controllers.kinds import PastEviction
-from sully.domain.claims.pods import Pod
+from sully.domain.claims.pods import still_runs
+from sully.domain.eviction.past import PastEviction
 from sully.domain.eviction.records import taint_record_name
+from sully.domain.scheduling.objects import Pod
 
 
 @dataclass(slots=True)
@@ -83,7 +84,7 @@ class Tally:
     def _stays(self, past: PastEviction) -> bool:
         """Say whether the pod of a record that was deleted is still there, and is to stay."""
         pod = self._pods.get(Key(past.metadata.namespace, past.spec.pod.name))
-        return pod is not None and pod.metadata.uid == past.metadata.name and not pod.leaving
+        return still_runs(pod, past.metadata.name)
 
 
 def _records(past: PastEviction) -> set[str]:

@@ -13,10 +13,10 @@ from sully.controllers.history.retention import (
     lifted_since,
 )
 from sully.controllers.history.tally import Tally
-from sully.controllers.kinds import PAST_EVICTIONS, TAINT_RECORDS
 from sully.controllers.manager import Manager
+from sully.controllers.workloads import PODS
 from sully.runtime.clock import Clock
-from sully.views.kinds import PODS, RULES
+from sully.views.kinds import PAST_EVICTIONS, RULES, TAINT_RECORDS
 
 
 def add_history(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sully.client.discovery.resources import Served
+from sully.client.discovery.resources import APIResource
 from sully.client.options import DeleteOptions
 from sully.client.transport import Kind, Transport
 from sully.controllers.kinds import Item
@@ -20,7 +20,7 @@ from sully.machinery.errors import ApiError
 BACKGROUND = DeleteOptions(propagation_policy="Background")
 
 
-def namespaced_kinds(served: Iterable[Served]) -> Iterable[Kind[Item]]:
+def namespaced_kinds(served: Iterable[APIResource]) -> Iterable[Kind[Item]]:
     """Yield all kinds that live in namespaces; another shape of the same objects counts once."""
     for each in served:
         if each.namespaced and not each.alias and each.verbs >= {"list", "deletecollection"}:

@@ -76,7 +76,11 @@ class NamespacesController:
             namespace = await self._report(namespace, left)
         if left:
             if left.failures:
-                log.warning("namespace not emptied", namespace=key.name, problems=left.failures)
+                log.warning(
+                    "failed to delete the content of a namespace",
+                    namespace=key.name,
+                    problems=left.failures,
+                )
             return AGAIN
         await self._let_go(namespace)
         return DONE
@@ -105,7 +109,7 @@ class NamespacesController:
         others = [name for name in _finalizers(namespace) if name != FINALIZER]
         freed = namespace | {"spec": {"finalizers": others}}
         await self._transport.update(WHOLE_NAMESPACES, freed, "finalize")
-        log.info("namespace emptied", namespace=namespace["metadata"]["name"])
+        log.info("namespace content deleted", namespace=namespace["metadata"]["name"])
 
 
 def _finalizers(namespace: Obj) -> list[str]:

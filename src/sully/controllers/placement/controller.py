@@ -13,14 +13,13 @@ from typing import Any
 
 from sully.api.cluster.types import PLACEMENT_LABEL, Placement, PlacementDecision
 from sully.client.transport import Key
-from sully.controllers.evaluation import Evaluating, Feed
+from sully.controllers.evaluation import ExpressionEvaluation, KeySource
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.placement.binder import Binder
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.passes import Passes
 from sully.controllers.placement.plans import Plan, by_name, make_plan
 from sully.controllers.placement.statuses import failed, status_patch
-from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.membership import BrokenSetError
 from sully.domain.placement.notes import score_note
 from sully.domain.placement.outcome import Outcome, is_disabled
@@ -86,9 +85,11 @@ class PlacementController:
         self._clock = clock
         self._rate_limiter = RateLimiter()
         self._passes = passes
-        self._evaluated = Feed()
-        self.evaluating = Evaluating("placement-evaluation", evaluator, self._evaluated.add)
-        self._strict = view.fleet.behaviour == REFERENCE
+        self._evaluated = KeySource()
+        self.evaluating = ExpressionEvaluation(
+            "placement-evaluation", evaluator, self._evaluated.add
+        )
+        self._compat = view.fleet.options.compat
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for placements that may come out otherwise."""
@@ -140,7 +141,7 @@ class PlacementController:
             return self._view.decide(key, now, budget)
         except BrokenSetError as error:
             # Nothing is written until the set is mended, and that will wake us.
-            log.warning("a set cannot be read", placement=str(key), error=str(error))
+            log.warning("failed to read a cluster set", placement=str(key), error=str(error))
             return None
         finally:
             self._metrics.decided(self._clock.monotonic() - began)
@@ -164,8 +165,7 @@ class PlacementController:
         began = self._clock.monotonic()
         problem = await self._binder.bind(placement, plan, outcome.status, scores)
         self._metrics.bound(self._clock.monotonic() - began)
-        if problem is not None and not self._strict:
-            # The reference claims success here.
+        if problem is not None and self._compat.reports_failed_decisions:
             outcome = failed(outcome, problem.message)
         await self._tell(key, placement, outcome)
         if problem is not None:

@@ -61,7 +61,7 @@ def _write(
     if old is None:
         return Write(part, labels, None, clusters=bool(part.clusters))
     clusters = named(old) != part.clusters or _is_annotated(old)
-    # All labels are the placement's, as in the reference: one more is one too many.
+    # All labels are the placement's, as in OCM: one more is one too many.
     relabel = labels != old.metadata.labels
     if clusters or relabel:
         return Write(part, labels, old, clusters=clusters, relabel=relabel)

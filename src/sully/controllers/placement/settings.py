@@ -1,10 +1,11 @@
-"""How placement is set up: what flags say, and what of that the reference leaves."""
+"""How placement is set up: what flags say, and what of that applies."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sully.domain.placement.behaviour import REFERENCE, Behaviour, improved
+from sully.domain.placement.options import PlacementOptions
+from sully.machinery.compat import Compat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,11 +18,12 @@ class PlacementSettings:
     """How many clusters may leave their placements in a minute because of their health."""
 
 
-def behaviour(settings: PlacementSettings, *, strict: bool) -> Behaviour:
-    """Return how to place; the reference knows none of the settings."""
-    if strict:
-        return REFERENCE
-    return improved(
+def placement_options(settings: PlacementSettings, compat: Compat) -> PlacementOptions:
+    """Return how placements are evaluated; OCM has none of the settings."""
+    if not compat.allows_placement_limits:
+        return PlacementOptions(compat=compat)
+    return PlacementOptions(
+        compat=compat,
         health_toleration_seconds=settings.toleration_seconds,
         leaves_per_minute=settings.leaves_per_minute,
     )

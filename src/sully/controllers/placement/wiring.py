@@ -10,7 +10,7 @@ from sully.controllers.placement.controller import OWNER, PlacementController, o
 from sully.controllers.placement.metrics import PlacementMetrics
 from sully.controllers.placement.passes import Passes
 from sully.controllers.placement.telling import Teller
-from sully.domain.placement.behaviour import Behaviour
+from sully.domain.placement.options import PlacementOptions
 from sully.machinery.cel import COST_BUDGET
 from sully.runtime.clock import Clock
 from sully.runtime.evaluation import Evaluator
@@ -30,7 +30,7 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
     recorder: EventRecorder,
     clock: Clock,
     metrics: Metrics,
-    behaviour: Behaviour,
+    options: PlacementOptions,
     evaluator: Evaluator | None = None,
     units: int = COST_BUDGET,
 ) -> PlacementController:
@@ -49,7 +49,7 @@ def make_placement(  # noqa: PLR0913 - what it reads and writes, and what a test
         scores=manager.informer(SCORES),
     )
     controller = PlacementController(
-        view=FleetView(caches, clock=clock, behaviour=behaviour),
+        view=FleetView(caches, clock=clock, options=options),
         placements=placements,
         decisions=decisions,
         binder=Binder(transport, Teller(recorder), placements, decisions),

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sully.client.informers.informer import Informer, own_key
 from sully.client.transport import Key, Transport
-from sully.controllers.controller_refs import Claims, Owners
+from sully.controllers.controller_refs import ControllerRefManager, Owners
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.replicasets.expectations import Expectations
 from sully.controllers.replicasets.pods import PodKeeper
@@ -27,8 +27,9 @@ from sully.controllers.workloads import (
     Selecting,
     by_controller,
 )
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.replicas import FAILURE, given_up, next_available, replica_status
-from sully.domain.workloads.workloads import Pod, ReplicaSet, WorkloadCondition, selector_of
+from sully.domain.workloads.workloads import ReplicaSet, WorkloadCondition, selector_of
 from sully.machinery.errors import ApiError
 from sully.runtime.clock import Clock
 
@@ -56,7 +57,7 @@ class ReplicaSetController:
         self._clock = clock
         self._expectations = Expectations(clock)
         self._keeper = PodKeeper(transport, recorder, self._expectations)
-        self._claims = Claims(transport, REPLICA_SETS, PODS)
+        self._claims = ControllerRefManager(transport, REPLICA_SETS, PODS)
         self._owners = Owners(REPLICA_SETS, Selecting(sets, _BY_NAMESPACE))
         sets.add_index(_BY_CONTROLLER, by_controller)
         # Before any key is queued for the same news, so that the look it causes may count.
@@ -88,7 +89,7 @@ class ReplicaSetController:
     async def _claim(self, owner: ReplicaSet) -> list[Pod]:
         mine = self._pods.controlled_by(owner.metadata.uid)
         free = [pod for pod in self._pods.uncontrolled(owner.metadata.namespace) if pod.active]
-        return await self._claims.settle(owner, selector_of(owner), [*mine, *free])
+        return await self._claims.claim(owner, selector_of(owner), [*mine, *free])
 
     async def _manage(self, owner: ReplicaSet, active: list[Pod]) -> ApiError | None:
         surplus = len(active) - owner.spec.replicas

@@ -17,7 +17,8 @@ from sully.controllers.workloads import (
     controller_ref,
     is_terminating,
 )
-from sully.domain.workloads.workloads import Pod, ReplicaSet
+from sully.domain.scheduling.objects import Pod
+from sully.domain.workloads.workloads import ReplicaSet
 from sully.machinery.errors import ApiError, NotFound
 
 BURST = 500

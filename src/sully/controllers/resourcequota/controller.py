@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
 from sully.api.resource.claim_types import ResourceClaim
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key, Kind, Transport
@@ -21,7 +21,7 @@ from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.resourcequota.counting import Counting
 from sully.domain.quota.decisions import is_recounted, same_amounts
 from sully.domain.quota.pods import is_pod_resource
-from sully.domain.workloads.workloads import Pod
+from sully.domain.scheduling.objects import Pod
 from sully.runtime.clock import Clock
 
 Obj = dict[str, Any]
@@ -38,7 +38,7 @@ _BY_NAMESPACE = "resourcequota-controller/namespace"
 class Filtered(Generic[T]):
     """The changes of a collection that matter, each once: a source like an informer."""
 
-    def __init__(self, copy: Copy[T], matters: Callable[[T | None, T | None], bool]) -> None:
+    def __init__(self, copy: Cache[T], matters: Callable[[T | None, T | None], bool]) -> None:
         self._copy = copy
         self._matters = matters
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from sully.client.informers.informer import Informer, own_key
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Key, Kind, Transport
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import Metadata, Namespace
@@ -42,7 +42,7 @@ class ConfigMap(Wire, frozen=True, kw_only=True):
 
 CONFIG_MAPS: Kind[ConfigMap] = Kind("", "v1", "configmaps", "ConfigMap", ConfigMap)
 WHOLE_CONFIG_MAPS: Kind[dict[str, Any]] = CONFIG_MAPS.read_as(dict)
-PUBLISHED = Selection(field_selector=f"metadata.name={NAME}")
+PUBLISHED = ObjectSelector(field_selector=f"metadata.name={NAME}")
 """Which ConfigMaps this controller needs to see."""
 
 

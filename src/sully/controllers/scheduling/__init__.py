@@ -1,5 +1,5 @@
-"""Owns giving pods a node and their claims devices, and saying why a pod has none.
+"""Owns the execution of scheduling: feeds `sully.scheduler` from informers, writes its effects.
 
-Never decides by itself which node or device: that is `domain/scheduling` and `domain/allocation`.
-Start at controller.py (one pod at a time), then judging.py, then binder.py (what is written).
+Never decides which node or device a pod gets: that is `sully.scheduler` and `domain`.
+Start at controller.py (the scheduling cycle), then binder.py (the binding cycle).
 """

@@ -1,8 +1,8 @@
-"""Writes what was decided about pods: claims, then the binding; or, by telling.py, why not.
+"""The binding cycle: writes claims, then the binding; or, by reporting.py, why there is none.
 
-Many pods are written at the same time, each by one worker. A write that fails for a while is tried
-again with the same decision; one that is refused gives back what was taken, and the pod is looked
-at again after a delay.
+Many pods are written at the same time, each by one worker. A write that fails transiently is
+retried with the same decision; after one that is rejected, what was assumed is released and the
+pod gets another attempt after a back-off.
 """
 
 from __future__ import annotations
@@ -15,155 +15,150 @@ from sully.api.resource.claim_types import ResourceClaim
 from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
-from sully.client.transport import Key, Transport
+from sully.client.transport import TRANSIENT, Key, Transport
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
-from sully.controllers.scheduling.claims import ClaimWriter, OvertakenError
-from sully.controllers.scheduling.cluster import Cluster
-from sully.controllers.scheduling.devices import Devices
+from sully.controllers.scheduling.bind_queue import BindQueue, RemoveDiagnosis, Report, Requeue
+from sully.controllers.scheduling.claim_writer import ClaimChangedError, ClaimWriter
 from sully.controllers.scheduling.kinds import PODS
-from sully.controllers.scheduling.metrics import ERROR as ERRED
-from sully.controllers.scheduling.metrics import SchedulerMetrics
-from sully.controllers.scheduling.outbox import (
-    Again,
-    ClaimWrite,
-    ExtendedWrite,
-    Outbox,
-    Placement,
-    Refusal,
-    Tidy,
-)
-from sully.controllers.scheduling.queue import Queue
-from sully.controllers.scheduling.readiness import Readiness, deadline, readiness, waits
-from sully.controllers.scheduling.telling import Teller
-from sully.domain.scheduling import account as accounts
-from sully.domain.scheduling.decisions import ERROR, Concern, Refuse
+from sully.controllers.scheduling.metrics import ERROR, SchedulerMetrics
+from sully.controllers.scheduling.reporting import Reporter
+from sully.domain.scheduling.causes import BindingRejected, Cause, PreBindFailed
+from sully.domain.scheduling.decisions import FitError
+from sully.domain.scheduling.diagnosis import CONDITION
 from sully.domain.scheduling.extended import mapping_status
-from sully.domain.scheduling.messages import before_binding
 from sully.domain.scheduling.objects import Pod
 from sully.machinery.errors import (
     ApiError,
     Conflict,
-    InternalError,
     NotFound,
-    ServiceUnavailable,
-    Timeout,
-    TooManyRequests,
 )
 from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
+from sully.scheduler.binding_conditions import (
+    Readiness,
+    deadline,
+    has_binding_conditions,
+    readiness,
+)
+from sully.scheduler.core import SchedulingCore
+from sully.scheduler.effects import Bind, ClaimReservation, ExtendedResourceClaim
 
 WORKERS = 32
 BACKOFF = Backoff(base=1.0, cap=10.0, jitter=0.0)
-_PASSING = (TooManyRequests, ServiceUnavailable, InternalError, Timeout)
 
 
 class Binder:
-    """Writes decisions."""
+    """Executes what the scheduling core decided."""
 
     name = "scheduler-binding"
 
-    def __init__(  # noqa: PLR0913 - what it reads, where it gives back, and how it writes
+    def __init__(  # noqa: PLR0913 - what it reads, where it reports, and how it writes
         self,
         *,
-        outbox: Outbox,
-        queue: Queue,
-        cluster: Cluster,
-        devices: Devices,
+        core: SchedulingCore,
+        bind_queue: BindQueue,
         claims: Informer[ResourceClaim],
         writer: ClaimWriter,
         transport: Transport,
         recorder: EventRecorder,
-        teller: Teller,
+        reporter: Reporter,
         clock: Clock,
         metrics: SchedulerMetrics,
     ) -> None:
-        self._outbox = outbox
-        self._queue = queue
-        self._cluster = cluster
-        self._devices = devices
+        self._core = core
+        self._bind_queue = bind_queue
         self._claims = claims
         self._writer = writer
         self._transport = transport
         self._recorder = recorder
-        self._teller = teller
+        self._reporter = reporter
         self._clock = clock
         self._metrics = metrics
 
     def watches(self) -> Iterable[Watch[Any]]:
         """Wake for decisions, and for reports about devices that a pod waits for."""
-        yield Watch(self._outbox, lambda key: (key,))
+        yield Watch(self._bind_queue, lambda key: (key,))
         yield Watch(self._claims, self._waiting_for)
 
     def _waiting_for(self, claim: ResourceClaim) -> Iterable[Key]:
-        if not waits(claim):
+        if not has_binding_conditions(claim):
             return
-        for each in claim.status.reserved_for:
-            key = Key(claim.metadata.namespace, each.name)
-            if isinstance(self._outbox.get(key), Placement):
+        for consumer in claim.status.reserved_for:
+            key = Key(claim.metadata.namespace, consumer.name)
+            if isinstance(self._bind_queue.get(key), Bind):
                 yield key
 
     async def reconcile(self, key: Key) -> Result:
         """Write what was decided about a pod."""
-        decision = self._outbox.get(key)
-        match decision:
+        write = self._bind_queue.get(key)
+        match write:
             case None:
                 return DONE
-            case Placement():
-                return await self._place(key, decision)
-            case Refusal():
-                result = await self._refuse(key, decision)
+            case Bind():
+                return await self._pre_bind(write)
+            case Report():
+                result = await self._report(write)
                 if result is not DONE:
                     return result
-                if decision.pause is not None and self._outbox.get(key) is decision:
-                    self._outbox.replace(key, Again())
-                    return Result(requeue_after=decision.pause)
-            case Again():
-                self._queue.touch(key)
-            case Tidy(pod):
-                await self._teller.tidy(key, pod)
-        self._outbox.done(key, decision)
+                if write.back_off is not None and self._bind_queue.get(key) is write:
+                    self._core.back_off(key)
+                    self._bind_queue.replace(key, Requeue())
+                    return Result(requeue_after=write.back_off)
+            case Requeue():
+                self._core.requeue(key)
+            case RemoveDiagnosis(pod):
+                await self._reporter.remove_diagnosis(key, pod)
+        self._bind_queue.done(key, write)
         return DONE
 
-    # Placing
+    async def _report(self, report: Report) -> Result:
+        effect = report.effect
+        if effect.result.deallocate is not None:
+            await self._writer.deallocate(effect.result.deallocate)
+        if effect.leftover is not None:
+            await self._writer.discard(effect.leftover)
+        result = effect.result
+        return await self._reporter.report(effect.key, effect.pod, result.error, result.diagnosis)
 
-    async def _place(self, key: Key, placement: Placement) -> Result:
+    # -- binding ----------------------------------------------------------------------------------
+
+    async def _pre_bind(self, bind: Bind) -> Result:
         claims: list[ResourceClaim] = []
         try:
-            for write in placement.claims:
-                claims.append(await self._reserve(placement.pod, write))  # noqa: PERF401 - those before a failure must be known
-            if placement.extended is not None:
-                claims.append(await self._extend(placement.pod, placement.extended))
-        except _PASSING:
+            for reservation in bind.claims:
+                claims.append(await self._reserve(bind.pod, reservation))  # noqa: PERF401 - those before a failure must be known
+            if bind.extended is not None:
+                claims.append(await self._create(bind.pod, bind.extended))
+        except TRANSIENT:
             raise
-        except (OvertakenError, ApiError) as error:
-            message = before_binding(str(error))
-            return await self._give_up(key, placement, message, reserved=claims)
+        except (ClaimChangedError, ApiError) as error:
+            return await self._give_up(bind, PreBindFailed(str(error)), reserved=claims)
         match readiness(claims):
             case Readiness.FAILED:
-                return await self._not_ready(key, placement, "device binding failed")
+                return await self._not_ready(bind, "device binding failed")
             case Readiness.PENDING:
-                return await self._wait(key, placement, claims)
+                return await self._wait(bind, claims)
             case Readiness.READY:
-                return await self._bind(key, placement)
+                return await self._bind(bind)
 
-    async def _reserve(self, pod: Pod, write: ClaimWrite) -> ResourceClaim:
-        known = self._claims.get(key_of(write.claim))
-        claim = await self._writer.reserve(pod, write, known or write.claim)
-        if write.allocation is not None:
-            self._devices.written(claim)
+    async def _reserve(self, pod: Pod, reservation: ClaimReservation) -> ResourceClaim:
+        known = self._claims.get(key_of(reservation.claim))
+        claim = await self._writer.reserve(pod, reservation, known or reservation.claim)
+        if reservation.allocation is not None:
+            self._core.devices.written(claim)
         return claim
 
-    async def _extend(self, pod: Pod, extended: ExtendedWrite) -> ResourceClaim:
-        """Create the claim for extended resources, and tell the pod of it."""
+    async def _create(self, pod: Pod, extended: ExtendedResourceClaim) -> ResourceClaim:
+        """Create the claim for extended resources, and write it into the status of the pod."""
         try:
             created = await self._writer.create(extended)
         except ApiError:
             self._metrics.created_claim(success=False)
             raise
         self._metrics.created_claim(success=True)
-        self._devices.adopt(extended.claim.metadata.uid, created)
-        write = ClaimWrite(created, extended.allocation, extended.record)
-        claim = await self._reserve(pod, write)
+        self._core.devices.created(extended.claim.metadata.uid, created)
+        reservation = ClaimReservation(created, extended.allocation, extended.devices)
+        claim = await self._reserve(pod, reservation)
         status = mapping_status(extended.mappings, created.metadata.name)
         patch = {
             "metadata": {"uid": pod.metadata.uid},
@@ -172,8 +167,8 @@ class Binder:
         await self._transport.patch(PODS, key_of(pod), patch, subresource="status")
         return claim
 
-    async def _bind(self, key: Key, placement: Placement) -> Result:
-        pod, node = placement.pod, placement.node
+    async def _bind(self, bind: Bind) -> Result:
+        key, pod, node = bind.key, bind.pod, bind.node
         binding = {
             "apiVersion": "v1",
             "kind": "Binding",
@@ -182,92 +177,73 @@ class Binder:
         }
         try:
             await self._transport.create(PODS.read_as(dict), binding, "binding")
-        except _PASSING:
+        except TRANSIENT:
             raise
         except ApiError as error:
-            if not (isinstance(error, Conflict) and await self._is_bound(key, placement)):
-                # A pod that is gone, or went elsewhere: who keeps claims sees to them.
+            if not (isinstance(error, Conflict) and await self._is_bound(bind)):
+                # If the pod is gone or on another node, the claim controller handles its claims.
                 kept = not isinstance(error, Conflict | NotFound)
-                text = f"binding rejected: {error}"
-                reserved = [each.claim for each in placement.claims] if kept else []
-                return await self._give_up(key, placement, text, reserved=reserved)
-        text = f"Successfully assigned {key} to {node}"
-        self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", text)
-        self._metrics.bound(pod, placement.look, self._clock.monotonic())
-        if key in self._outbox.accounted or pod.condition(accounts.CONDITION) is not None:
-            await self._teller.tidy(key, pod)
-        self._outbox.done(key, placement)
+                reserved = [reservation.claim for reservation in bind.claims] if kept else []
+                return await self._give_up(bind, BindingRejected(str(error)), reserved=reserved)
+        message = f"Successfully assigned {key} to {node}"
+        self._recorder.event(reference(PODS, pod), "Normal", "Scheduled", message)
+        self._metrics.bound(pod, bind.attempt, self._clock.monotonic())
+        if key in self._bind_queue.diagnosed or pod.condition(CONDITION) is not None:
+            await self._reporter.remove_diagnosis(key, pod)
+        self._core.finish_binding(key)
+        self._bind_queue.done(key, bind)
         return DONE
 
-    async def _is_bound(self, key: Key, placement: Placement) -> bool:
-        """Say whether a pod is where it should be: our own call went through unanswered."""
+    async def _is_bound(self, bind: Bind) -> bool:
+        """Report whether a pod is on its node: our own call went through unanswered."""
         try:
-            found = await self._transport.get(PODS, key)
+            pod = await self._transport.get(PODS, bind.key)
         except NotFound:
             return False
-        same = found.metadata.uid == placement.pod.metadata.uid
-        return same and found.spec.node_name == placement.node
+        return pod.metadata.uid == bind.pod.metadata.uid and pod.spec.node_name == bind.node
 
-    async def _wait(
-        self, key: Key, placement: Placement, claims: Sequence[ResourceClaim]
-    ) -> Result:
+    async def _wait(self, bind: Bind, claims: Sequence[ResourceClaim]) -> Result:
         now = self._clock.now()
         until = deadline(claims, now)
         if now >= until:
-            return await self._not_ready(key, placement, "device binding timeout")
+            return await self._not_ready(bind, "device binding timeout")
         return Result(requeue_after=until - now)
 
-    async def _not_ready(self, key: Key, placement: Placement, why: str) -> Result:
-        for write in placement.claims:
-            claim = self._claims.get(key_of(write.claim))
-            alone = claim is not None and len(claim.status.reserved_for) <= 1
-            if claim is not None and alone and waits(claim):
+    async def _not_ready(self, bind: Bind, error: str) -> Result:
+        for reservation in bind.claims:
+            claim = self._claims.get(key_of(reservation.claim))
+            unshared = claim is not None and len(claim.status.reserved_for) <= 1
+            if claim is not None and unshared and has_binding_conditions(claim):
                 await self._writer.deallocate(claim)
-        reserved = [each.claim for each in placement.claims]
-        return await self._give_up(key, placement, before_binding(why), reserved=reserved)
+        reserved = [reservation.claim for reservation in bind.claims]
+        return await self._give_up(bind, PreBindFailed(error), reserved=reserved)
 
     async def _give_up(
-        self,
-        key: Key,
-        placement: Placement,
-        message: str,
-        *,
-        reserved: Iterable[ResourceClaim],
+        self, bind: Bind, cause: Cause, *, reserved: Iterable[ResourceClaim]
     ) -> Result:
-        """Give back what was taken. Claims that we did not get to are somebody else's matter."""
+        """Revert a binding; claims that were not written belong to somebody else by now."""
         for claim in reserved:
-            await self._writer.unreserve(placement.pod, claim)
-        if placement.extended is not None:
-            await self._discard(key, placement.pod, placement.extended)
-        # In one step: what is free again must not be written by a second attempt at this.
-        for write in placement.claims:
-            self._devices.abandon(write.claim.metadata.uid)
-        self._cluster.vacate(placement.pod.metadata.uid)
-        self._outbox.replace(key, Again())
-        self._queue.wake(Concern.DEVICES | Concern.ROOM)
-        self._metrics.attempted(
-            placement.pod, ERRED, self._clock.monotonic() - placement.look.began
-        )
-        await self._teller.tell(key, Refusal(placement.pod, Refuse(message, ERROR)))
+            await self._writer.unreserve(bind.pod, claim)
+        if bind.extended is not None:
+            await self._discard(bind.pod, bind.extended)
+        # In one step: a retry must not write again what was released.
+        self._bind_queue.replace(bind.key, Requeue())
+        self._core.forget(bind)
+        seconds = self._clock.monotonic() - bind.attempt.began
+        self._metrics.attempted(bind.pod, ERROR, seconds)
+        await self._reporter.report(bind.key, bind.pod, FitError(cause))
         return AGAIN
 
-    async def _discard(self, key: Key, pod: Pod, extended: ExtendedWrite) -> None:
-        """Take back the claim for extended resources, as far as it came."""
+    async def _discard(self, pod: Pod, extended: ExtendedResourceClaim) -> None:
+        """Delete the claim for extended resources, as far as it was written."""
         uid = await self._writer.discard(extended.claim)
-        self._devices.abandon(extended.claim.metadata.uid)
+        self._core.devices.forget(extended.claim.metadata.uid)
         if not uid:
             return
-        self._devices.abandon(uid)
+        self._core.devices.forget(uid)
         patch = {
             "metadata": {"uid": pod.metadata.uid},
             "status": {"extendedResourceClaimStatus": None},
         }
         with suppress(NotFound, Conflict):
-            await self._transport.patch(PODS, key, patch, subresource="status")
-
-    async def _refuse(self, key: Key, refusal: Refusal) -> Result:
-        if refusal.deallocate is not None:
-            await self._writer.deallocate(refusal.deallocate)
-        if refusal.delete is not None:
-            await self._writer.discard(refusal.delete)
-        return await self._teller.tell(key, refusal)
+            await self._transport.patch(PODS, key_of(pod), patch, subresource="status")

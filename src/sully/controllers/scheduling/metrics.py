@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from sully.controllers.scheduling.outbox import Look
 from sully.domain.scheduling.objects import Pod
 from sully.runtime.metrics import Metrics
+from sully.scheduler.effects import Attempt
 
 SCHEDULED: Final = "scheduled"
 UNSCHEDULABLE: Final = "unschedulable"
@@ -20,7 +20,7 @@ _MOST_ATTEMPTS: Final = 16
 
 
 class SchedulerMetrics:
-    """How often pods were looked at, with what result, and how long it took."""
+    """How many attempts there were, with what result, and how long they took."""
 
     def __init__(self, metrics: Metrics) -> None:
         labels = ("result", "profile")
@@ -63,7 +63,7 @@ class SchedulerMetrics:
         self._pending.labels(queue).set_function(count)
 
     def decided(self, seconds: float) -> None:
-        """Count one look at a pod."""
+        """Observe the time until a decision."""
         self._deciding.observe(seconds)
 
     def attempted(self, pod: Pod, result: str, seconds: float) -> None:
@@ -72,12 +72,12 @@ class SchedulerMetrics:
         self._total.labels(*labels).inc()
         self._seconds.labels(*labels).observe(seconds)
 
-    def bound(self, pod: Pod, look: Look, now: float) -> None:
-        """Count a pod that got its node."""
-        self.attempted(pod, SCHEDULED, now - look.began)
-        self._attempts.observe(look.attempts)
-        attempts = str(min(look.attempts, _MOST_ATTEMPTS))
-        self._since.labels(attempts).observe(now - look.queued)
+    def bound(self, pod: Pod, attempt: Attempt, now: float) -> None:
+        """Count a pod that was bound."""
+        self.attempted(pod, SCHEDULED, now - attempt.began)
+        self._attempts.observe(attempt.attempts)
+        attempts = str(min(attempt.attempts, _MOST_ATTEMPTS))
+        self._since.labels(attempts).observe(now - attempt.queued)
 
     def created_claim(self, *, success: bool) -> None:
         """Count an attempt to create a claim."""

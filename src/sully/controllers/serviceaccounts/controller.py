@@ -10,13 +10,13 @@ from collections.abc import Iterable
 from typing import Any, Protocol
 
 from sully.client.informers.informer import Informer, own_key
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Key, Kind
 from sully.controllers.framework import DONE, Result, Watch
 from sully.controllers.kinds import SERVICE_ACCOUNTS, Item, Namespace
 
 DEFAULT = "default"
-ACCOUNTS = Selection(field_selector=f"metadata.name={DEFAULT}")
+ACCOUNTS = ObjectSelector(field_selector=f"metadata.name={DEFAULT}")
 """Which ServiceAccounts this controller needs to see."""
 
 

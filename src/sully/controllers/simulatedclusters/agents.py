@@ -1,4 +1,4 @@
-"""Imitates the agents of hollow clusters: they renew leases, report health, fall silent, recover.
+"""The agents of simulated clusters: they renew leases, report health, stop renewing, recover.
 
 Each cluster's calls are made as its own agent, so the hub's roles and protections hold for them.
 One queue serves all: between two renewals a cluster costs nothing.
@@ -16,13 +16,13 @@ from sully.client.events import EventRecorder, Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Transport
-from sully.controllers.conditions import say
+from sully.controllers.conditions import write_conditions
 from sully.controllers.framework import AGAIN, DONE, Result, Watch
 from sully.controllers.kinds import CLUSTER_LEASE
 from sully.controllers.simulatedclusters.kinds import AGENT, LEASES
 from sully.domain.clusters.health import AVAILABLE, LEASE_DURATION, condition
 from sully.domain.placement.conditions import Finding
-from sully.domain.simulated import clusters as hollow
+from sully.domain.simulated import clusters as simulated
 from sully.machinery.errors import Conflict, NotFound
 from sully.machinery.timestamps import format_micro_time
 from sully.runtime.clock import Clock
@@ -36,7 +36,7 @@ _OWN = WriteOptions(field_manager=AGENT)
 
 @dataclass(slots=True)
 class _Agent:
-    """What one agent remembers."""
+    """The state of one agent."""
 
     transport: Transport
     due: float
@@ -47,8 +47,8 @@ class _Agent:
     """As it was after the last renewal."""
 
 
-class HollowAgents:
-    """Plays the agents of all hollow clusters."""
+class SimulatedAgents:
+    """The agents of all simulated clusters."""
 
     name = "hollow-cluster-agents"
 
@@ -71,18 +71,18 @@ class HollowAgents:
         yield Watch(self._clusters, own_key)
 
     async def reconcile(self, key: Key) -> Result:
-        """Let an agent do what is due: first show that it lives, then say how its cluster is."""
-        cluster, number = self._clusters.get(key), hollow.number_of(key.name)
+        """Run an agent: renew its lease, then report the health of its cluster."""
+        cluster, number = self._clusters.get(key), simulated.number_of(key.name)
         if cluster is None or number is None:
             self._agents.pop(key.name, None)
             return DONE
-        if hollow.is_silent(cluster):
+        if simulated.is_silent(cluster):
             return DONE
         agent = self._agent(cluster, number)
         if agent.due <= self._clock.monotonic() and not await self._renew(key, agent, number):
             # The hub makes the lease a moment after it has accepted the cluster.
             return AGAIN
-        if hollow.may_report(cluster):
+        if simulated.may_report(cluster):
             await self._report(agent, cluster, number)
         return Result(requeue_after=timedelta(seconds=agent.due - self._clock.monotonic()))
 
@@ -92,10 +92,10 @@ class HollowAgents:
         agent = self._agents.get(name)
         if agent is None:
             # Not all at the same moment after a start.
-            due = now + hollow.first_renewal(number, duration)
+            due = now + simulated.first_renewal(number, duration)
             agent = self._agents[name] = _Agent(self._access(name), due, duration)
-        if agent.duration != duration or hollow.is_unheard(cluster):
-            # Whom the hub does not hear must renew first: what it says would not be believed.
+        if agent.duration != duration or simulated.is_unheard(cluster):
+            # A cluster that the hub considers unreachable must renew its lease first.
             agent.duration, agent.due = duration, now
         return agent
 
@@ -114,30 +114,30 @@ class HollowAgents:
             # What it remembered may be old: then it reads, and tries once more.
             return found and await self._renew(key, agent, number)
         agent.turn += 1
-        pause = hollow.next_renewal(number, agent.turn, agent.duration)
+        pause = simulated.next_renewal(number, agent.turn, agent.duration)
         agent.due = self._clock.monotonic() + pause
         return True
 
     async def _report(self, agent: _Agent, cluster: ManagedCluster, number: int) -> None:
         """Write the status of a cluster, if it is not what the agent finds."""
-        found, facts = hollow.health(cluster), hollow.facts(number)
-        said = await say(
+        found, facts = simulated.health(cluster), simulated.facts(number)
+        said = await write_conditions(
             agent.transport,
             CLUSTERS,
             cluster,
-            [hollow.AT_WORK, found],
+            [simulated.AT_WORK, found],
             now=self._clock.now(),
             by=AGENT,
-            besides={} if hollow.reports_facts(cluster, facts) else facts,
+            besides={} if simulated.reports_facts(cluster, facts) else facts,
         )
         if said:
-            self._tell(cluster, found)
+            self._record_event(cluster, found)
 
-    def _tell(self, cluster: ManagedCluster, found: Finding) -> None:
+    def _record_event(self, cluster: ManagedCluster, found: Finding) -> None:
         before, name = condition(cluster, AVAILABLE), cluster.metadata.name
         if before is not None and before.status == found.status:
             return
-        reason, note = hollow.health_news(name, found)
+        reason, note = simulated.health_news(name, found)
         about = Reference(CLUSTERS.api_version, CLUSTERS.kind, Key(name, name))
         if found.status == "True":
             self._recorder.event(about, "Normal", reason, note, action=reason)

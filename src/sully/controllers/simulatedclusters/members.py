@@ -1,8 +1,8 @@
-"""Registers the hollow clusters with the hub, as an administrator would.
+"""Registers the simulated clusters with the hub, as an administrator would.
 
-Every cluster is looked at once, at the start. One that is there is left alone, but for its lease
+Every cluster is reconciled once, at the start. An existing one is unchanged, except for its lease
 duration; clusters beyond the fleet are removed, and their namespaces stay, as on any hub. A cluster
-that somebody deletes later stays away until the next start.
+that is deleted later is not recreated until the next start.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ log = get_logger("hollow")
 WORKERS = 16
 """Clusters that are made at a time; writes that are under way together are flushed together."""
 PATIENCE = 2.0
-"""Seconds after which people are told how far it is."""
+"""Seconds between two log lines about the progress."""
 _OWN = WriteOptions(field_manager=AGENT)
 
 
 class _Wanted:
-    """The clusters that are to be there: a source that tells of each once."""
+    """The wanted clusters: a source of each key once."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -47,8 +47,8 @@ class _Wanted:
         return lambda: None
 
 
-class HollowClusters:
-    """Brings the members of the hub to what the fleet says."""
+class SimulatedClusters:
+    """Reconciles simulated clusters with the wanted number."""
 
     name = AGENT
 
@@ -77,13 +77,13 @@ class HollowClusters:
         number = number_of(key.name)
         if key in self._done or number is None:
             return DONE
-        found = self._clusters.get(key)
+        cluster = self._clusters.get(key)
         if self._members.has(number):
-            await self._register(key, number, found)
+            await self._register(key, number, cluster)
             self._done.add(key)
-            self._tell_progress()
-        elif found is not None and is_ours(found.metadata.labels):
-            await self._remove(key, found)
+            self._log_progress()
+        elif cluster is not None and is_ours(cluster.metadata.labels):
+            await self._remove(key, cluster)
         return DONE
 
     async def _register(self, key: Key, number: int, found: ManagedCluster | None) -> None:
@@ -92,7 +92,7 @@ class HollowClusters:
             try:
                 await self._transport.create(CLUSTERS, wanted, options=_OWN)
             except AlreadyExists:
-                log.warning("a cluster that is not hollow has this name", cluster=key.name)
+                log.warning("cluster exists and is not simulated", cluster=key.name)
         elif found.spec.lease_duration_seconds != self._members.duration:
             patch = {"spec": {"leaseDurationSeconds": self._members.duration}}
             await self._transport.patch(CLUSTERS, key, patch, options=_OWN)
@@ -104,10 +104,12 @@ class HollowClusters:
             await self._transport.delete(CLUSTERS, key, DeleteOptions(uid=found.metadata.uid))
         except NotFound:
             return
-        log.info("hollow cluster removed", cluster=key.name)
+        log.info("simulated cluster deleted", cluster=key.name)
 
-    def _tell_progress(self) -> None:
+    def _log_progress(self) -> None:
         now = self._clock.monotonic()
         if now - self._said >= PATIENCE:
             self._said = now
-            log.info("registering clusters", ready=len(self._done), of=self._members.count)
+            log.info(
+                "registering simulated clusters", ready=len(self._done), of=self._members.count
+            )

@@ -1,4 +1,4 @@
-"""Puts hollow clusters together and adds them to a manager."""
+"""Constructs simulated clusters and adds them to a manager."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from sully.client.events import EventRecorder
 from sully.client.transport import Transport
 from sully.controllers.manager import Manager
 from sully.controllers.simulatedclusters import agents, members
-from sully.controllers.simulatedclusters.agents import HollowAgents
+from sully.controllers.simulatedclusters.agents import SimulatedAgents
 from sully.controllers.simulatedclusters.kinds import OURS
-from sully.controllers.simulatedclusters.members import HollowClusters
+from sully.controllers.simulatedclusters.members import SimulatedClusters
 from sully.domain.simulated.clusters import Members
 from sully.runtime.clock import Clock
 from sully.views.fleet_kinds import CLUSTERS
 
 
-def add_hollow_clusters(
+def add_simulated_clusters(
     manager: Manager,
     *,
     transport: Transport,
@@ -25,9 +25,9 @@ def add_hollow_clusters(
     clock: Clock,
     wanted: Members,
 ) -> None:
-    """Run hollow clusters; `access` is what the agent of each cluster uses."""
+    """Run simulated clusters; `access` is what the agent of each cluster uses."""
     ours = manager.informer(CLUSTERS, OURS)
-    making = HollowClusters(members=wanted, clusters=ours, transport=transport, clock=clock)
+    making = SimulatedClusters(members=wanted, clusters=ours, transport=transport, clock=clock)
     manager.add(making, workers=members.WORKERS)
-    playing = HollowAgents(clusters=ours, access=access, recorder=recorder, clock=clock)
+    playing = SimulatedAgents(clusters=ours, access=access, recorder=recorder, clock=clock)
     manager.add(playing, workers=agents.WORKERS)

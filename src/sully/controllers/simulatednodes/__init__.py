@@ -1,5 +1,5 @@
-"""Owns hollow nodes: machines that exist only in the API, their devices, and the pods on them.
+"""Owns simulated nodes: machines that exist only in the API, their devices, and the pods on them.
 
-Never touches a node that someone else made, nor a pod on one.
+Never touches other nodes, nor pods on them.
 Start at nodes.py (the machines), then kubelet.py (the pods); wiring.py adds all to a manager.
 """

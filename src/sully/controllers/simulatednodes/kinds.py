@@ -1,4 +1,4 @@
-"""The kinds that hollow nodes read, as projections, and the names they go by."""
+"""The kinds that simulated nodes read, as projections, and the names they go by."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sully.client.informers.reflector import Selection
+from sully.client.informers.reflector import ObjectSelector
 from sully.client.transport import Kind
 from sully.controllers.kinds import Metadata
-from sully.domain.simulated.fleet import HOLLOW
+from sully.domain.simulated.fleet import SIMULATED
 from sully.domain.simulated.pods import Pod
 from sully.machinery.meta import Wire
 from sully.views import kinds
@@ -27,16 +27,16 @@ class NodeMetadata(Metadata, frozen=True, kw_only=True):
 
 
 class Node(Wire, frozen=True, kw_only=True):
-    """A node of ours."""
+    """A simulated node."""
 
     metadata: NodeMetadata = msgspec.field(default_factory=NodeMetadata)
 
 
 NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
-OURS = Selection(label_selector=f"{HOLLOW}=true")
+OURS = ObjectSelector(label_selector=f"{SIMULATED}=true")
 """Which nodes and slices are ours."""
 PODS: Kind[Pod] = Kind("", "v1", "pods", "Pod", Pod)
-BOUND = Selection(field_selector="spec.nodeName!=")
+BOUND = ObjectSelector(field_selector="spec.nodeName!=")
 """Pods that have a node; those that wait for one are the scheduler's business."""
 LEASES: Kind[dict[str, Any]] = Kind("coordination.k8s.io", "v1", "leases", "Lease", dict)
 WHOLE_SLICES: Kind[dict[str, Any]] = kinds.SLICES.read_as(dict)

@@ -1,8 +1,8 @@
-"""Imitates the kubelets of hollow nodes: pods start, run, and end in their own time.
+"""The kubelets of simulated nodes (like kwok): pods start, run and terminate.
 
-Reads bound pods, our nodes and claims; writes the status of pods and removes those that have ended.
-The decision is `domain.hollow.kubelet.next_step`. One queue serves all nodes: a pod costs nothing
-between two steps, and a node costs nothing at all.
+Reads bound pods, simulated nodes and claims; writes the status of pods and deletes terminated ones.
+The decision is `domain.simulated.kubelet.next_step`. One queue serves all nodes: a pod costs
+nothing between two steps, and a node costs nothing at all.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from sully.client.objects import key_of
 from sully.client.options import DeleteOptions, PatchType, WriteOptions
 from sully.client.transport import Key, Transport
 from sully.controllers.framework import DONE, Result, Watch
-from sully.controllers.simulatednodes.addresses import Addresses
 from sully.controllers.simulatednodes.kinds import AGENT, PODS, Node
 from sully.domain.claims.reservations import reserved_for
 from sully.domain.simulated import statuses
-from sully.domain.simulated.fleet import Pace, address_of, number_of
+from sully.domain.simulated.fleet import Pace, address_of, number_of, pod_network
 from sully.domain.simulated.kubelet import (
     Create,
     End,
@@ -44,8 +43,8 @@ _OWN = WriteOptions(field_manager=AGENT)
 _NODE, _CLAIM = "hollow/node", "hollow/claim"
 
 
-class HollowKubelet:
-    """Runs the pods of hollow nodes, or says so."""
+class SimulatedKubelet:
+    """Simulates the pods of simulated nodes."""
 
     name = "hollow-kubelet"
 
@@ -70,7 +69,7 @@ class HollowKubelet:
         self._addresses = Addresses()
         self._seen: dict[str, Seen] = {}
         self._acted: dict[str, str] = {}
-        """The version of a pod on which we acted; until a newer one comes there is nothing new."""
+        """The last processed resourceVersion of a pod."""
         pods.add_index(_NODE, lambda pod: (pod.spec.node_name,))
         pods.add_index(_CLAIM, _claims)
         pods.on_change(self._addresses.pod_changed)
@@ -83,7 +82,7 @@ class HollowKubelet:
         yield Watch(self._nodes, self._pods_on)
 
     async def reconcile(self, key: Key) -> Result:
-        """Take the next step with a pod, if its node is ours."""
+        """Take the next step with a pod of a simulated node."""
         pod = self._pods.get(key)
         if pod is None or self._nodes.get(Key("", pod.spec.node_name)) is None:
             return DONE
@@ -134,7 +133,7 @@ class HollowKubelet:
         self._acted[pod.metadata.uid] = pod.metadata.resource_version
 
     def _look(self, pod: Pod) -> Seen:
-        """Note since when a pod can start, and since when it leaves."""
+        """Record since when a pod can start, and since when it terminates."""
         seen, now = self._seen.get(pod.metadata.uid, Seen()), self._clock.now()
         if seen.startable is None and self._has_claims(pod):
             seen = replace(seen, startable=now)
@@ -169,3 +168,48 @@ class HollowKubelet:
 
 def _claims(pod: Pod) -> Iterable[str]:
     return [str(Key(pod.metadata.namespace, name)) for name in pod.claims() or ()]
+
+
+_LAST = 254
+
+
+class Addresses:
+    """The addresses that pods have; fed by an informer of pods."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, str] = {}
+        """The address of a pod, by uid."""
+        self._taken: set[str] = set()
+        self._next: dict[int, int] = {}
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Note the address of a pod, or that it has none any more."""
+        if old is not None and (new is None or new.finished):
+            self._release(old.metadata.uid)
+        elif new is not None and _has_own(new):
+            self._note(new.metadata.uid, new.status.pod_ip)
+
+    def take(self, number: int, uid: str) -> str:
+        """Return a pod's address on a machine; others may still know the one that was last free."""
+        if uid in self._of:
+            return self._of[uid]
+        network, start = pod_network(number), self._next.get(number, 1)
+        for step in range(_LAST):
+            last = (start + step - 1) % _LAST + 1
+            address = f"{network}{last}"
+            if address not in self._taken:
+                self._next[number] = last + 1
+                self._note(uid, address)
+                return address
+        raise RuntimeError(f"no address is left in {network}0/24")
+
+    def _note(self, uid: str, address: str) -> None:
+        self._of[uid] = address
+        self._taken.add(address)
+
+    def _release(self, uid: str) -> None:
+        self._taken.discard(self._of.pop(uid, ""))
+
+
+def _has_own(pod: Pod) -> bool:
+    return bool(pod.status.pod_ip) and not pod.spec.host_network and not pod.finished

@@ -1,4 +1,4 @@
-"""Renews the leases of hollow nodes, spread out over time.
+"""Renews the leases of simulated nodes, spread out over time.
 
 Kubelets renew every ten seconds. Here one process does it for all nodes, so the interval grows with
 their number: there are never more than `RENEWALS` writes a second, and the duration that a lease
@@ -32,8 +32,8 @@ def interval(nodes: int) -> float:
     return max(USUAL_SECONDS, nodes / RENEWALS)
 
 
-class HollowLeases:
-    """Shows that hollow nodes are alive."""
+class SimulatedLeases:
+    """Shows that simulated nodes are alive."""
 
     name = "hollow-leases"
 
@@ -58,7 +58,7 @@ class HollowLeases:
             self._due.pop(key, None)
             return DONE
         if key not in self._due:
-            # Each node has its own moment in the interval; all at once would be a storm.
+            # Each node has its own moment in the interval; all together would be a burst.
             self._due[key] = now + self._every * (number + 1) / self._fleet.nodes
         if self._due[key] <= now:
             await self._renew(key, node.metadata.uid)

@@ -1,8 +1,8 @@
-"""Makes the machines of the fleet: a Node each, its Lease, and the slices of its driver.
+"""Creates simulated nodes: a Node each, its Lease, and the slices of its driver.
 
-Every machine is looked at once, at the start. What is there and as it was published is left alone;
+Every node is reconciled once, at the start. Existing objects that are as published are unchanged;
 machines beyond the fleet are removed, and what they own goes with them. A node or a slice that
-somebody deletes later stays away until the next start, as on a cluster whose machine was taken out.
+is deleted later is not recreated until the next start, as where a machine was removed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sully.controllers.simulatednodes.kinds import (
     Node,
 )
 from sully.controllers.simulatednodes.leases import interval
-from sully.domain.simulated.fleet import DRIVER, HOLLOW, Fleet, name_of, number_of
+from sully.domain.simulated.fleet import DRIVER, SIMULATED, Fleet, name_of, number_of
 from sully.domain.simulated.machines import (
     DIGEST,
     device_class,
@@ -43,13 +43,13 @@ log = get_logger("hollow")
 WORKERS = 16
 """Machines that are made at a time; writes that are under way together are flushed together."""
 PATIENCE = 2.0
-"""Seconds after which people are told how far it is."""
+"""Seconds between two log lines about the progress."""
 _OWN = WriteOptions(field_manager=AGENT)
 _INDEX = "hollow/node"
 
 
-class HollowNodes:
-    """Brings the machines to what the fleet says."""
+class SimulatedNodes:
+    """Reconciles simulated nodes with the wanted fleet."""
 
     name = AGENT
 
@@ -85,7 +85,7 @@ class HollowNodes:
         if key.name == DRIVER:
             await self._make_class()
         elif number is None:
-            # Somebody put our label on a node of theirs.
+            # Another node with the label.
             return DONE
         elif self._fleet.has(number):
             await self._make(number, node)
@@ -93,14 +93,14 @@ class HollowNodes:
             await self._remove(key, node)
             return DONE
         self._done.add(key)
-        self._tell_progress()
+        self._log_progress()
         return DONE
 
     async def _make_class(self) -> None:
         try:
             await self._transport.create(CLASSES, device_class(), options=_OWN)
         except AlreadyExists:
-            log.debug("the device class is there", name=DRIVER)
+            log.debug("device class exists", name=DRIVER)
 
     async def _make(self, number: int, node: Node | None) -> None:
         if node is None:
@@ -111,27 +111,27 @@ class HollowNodes:
             await self._publish(number, node.metadata.uid)
 
     async def _register(self, number: int) -> Node | None:
-        """Create a node and its lease; None if someone else has a node of that name."""
+        """Create a node and its lease; None if another node has that name."""
         now, name = self._clock.now(), name_of(number)
         try:
             made = await self._transport.create(NODES, node_of(number, now), options=_OWN)
         except AlreadyExists:
-            found = await self._transport.get(NODES.read_as(dict), Key("", name))
-            if (found["metadata"].get("labels") or {}).get(HOLLOW) != "true":
-                log.warning("a node that is not hollow has this name", node=name)
+            node = await self._transport.get(NODES.read_as(dict), Key("", name))
+            if (node["metadata"].get("labels") or {}).get(SIMULATED) != "true":
+                log.warning("node exists and is not simulated", node=name)
                 return None
-            # Made by a former life whose write we had not seen yet.
+            # Created before a restart, and not cached yet.
             return await self._transport.get(NODES, Key("", name))
         lease = lease_of(name, made.metadata.uid, now, interval(self._fleet.nodes))
         try:
             await self._transport.create(LEASES, lease, options=_OWN)
         except AlreadyExists:
-            # Of a node that went a moment ago; it will be collected, and made anew when renewed.
-            log.debug("the lease is there", node=name)
+            # Of a just deleted node; it will be garbage collected, and recreated by the renewal.
+            log.debug("lease exists", node=name)
         return made
 
     async def _renew(self, number: int) -> None:
-        """Bring a node that was published differently to what it is now."""
+        """Update a node that was published differently."""
         body, key = node_of(number, self._clock.now()), Key("", name_of(number))
         await self._transport.patch(NODES, key, {"status": body["status"]}, subresource="status")
         await self._transport.patch(NODES, key, {"metadata": body["metadata"]})
@@ -139,21 +139,23 @@ class HollowNodes:
     async def _publish(self, number: int, uid: str) -> None:
         """Write the slices of a machine, all in a new generation, if any of them is different."""
         name = name_of(number)
-        found = {each.metadata.name: each for each in self._slices.by_index(_INDEX, name)}
-        wanted = {each["metadata"]["name"]: each for each in slices_of(self._fleet, number)}
-        if found.keys() == wanted.keys() and all(
-            _is_published(found[each], body, uid) for each, body in wanted.items()
+        published = {slice_.metadata.name: slice_ for slice_ in self._slices.by_index(_INDEX, name)}
+        wanted = {slice_["metadata"]["name"]: slice_ for slice_ in slices_of(self._fleet, number)}
+        if published.keys() == wanted.keys() and all(
+            _is_published(published[each], body, uid) for each, body in wanted.items()
         ):
             return
-        generation = max((each.spec.pool.generation for each in found.values()), default=0) + 1
+        generation = (
+            max((slice_.spec.pool.generation for slice_ in published.values()), default=0) + 1
+        )
         for slice_name, body in wanted.items():
             body["metadata"]["ownerReferences"] = owned_by(name, uid)
             body["spec"]["pool"]["generation"] = generation
-            if slice_name in found:
+            if slice_name in published:
                 await self._transport.update(WHOLE_SLICES, body, options=_OWN)
             else:
                 await self._transport.create(WHOLE_SLICES, body, options=_OWN)
-        for slice_name in found.keys() - wanted.keys():
+        for slice_name in published.keys() - wanted.keys():
             await self._transport.delete(WHOLE_SLICES, Key("", slice_name))
 
     async def _remove(self, key: Key, node: Node) -> None:
@@ -161,17 +163,17 @@ class HollowNodes:
             await self._transport.delete(NODES, key, DeleteOptions(uid=node.metadata.uid))
         except NotFound:
             return
-        log.info("hollow node removed", node=key.name)
+        log.info("simulated node deleted", node=key.name)
 
-    def _tell_progress(self) -> None:
+    def _log_progress(self) -> None:
         now = self._clock.monotonic()
         if now - self._said >= PATIENCE:
             self._said = now
-            log.info("making hollow nodes", ready=len(self._done), of=self._fleet.nodes)
+            log.info("creating simulated nodes", ready=len(self._done), of=self._fleet.nodes)
 
 
 def _node_of(slice_: ResourceSlice) -> Iterable[str]:
-    ours = slice_.spec.driver == DRIVER and slice_.metadata.labels.get(HOLLOW) == "true"
+    ours = slice_.spec.driver == DRIVER and slice_.metadata.labels.get(SIMULATED) == "true"
     return (slice_.spec.node_name,) if ours and slice_.spec.node_name else ()
 
 

@@ -1,4 +1,4 @@
-"""Puts hollow nodes together and adds them to a manager."""
+"""Constructs simulated nodes and adds them to a manager."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from sully.client.transport import Transport
 from sully.controllers.manager import Manager
 from sully.controllers.simulatednodes import kubelet, nodes
 from sully.controllers.simulatednodes.kinds import BOUND, NODES, OURS, PODS
-from sully.controllers.simulatednodes.kubelet import HollowKubelet
-from sully.controllers.simulatednodes.leases import HollowLeases
-from sully.controllers.simulatednodes.nodes import HollowNodes
+from sully.controllers.simulatednodes.kubelet import SimulatedKubelet
+from sully.controllers.simulatednodes.leases import SimulatedLeases
+from sully.controllers.simulatednodes.nodes import SimulatedNodes
 from sully.domain.simulated.fleet import Fleet, Pace
 from sully.runtime.clock import Clock
 from sully.views.kinds import CLAIMS, SLICES
 
 
 @dataclass(frozen=True, slots=True)
-class HollowSettings:
-    """Which machines there are to be, and how quick they are."""
+class SimulatedNodeSettings:
+    """How many simulated nodes there are, and how fast their pods start and stop."""
 
     fleet: Fleet
     pace: Pace = field(default_factory=Pace)
 
 
-def add_hollow(
+def add_simulated_nodes(
     manager: Manager,
     *,
     transport: Transport,
     recorder: EventRecorder,
     clock: Clock,
-    settings: HollowSettings,
+    settings: SimulatedNodeSettings,
 ) -> None:
-    """Run hollow nodes with the other controllers of a manager."""
+    """Run simulated nodes with the other controllers of a manager."""
     ours, fleet = manager.informer(NODES, OURS), settings.fleet
-    making = HollowNodes(
+    making = SimulatedNodes(
         fleet=fleet, nodes=ours, slices=manager.informer(SLICES), transport=transport, clock=clock
     )
-    running = HollowKubelet(
+    running = SimulatedKubelet(
         pods=manager.informer(PODS, BOUND),
         nodes=ours,
         claims=manager.informer(CLAIMS),
@@ -48,5 +48,5 @@ def add_hollow(
         pace=settings.pace,
     )
     manager.add(making, workers=nodes.WORKERS)
-    manager.add(HollowLeases(fleet=fleet, nodes=ours, transport=transport, clock=clock))
+    manager.add(SimulatedLeases(fleet=fleet, nodes=ours, transport=transport, clock=clock))
     manager.add(running, workers=kubelet.WORKERS)

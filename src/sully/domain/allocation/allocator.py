@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sully.domain.allocation.accounts import account_on, refuse
+from sully.domain.allocation.diagnosis import diagnose_on, unallocatable
 from sully.domain.allocation.ledger import InUse
 from sully.domain.allocation.offers import NodeOffer
 from sully.domain.allocation.plans import AllocationError, TooLongError, at_a_glance
@@ -17,6 +17,7 @@ from sully.domain.allocation.results import Chosen, write
 from sully.domain.allocation.search import MOST_STEPS, TIMED_OUT, search
 from sully.domain.allocation.verdicts import MOST_CHOICES, Allocated, Failed, Verdict
 from sully.machinery.cel import CostBudgetExceededError
+from sully.machinery.compat import Compat
 
 
 def allocate(
@@ -24,33 +25,32 @@ def allocate(
     offer: NodeOffer,
     use: InUse,
     *,
-    strict: bool = False,
+    compat: Compat = Compat.SULLY,
     explain: bool = True,
     most_steps: int = MOST_STEPS,
 ) -> Verdict:
     """Choose devices for all claims of a pod on a node, or say why not.
 
-    `strict` does what Kubernetes 1.37 does where that is no use to anybody. Without `explain` a
-    refusal carries no account: whoever asks many nodes asks for it once, at the end. Raises
-    UnfinishedError if the budget of the demand has slices.
+    Without `explain` a failure carries no diagnosis: callers that ask many nodes ask for it once,
+    at the end. Raises UnfinishedError if the budget of the demand has slices.
     """
     try:
         seen = at_a_glance(demand, offer, use) if not explain else None
         if seen is not None:
-            return _allocated(demand, [seen], offer) if seen else refuse(offer)
-        found = search(demand, offer, use, strict=strict, most_steps=most_steps)
+            return _allocated(demand, [seen], offer) if seen else unallocatable(offer)
+        found = search(demand, offer, use, compat=compat, most_steps=most_steps)
     except AllocationError as error:
         return _failed(error, offer)
     except CostBudgetExceededError as error:
-        return _over_budget(error, offer, strict=strict)
+        return _over_budget(error, offer, compat)
     if found.error is not None:
         return _failed(found.error, offer)
     if found.chosen is not None:
         return _allocated(demand, found.chosen, offer)
-    refused = refuse(offer)
+    failure = unallocatable(offer)
     if not explain:
-        return refused
-    return replace(refused, requests=account_on(demand, offer, use, found.unfit))
+        return failure
+    return replace(failure, requests=diagnose_on(demand, offer, use, found.unfit))
 
 
 def _failed(error: AllocationError, offer: NodeOffer) -> Failed:
@@ -59,9 +59,9 @@ def _failed(error: AllocationError, offer: NodeOffer) -> Failed:
     return Failed(str(error), cause=error.cause)
 
 
-def _over_budget(error: CostBudgetExceededError, offer: NodeOffer, *, strict: bool) -> Failed:
+def _over_budget(error: CostBudgetExceededError, offer: NodeOffer, compat: Compat) -> Failed:
     budget = f": evaluating the selectors exceeds the budget of {error.units} cost units"
-    why = "" if strict or not error.expression else budget
+    why = budget if error.expression and compat.explains_cost_budget else ""
     return Failed(f"node {offer.node.name}: {TIMED_OUT}{why}", over_budget=True)
 
 

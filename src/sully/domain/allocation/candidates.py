@@ -19,10 +19,10 @@ from sully.api.resource.types import DeviceSelector
 from sully.domain.allocation.capacity import Need, need_of
 from sully.domain.allocation.counters import Draw
 from sully.domain.allocation.derived import DerivedError, derive
-from sully.domain.allocation.lapses import ends_sometime, lapsed
 from sully.domain.allocation.ledger import InUse, PoolUse
 from sully.domain.allocation.offers import NodeOffer, PoolOffer
 from sully.domain.allocation.requests import Shape
+from sully.domain.allocation.toleration_expiry import expired, is_temporary
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
@@ -140,7 +140,7 @@ class Group:
     names: frozenset[str]
 
     def is_full(self, held: PoolUse | None) -> bool:
-        """Say whether others have every one of these devices for themselves."""
+        """Report whether others have every one of these devices for themselves."""
         return held is not None and held.devices.keys() >= self.names
 
 
@@ -321,7 +321,7 @@ def _in_the_way(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ..
         return ()
     found = untolerated(device.taints, shape.tolerations, shape.blocking)
     if shape.ends and shape.blocking:
-        found += lapsed(device.taints, shape.tolerations, shape.ends)
+        found += expired(device.taints, shape.tolerations, shape.ends)
     return found
 
 
@@ -331,7 +331,7 @@ def _dislikes(device: EffectiveDevice, shape: Shape) -> int:
     found = discouraging(device.taints, shape.tolerations) if shape.heeds_advice else 0
     if shape.ends:
         found += sum(
-            ends_sometime(each.taint, shape.tolerations, shape.ends) for each in device.taints
+            is_temporary(each.taint, shape.tolerations, shape.ends) for each in device.taints
         )
     return found
 

@@ -29,7 +29,7 @@ class Need:
     """The amounts under the names that the driver uses, as an allocation shows them."""
 
     def fits_into(self, used: Mapping[str, int]) -> bool:
-        """Say whether the device has this much left besides what is used."""
+        """Report whether the device has this much left besides what is used."""
         totals = self.totals
         return all(
             used.get(name, 0) + amount <= totals[name] for name, amount in self.amounts.items()
@@ -78,7 +78,7 @@ def left_of(content: Content, taken: Mapping[str, int]) -> dict[str, Quantity]:
 
 
 def is_used_up(capacity: Capacity, left: Quantity) -> bool:
-    """Say whether even the smallest share would take more than is left."""
+    """Report whether even the smallest share would take more than is left."""
     policy = capacity.request_policy
     allowed: tuple[str | None, ...] = ()
     if policy is not None and policy.valid_range is not None:
@@ -134,7 +134,7 @@ def _round_in_range(requested: Quantity, valid: CapacityRequestPolicyRange) -> Q
 
 
 def _violates(amount: Quantity, policy: CapacityRequestPolicy | None) -> bool:
-    """Say whether an amount is none of those that a policy allows."""
+    """Report whether an amount is none of those that a policy allows."""
     if policy is None:
         return False
     if policy.default is not None and amount == parse_quantity(policy.default):

@@ -52,13 +52,13 @@ class Constraint:
     def __init__(self, given: DeviceConstraint) -> None:
         self.attribute = given.match_attribute or given.distinct_attribute or ""
         self._requests = frozenset(given.requests)
-        # With both given the first wins, as upstream has it.
+        # With both given the first wins, as Kubernetes has it.
         self._distinct = given.match_attribute is None
         self._shared: list[Values] = []
         self._seen: set[tuple[str, object]] = set()
 
     def covers(self, alternative: Alternative) -> bool:
-        """Say whether devices of an alternative are bound by this."""
+        """Report whether devices of an alternative are bound by this."""
         return (
             not self._requests
             or alternative.request in self._requests

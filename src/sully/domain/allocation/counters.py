@@ -103,7 +103,7 @@ class Balance:
             self._groups[draw.counter_set].pop()
 
     def allows(self, draws: tuple[Draw, ...]) -> bool:
-        """Say whether there is enough for a device."""
+        """Report whether there is enough for a device."""
         return all(self._suffices(draw) and self._goes_with_others(draw) for draw in draws)
 
     def lack(self, draws: tuple[Draw, ...]) -> Lack | None:

@@ -32,5 +32,5 @@ def holdings(claim: Mapping[str, Any]) -> Holdings:
 
 
 def excludes(device: DeviceId, first: Holdings, second: Holdings) -> bool:
-    """Say whether two claims cannot both hold a device; any number may have shares of it."""
+    """Report whether two claims cannot both hold a device; any number may have shares of it."""
     return device in first and device in second and (first[device] or second[device])

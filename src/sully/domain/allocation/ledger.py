@@ -35,7 +35,7 @@ class PoolUse:
     """Another one after every change."""
 
     def __contains__(self, device: str) -> bool:
-        """Say whether a device is used at all."""
+        """Report whether a device is used at all."""
         return device in self.devices or device in self.shares
 
 

@@ -40,12 +40,12 @@ class Node:
 
 
 def selects_node(selector: NodeSelector, node: Node) -> bool:
-    """Say whether one of the terms of a selector holds for a node; without terms none does."""
+    """Report whether one of the terms of a selector holds for a node; without terms none does."""
     return any(_holds(term, node) for term in selector.node_selector_terms or ())
 
 
 def offered_to(place: ResourceSliceSpec | Device, node: Node) -> bool:
-    """Say whether a slice, or a device that is placed by itself, is for a node."""
+    """Report whether a slice, or a device that is placed by itself, is for a node."""
     if place.node_name:
         return place.node_name == node.name
     if place.all_nodes:
@@ -54,7 +54,7 @@ def offered_to(place: ResourceSliceSpec | Device, node: Node) -> bool:
 
 
 def is_visible(spec: ResourceSliceSpec, node: Node) -> bool:
-    """Say whether a slice has something for a node."""
+    """Report whether a slice has something for a node."""
     if spec.per_device_node_selection:
         return any(offered_to(device, node) for device in spec.devices)
     return offered_to(spec, node)

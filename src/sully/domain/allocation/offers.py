@@ -39,7 +39,7 @@ class PoolOffer:
 
     @property
     def is_usable(self) -> bool:
-        """Say whether devices may be taken from the pool."""
+        """Report whether devices may be taken from the pool."""
         return not self.is_incomplete and not self.problem
 
     def order(self) -> tuple[bool, PoolId]:
@@ -83,7 +83,7 @@ def visible_slices(slices: Iterable[ResourceSlice], node: Node) -> tuple[Resourc
 
 
 def only_counts(spec: ResourceSliceSpec) -> bool:
-    """Say whether a slice has counters for the devices of others.
+    """Report whether a slice has counters for the devices of others.
 
     Up to Kubernetes 1.34, counters and the devices that draw on them stand in one slice.
     """

@@ -128,7 +128,7 @@ def _everything(
 ) -> tuple[Slot, ...]:
     """Return all devices that an alternative selects, in use, tainted or not.
 
-    What is too small, or has too little left, is not meant, though: that is how upstream has it.
+    What is too small, or has too little left, is not meant, though: that is how Kubernetes has it.
     """
     found: list[Slot] = []
     for pool in offer.pools:

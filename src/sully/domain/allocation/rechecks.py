@@ -17,7 +17,7 @@ from sully.domain.eviction.judge import USUAL, Terms, leaves_at
 
 
 def usable_on(allocation: AllocationResult, node: Node) -> bool:
-    """Say whether an allocation can be used on a node."""
+    """Report whether an allocation can be used on a node."""
     selector = allocation.node_selector
     return selector is None or selects_node(selector, node)
 

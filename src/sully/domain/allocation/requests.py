@@ -25,7 +25,7 @@ from sully.api.resource.claim_types import (
     ResourceClaim,
 )
 from sully.api.resource.types import DeviceClass, DeviceSelector
-from sully.domain.allocation.lapses import AsOf, Ends
+from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.devices.rules import Classes
 from sully.domain.devices.taints import BLOCKING, BLOCKING_WITH_BUDGETS
@@ -54,7 +54,7 @@ class Shape:
     """Effects of taints that keep it off a device."""
     heeds_advice: bool
     """Taints that only advise against a device decide which is tried first."""
-    ends: Ends = ()
+    ends: Expiries = ()
     """For which taints its tolerations are over; empty if none of them has an end."""
     lasting: Shape | None = None
     """The same with tolerations that have no end; None where that is this one."""
@@ -104,7 +104,7 @@ class Demand(msgspec.Struct, frozen=True, eq=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Heed:
+class HonoredTaints:
     """What is looked at besides selectors; each follows a feature gate."""
 
     taints: bool = True
@@ -122,13 +122,13 @@ class Heed:
         return BLOCKING_WITH_BUDGETS if self.budgets else BLOCKING
 
 
-HEED = Heed()
+HONORED_TAINTS = HonoredTaints()
 
 
 def prepare(
     claims: Iterable[ResourceClaim],
     classes: Classes,
-    heed: Heed = HEED,
+    honored: HonoredTaints = HONORED_TAINTS,
     as_of: AsOf | None = None,
     budget: CostBudget | None = None,
 ) -> Demand | Unresolved | Failed:
@@ -139,7 +139,7 @@ def prepare(
     """
     found = []
     for claim in claims:
-        read = _read_claim(claim, classes, heed, as_of)
+        read = _read_claim(claim, classes, honored, as_of)
         if not isinstance(read, ClaimDemand):
             return read
         found.append(read)
@@ -152,14 +152,14 @@ def claim_key(claim: ResourceClaim) -> str:
 
 
 def _read_claim(
-    claim: ResourceClaim, classes: Classes, heed: Heed, as_of: AsOf | None
+    claim: ResourceClaim, classes: Classes, honored: HonoredTaints, as_of: AsOf | None
 ) -> ClaimDemand | Unresolved | Failed:
     key, devices = claim_key(claim), claim.spec.devices
     requests = []
     for request in devices.requests or ():
         alternatives = []
         for given in _alternatives(request):
-            read = _read(key, request, given, classes, (heed, as_of))
+            read = _read(key, request, given, classes, (honored, as_of))
             if not isinstance(read, Alternative):
                 return read
             alternatives.append(read)
@@ -180,7 +180,7 @@ def _read(
     request: DeviceRequest,
     given: ExactDeviceRequest | DeviceSubRequest,
     classes: Classes,
-    how: tuple[Heed, AsOf | None],
+    how: tuple[HonoredTaints, AsOf | None],
 ) -> Alternative | Unresolved | Failed:
     choice = isinstance(given, DeviceSubRequest)
     name = given.name if isinstance(given, DeviceSubRequest) else request.name
@@ -231,14 +231,14 @@ class _Key(NamedTuple):
     tolerations: tuple[DeviceToleration, ...]
     capacity: tuple[tuple[str, str], ...]
     derived: tuple[DeviceDerivedAttribute, ...]
-    heed: Heed
-    ends: Ends
+    honored: HonoredTaints
+    ends: Expiries
 
 
 def _shape_of(
     given: ExactDeviceRequest | DeviceSubRequest,
     device_class: DeviceClass,
-    heed: Heed,
+    honored: HonoredTaints,
     as_of: AsOf | None,
 ) -> Shape:
     amounts = given.capacity.requests if given.capacity is not None else {}
@@ -250,7 +250,7 @@ def _shape_of(
             for_good(given.tolerations),
             tuple(sorted(amounts.items())),
             given.derived_attributes,
-            heed,
+            honored,
             as_of.ends(given.tolerations) if as_of is not None and given.tolerations else (),
         )
     )
@@ -265,8 +265,8 @@ def _shape(key: _Key) -> Shape:
         tolerations=key.tolerations,
         capacity=dict(key.capacity),
         derived=key.derived,
-        blocking=key.heed.blocking,
-        heeds_advice=key.heed.advice,
+        blocking=key.honored.blocking,
+        heeds_advice=key.honored.advice,
         ends=key.ends,
         lasting=_shape(key._replace(ends=())) if key.ends else None,
     )

@@ -2,7 +2,7 @@
 
 Claims in the order of the pod, requests and alternatives as written, devices in the order of the
 offer; within a request in increasing order, so that sets are tried and not their permutations.
-The answer is upstream's, the way there is shorter: of devices that differ in nothing that matters
+The answer is Kubernetes', the way there is shorter: of devices that differ in nothing that matters
 only the first is tried again after a failure, and a request that too few devices fit ends the
 search immediately.
 
@@ -34,9 +34,10 @@ from sully.domain.allocation.state import State
 from sully.domain.allocation.verdicts import FailureCause, Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.machinery.cel import UnfinishedError
+from sully.machinery.compat import Compat
 
 MOST_STEPS: Final = 200_000
-"""Devices tried before an attempt is given up, after a second or so; upstream counts ten."""
+"""Devices tried before an attempt is given up, after a second or so; Kubernetes counts ten."""
 TIMED_OUT: Final = "timed out trying to allocate devices"
 _STEP_UNITS: Final = 30
 """Cost units of trying a device."""
@@ -67,7 +68,7 @@ class Outcome(NamedTuple):
     chosen: Sequence[Chosen] | None
     """The devices of each claim; None without a solution."""
     unfit: Mapping[Plan, set[EffectiveDevice]]
-    """Devices that a constraint spoke against, for the account."""
+    """Devices that a constraint spoke against, for the diagnosis."""
     error: AllocationError | None = None
 
 
@@ -81,7 +82,7 @@ def search(
     offer: NodeOffer,
     use: InUse,
     *,
-    strict: bool = False,
+    compat: Compat = Compat.SULLY,
     most_steps: int = MOST_STEPS,
 ) -> Outcome:
     """Look for devices on a node; continue where the same attempt was interrupted.
@@ -89,13 +90,13 @@ def search(
     Raises AllocationError if a request can never be served, UnfinishedError at the end of a slice,
     CostBudgetExceededError.
     """
-    memory, key = demand.budget.memory, (offer, strict, most_steps)
+    memory, key = demand.budget.memory, (offer, compat, most_steps)
     known = memory.get(key) if memory else None
     if isinstance(known, _Remembered) and known.basis == _basis(demand, offer, use):
         work = known.work
     else:
         work = Search(
-            demand, plan_on(demand, offer, use), use, strict=strict, most_steps=most_steps
+            demand, plan_on(demand, offer, use), use, compat=compat, most_steps=most_steps
         )
     if isinstance(work, Outcome):
         return work
@@ -125,10 +126,10 @@ class Search:
     """One attempt on one node."""
 
     def __init__(
-        self, demand: Demand, plans: Plans, use: InUse, *, strict: bool, most_steps: int
+        self, demand: Demand, plans: Plans, use: InUse, *, compat: Compat, most_steps: int
     ) -> None:
         self.is_long = False
-        self._state = State(demand, use, strict=strict)
+        self._state = State(demand, use, compat)
         self._unfit: dict[Plan, set[EffectiveDevice]] = {}
         self._demand = demand
         self._plans = plans
@@ -288,7 +289,7 @@ class Search:
 
     def _count_free(self, plan: Plan) -> int:
         if plan.everything is not None:
-            nobody = State(self._demand, self._use, strict=False)
+            nobody = State(self._demand, self._use)
             return sum(
                 not slot.taints and not nobody.is_busy(plan, slot, self._use.get(slot.pool.id))
                 for slot in plan.everything

@@ -18,6 +18,7 @@ from sully.domain.allocation.requests import Demand
 from sully.domain.allocation.verdicts import Reason
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
+from sully.machinery.compat import Compat
 
 _NOTHING: dict[str, int] = {}
 
@@ -25,12 +26,12 @@ _NOTHING: dict[str, int] = {}
 class State:
     """The devices of one attempt."""
 
-    def __init__(self, demand: Demand, use: InUse, *, strict: bool) -> None:
+    def __init__(self, demand: Demand, use: InUse, compat: Compat = Compat.SULLY) -> None:
         self.use = use
         self.budget = demand.budget
         self.chosen: list[list[tuple[Plan, Slot]]] = [[] for _ in demand.claims]
         self.constraints = [[Constraint(one) for one in each.constraints] for each in demand.claims]
-        self._strict = strict
+        self._compat = compat
         self._held: dict[EffectiveDevice, list[int]] = {}
         """Which claims of this attempt have a device that is not shared."""
         self._shares: dict[EffectiveDevice, Counter[str]] = {}
@@ -38,11 +39,11 @@ class State:
         self._balances: dict[PoolId, Balance] = {}
 
     def is_held(self, device: EffectiveDevice) -> bool:
-        """Say whether this attempt has a device already, in whatever way."""
+        """Report whether this attempt has a device already, in whatever way."""
         return bool(self._held.get(device)) or device in self._share_counts
 
     def is_busy(self, plan: Plan, slot: Slot, held: PoolUse | None) -> bool:
-        """Say whether a device is in use; `held` is what others have of its pool.
+        """Report whether a device is in use; `held` is what others have of its pool.
 
         Admin access minds only what the same claim has already.
         """
@@ -54,9 +55,11 @@ class State:
     def _is_taken(self, slot: Slot, held: PoolUse) -> bool:
         if slot.name in held.devices:
             return True
-        # Its driver no longer lets others share it, and some still do. Upstream looks only at
+        # Its driver no longer lets others share it, and some still do. Kubernetes looks only at
         # those who have a device for themselves.
-        return not slot.is_shareable and slot.name in held.shares and not self._strict
+        if slot.is_shareable or slot.name not in held.shares:
+            return False
+        return self._compat.keeps_shared_devices
 
     def take(self, plan: Plan, slot: Slot, held: PoolUse | None) -> Reason | None:
         """Take a device that is not busy; return why not if it cannot be taken."""
@@ -98,8 +101,8 @@ class State:
 
     def _charges(self, plan: Plan) -> bool:
         # Admin access looks at a device that others use, so it takes nothing away from them.
-        # Upstream charges for it, and so refuses access to what is fully used.
-        return self._strict or not plan.alternative.admin_access
+        # Kubernetes charges for it, and so refuses access to what is fully used.
+        return not (plan.alternative.admin_access and self._compat.admin_access_is_free)
 
     def _has_capacity(self, slot: Slot, held: PoolUse | None) -> bool:
         need = slot.need
@@ -112,7 +115,7 @@ class State:
         return need.fits_into({name: others.get(name, 0) + mine[name] for name in need.amounts})
 
     def _draws(self, slot: Slot, held: PoolUse | None) -> bool:
-        """Say whether taking a device draws on counters; only its first share does."""
+        """Report whether taking a device draws on counters; only its first share does."""
         if not slot.draws:
             return False
         shared = slot.device in self._share_counts or (

@@ -1,8 +1,8 @@
-"""What became of an attempt to allocate: devices, a refusal with its account, or an error.
+"""What became of an attempt to allocate: devices, a refusal with its diagnosis, or an error.
 
-The scheduler turns these into conditions and events, and `explain` prints the account.
-The texts in `Refused.reason`, `Unresolved.message` and `Failed.error` are those of Kubernetes;
-they never name taints or counts, and the account does.
+The scheduler turns these into conditions and events, and `explain` prints the diagnosis.
+The texts in `Unallocatable.reason`, `Unresolved.message` and `Failed.error` are Kubernetes';
+they never name taints or counts, and the diagnosis does.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class HolderCount:
 
 
 @dataclass(frozen=True, slots=True)
-class RequestAccount:
+class RequestDiagnosis:
     """How the devices of some nodes looked to one request, or to one of its alternatives."""
 
     claim: str
@@ -133,11 +133,11 @@ class Allocated:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class Unallocatable:
     """This node cannot serve the claims; another one may."""
 
     reason: str = CANNOT_ALLOCATE
-    requests: tuple[RequestAccount, ...] = ()
+    requests: tuple[RequestDiagnosis, ...] = ()
     incomplete: tuple[PoolId, ...] = ()
     """Pools that were left out because their driver is still writing them."""
     invalid: Mapping[PoolId, str] = field(default_factory=dict)
@@ -161,4 +161,4 @@ class Unresolved:
     message: str
 
 
-Verdict = Allocated | Refused | Failed
+Verdict = Allocated | Unallocatable | Failed

@@ -149,7 +149,7 @@ def _own_kind_duty(found: Offer, name: str) -> ControllerChoice:
         )
     if name != "patchstatus" and not found.rules:
         return ControllerChoice(name, False, "the server has no taint rules")
-    return ControllerChoice(name, True, "nobody else does it")
+    return ControllerChoice(name, True, "no other controller does")
 
 
 _NEEDS: Mapping[str, tuple[str, ...]] = {

@@ -1,4 +1,4 @@
-"""One table for people: what a server has, and what Sully therefore does."""
+"""The table of `sully capabilities`: what a server supports, and what Sully does there."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Row(NamedTuple):
 def rows(found: Offer, said: Evictor = "auto") -> Iterator[Row]:
     """Yield the table."""
     work = {duty.name: duty for duty in duties(found, BESIDE_KUBERNETES, said)}
-    beside = "runs all controllers" if found.own else "runs what its own controllers do not do"
+    beside = "runs all controllers" if found.own else "runs what its controllers do not"
     yield Row("version", found.version, beside)
     yield Row("devices", _devices(found), _does(work["scheduling"], "schedules"))
     yield Row("device taints", _taints(found), _honors(found))
-    yield Row("taint rules", _rules(found), _does(work["expiry"], "ends those that expire"))
+    yield Row("taint rules", _rules(found), _does(work["expiry"], "deletes expired rules"))
     yield Row("eviction", _evicts(found, said), _does(work["eviction"], "evicts"))
     yield Row("own kinds", _own(found), _own_work(found, work))
     yield Row("clusters", _hub(found), _does(work["placement"], "places"))
@@ -52,7 +52,7 @@ def _devices(found: Offer) -> str:
 def _taints(found: Offer) -> str:
     if found.taints_kept:
         return "yes"
-    return "in the schema, perhaps switched off" if found.taints else "no"
+    return "in the schema, possibly disabled" if found.taints else "no"
 
 
 def _honors(found: Offer) -> str:
@@ -83,8 +83,8 @@ def _own(found: Offer) -> str:
 
 def _own_work(found: Offer, work: dict[str, ControllerChoice]) -> str:
     if not found.own_kinds and not found.own:
-        return "sully install brings them"
-    names = {"history": "remembers evictions", "patchstatus": "reports on patches"}
+        return "'sully install' installs them"
+    names = {"history": "records evictions", "patchstatus": "reports on patches"}
     does = [text for name, text in names.items() if work[name].runs]
     return " and ".join(does) or f"no: {work['history'].why}"
 

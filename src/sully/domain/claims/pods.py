@@ -1,13 +1,13 @@
 """A pod as a user of devices: what everyone reads of it who deals with claims.
 
-The scheduler (`scheduling/objects.py`), plans (`planning/objects.py`) and hollow nodes
-(`hollow/pods.py`) each read more, and build on these.
+The scheduler (`scheduling/objects.py`), plans (`planning/objects.py`) and simulated nodes
+(`simulated/pods.py`) each read more, and build on these.
 """
 
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec import field
 
@@ -92,3 +92,51 @@ class Pod(Wire, frozen=True, kw_only=True):
         """Return the name of its group of pods, if it has one."""
         group = self.spec.scheduling_group
         return (group.pod_group_name or "") if group is not None else ""
+
+
+def still_runs(pod: Pod | None, uid: str) -> bool:
+    """Say whether a pod is still there, is the one with this uid, and is not terminating."""
+    return pod is not None and pod.metadata.uid == uid and not pod.leaving
+
+
+class ClaimReference(NamedTuple):
+    """A claim that a pod refers to."""
+
+    entry: str
+    """Its name in the pod; empty for the claim of its extended resources."""
+    name: str
+    """Its own name; empty if it has not been created, or none is needed."""
+    generated: bool = False
+    """It is created for the pod: a claim of this name counts only if it was made for the pod."""
+    missing: bool = False
+    """It has not been created yet."""
+
+
+def claim_references(pod: Pod, *, extended: bool = True) -> list[ClaimReference]:
+    """Return the claims that a pod refers to, in its order; last that of extended resources."""
+    references: list[ClaimReference] = []
+    created: dict[str, str | None] | None = None
+    for claim in pod.spec.resource_claims:
+        if claim.resource_claim_name is not None:
+            references.append(ClaimReference(claim.name, claim.resource_claim_name))
+            continue
+        if created is None:
+            statuses = pod.status.resource_claim_statuses
+            created = {status.name: status.resource_claim_name for status in statuses}
+        # An entry without a name says that no claim is needed.
+        name, missing = created.get(claim.name) or "", claim.name not in created
+        references.append(ClaimReference(claim.name, name, True, missing))
+    status = pod.status.extended_resource_claim_status if extended else None
+    if status is not None and status.resource_claim_name:
+        references.append(ClaimReference("", status.resource_claim_name, True))
+    return references
+
+
+def refers_as(pod: Pod, other: Pod) -> bool:
+    """Say whether a pod refers to the same claims as another state of it."""
+    status, before = pod.status, other.status
+    return (
+        pod.spec.resource_claims == other.spec.resource_claims
+        and status.resource_claim_statuses == before.resource_claim_statuses
+        and status.extended_resource_claim_status == before.extended_resource_claim_status
+    )

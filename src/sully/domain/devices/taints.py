@@ -14,6 +14,7 @@ from typing import Literal
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaint
 from sully.domain.tolerations import difference
+from sully.machinery.compat import Compat
 
 NONE = "None"
 NO_SCHEDULE = "NoSchedule"
@@ -60,15 +61,14 @@ def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
 
 
 def tolerates_eviction(
-    toleration: DeviceToleration, taint: DeviceTaint, *, strict: bool = False
+    toleration: DeviceToleration, taint: DeviceTaint, compat: Compat = Compat.SULLY
 ) -> bool:
     """Say whether one toleration keeps a pod on a device that carries one taint.
 
     Kubernetes 1.37 lets only a toleration do so that names the effect, against its documentation:
-    a pod with an effect-less one is scheduled to a tainted device and evicted immediately. `strict`
-    does that too.
+    a pod with an effect-less one is scheduled to a tainted device and evicted immediately.
     """
-    if strict and toleration.effect != taint.effect:
+    if not compat.tolerates_every_effect and toleration.effect != taint.effect:
         return False
     return tolerates(toleration, taint)
 

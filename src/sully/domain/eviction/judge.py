@@ -1,9 +1,9 @@
-"""When must a pod leave its devices: Keep, Wait or Evict, with the taints that say so.
+"""When is a pod evicted from its devices: Keep, Hold, Wait or Evict, with the taints that decide.
 
 A pod is judged by its exposures: one per allocated device, with the taints of that device and the
-tolerations that were copied into *its* allocation result. How fast pods may leave is in pacing.py,
-what a rule's status says about all this in evictionstatus.py and preview.py; who fetches and acts
-is `controllers/eviction`.
+tolerations that were copied into *its* allocation result. Evictions per second are in rates.py,
+what a rule's status reports in status.py and preview.py. `sully.evictor` asks, and adds what
+delays an eviction.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from sully.domain.devices.taints import (
     SourcedTaint,
     tolerates_eviction,
 )
+from sully.machinery.compat import Compat
 from sully.machinery.timestamps import later
 
 EVICTING = frozenset((NO_EXECUTE,))
-"""Effects that make pods leave."""
+"""Effects that evict pods."""
 EVICTING_WITH_BUDGETS = EVICTING | {NO_EXECUTE_WITH_BUDGET}
-"""The same where budgets may have a say, which is behind a gate."""
+"""The same with the effect that asks budgets, which is behind a gate."""
 
 
 class Exposure(msgspec.Struct, frozen=True):
@@ -41,12 +42,12 @@ class Exposure(msgspec.Struct, frozen=True):
 
 
 class Reason(msgspec.Struct, frozen=True):
-    """A taint on a device that makes its holder leave."""
+    """A taint on a device that evicts the pods on it."""
 
     device: DeviceId
     taint: SourcedTaint
     due: datetime | None = None
-    """When this taint alone would make it leave."""
+    """When this taint alone would evict them."""
 
     @property
     def rule(self) -> str | None:
@@ -66,8 +67,7 @@ class Reason(msgspec.Struct, frozen=True):
 class Terms:
     """How eviction works in a control plane."""
 
-    strict: bool = False
-    """As Kubernetes 1.37 does, also where its documentation says otherwise."""
+    compat: Compat = Compat.SULLY
     effects: frozenset[str] = EVICTING
 
 
@@ -76,33 +76,33 @@ USUAL = Terms()
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Nothing makes the pod leave."""
+    """Nothing evicts the pod."""
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """The pod must leave, but all that say so are paused."""
+    """The pod is to be evicted, but all rules that want it are paused."""
 
     because: tuple[Reason, ...]
 
 
 class Wait(msgspec.Struct, frozen=True):
-    """The pod must leave, but not yet."""
+    """The pod is to be evicted, but not yet."""
 
     until: datetime
     because: tuple[Reason, ...]
     paused: tuple[Reason, ...] = ()
-    """What also says so, but has no effect now."""
+    """What also evicts it, but is paused."""
 
 
 class Evict(msgspec.Struct, frozen=True):
-    """The pod must leave now; it has been due since then."""
+    """The pod is to be evicted now; it has been due since then."""
 
     since: datetime
     because: tuple[Reason, ...]
     paused: tuple[Reason, ...] = ()
 
     def due(self, now: datetime) -> tuple[Reason, ...]:
-        """Return the reasons whose time has come."""
+        """Return the reasons that are due."""
         return tuple(each for each in self.because if each.due is None or each.due <= now)
 
 
@@ -121,10 +121,10 @@ def judge(
     terms: Terms = USUAL,
     paused: Callable[[Origin], bool] = _none_paused,
 ) -> Verdict:
-    """Decide whether and when a pod must leave its devices.
+    """Decide whether and when a pod is evicted from its devices.
 
-    The earliest taint decides when. All taints that would make it leave are reasons, also those
-    whose time has not come. Taints that are paused decide nothing.
+    The earliest taint decides when. All taints that would evict it are reasons, also those that are
+    not due. Taints that are paused decide nothing.
     """
     found: dict[tuple[DeviceId, Origin], Reason] = {}
     for exposure in exposures:
@@ -150,7 +150,7 @@ def leaves_at(
     now: datetime,
     terms: Terms = USUAL,
 ) -> datetime | None:
-    """Return when one taint makes the holder of a device leave, or None for never.
+    """Return when one taint evicts the pods on a device, or None for never.
 
     The shortest of the tolerations that match counts, unless one of them has no end.
     """
@@ -159,9 +159,7 @@ def leaves_at(
     # The server always stamps a taint; one without a time is new.
     added = taint.time_added or now
     matching = [
-        _seconds(each)
-        for each in tolerations
-        if tolerates_eviction(each, taint, strict=terms.strict)
+        _seconds(each) for each in tolerations if tolerates_eviction(each, taint, terms.compat)
     ]
     if None in matching:
         return None
@@ -170,8 +168,19 @@ def leaves_at(
 
 
 def needs_budget(reasons: Iterable[Reason]) -> bool:
-    """Say whether a pod that is due for these reasons may leave only as its budgets allow."""
+    """Say whether a pod that is due for these reasons is evicted only as its budgets allow."""
     return all(each.taint.taint.effect == NO_EXECUTE_WITH_BUDGET for each in reasons)
+
+
+Rules = frozenset[tuple[str, str]]
+"""Rules by name and uid."""
+
+
+def rules_in(reasons: Iterable[Reason]) -> Rules:
+    """Return the rules among the reasons why a pod is evicted."""
+    return frozenset(
+        (reason.taint.origin.name, reason.rule) for reason in reasons if reason.rule is not None
+    )
 
 
 def _seconds(toleration: DeviceToleration) -> int | None:

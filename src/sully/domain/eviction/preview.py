@@ -1,7 +1,7 @@
-"""What a rule with effect None would do if it evicted: who would leave, whose, and when.
+"""What a rule with effect None would do if it evicted: which pods, whose, and when.
 
-Kubernetes says this once, in the text of evictionstatus.py, and only as numbers. Here it is a
-condition of our own that follows the world.
+Kubernetes reports this once, in the text of status.py, and only as numbers. Here it is a condition
+of our own that is kept up to date.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ SHOWN = 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Leaver:
-    """A pod that would leave."""
+class PreviewedPod:
+    """A pod that would be evicted."""
 
     namespace: str
     name: str
     owner: str
-    """Kind and name of who manages it, or of itself."""
+    """Kind and name of its controller, or of itself."""
     after: int = 0
-    """How many seconds its tolerations keep it."""
+    """After how many seconds its tolerations end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,40 +34,40 @@ class Preview:
 
     published: int = 0
     allocated: int = 0
-    leavers: Collection[Leaver] = ()
+    evictions: Collection[PreviewedPod] = ()
 
 
 def preview(would: Preview) -> Report:
-    """Say what a rule would do, in a form that programs can rely on.
+    """Report what a rule would do, in a form that programs can rely on.
 
-    Four sentences: pods, devices, namespaces, owners. The last two are there only if a pod would
-    leave, with the largest numbers first.
+    Four sentences: pods, devices, namespaces, owners. The last two are there only if a pod would be
+    evicted, with the largest numbers first.
     """
-    leavers = would.leavers
+    evictions = would.evictions
     devices = f"{plural(would.published, 'device')} published, {would.allocated} allocated."
-    if not leavers:
+    if not evictions:
         return Report("False", "NobodyWouldLeave", f"0 pods would be evicted. {devices}")
-    namespaces = Counter(each.namespace for each in leavers)
-    owners = Counter(f"{each.namespace}/{each.owner}" for each in leavers)
+    namespaces = Counter(pod.namespace for pod in evictions)
+    owners = Counter(f"{pod.namespace}/{pod.owner}" for pod in evictions)
     text = (
-        f"{plural(len(leavers), 'pod')} would be evicted: {_when(leavers)}. {devices}"
+        f"{plural(len(evictions), 'pod')} would be evicted: {_when(evictions)}. {devices}"
         f" By namespace: {_listed(namespaces)}. By owner: {_listed(owners)}."
     )
     return Report("True", "PodsWouldLeave", text)
 
 
-def _when(leavers: Iterable[Leaver]) -> str:
-    later = [each.after for each in leavers if each.after > 0]
-    at_once = sum(each.after <= 0 for each in leavers)
+def _when(evictions: Iterable[PreviewedPod]) -> str:
+    later = [pod.after for pod in evictions if pod.after > 0]
+    immediate = sum(pod.after <= 0 for pod in evictions)
     if not later:
-        return f"{at_once} at once"
+        return f"{immediate} at once"
     first, last = min(later), max(later)
     span = f"{first}s" if first == last else f"{first}s to {last}s"
-    return f"{at_once} at once, {len(later)} after {span}"
+    return f"{immediate} at once, {len(later)} after {span}"
 
 
 def _listed(numbers: Counter[str]) -> str:
-    """Write numbers by name, the largest first, and how many names were left out."""
+    """Write numbers by name, the largest first, and how many names are omitted."""
     ranked = sorted(numbers.items(), key=lambda each: (-each[1], each[0]))
     texts = [f"{name} {number}" for name, number in ranked[:SHOWN]]
     if len(ranked) > SHOWN:

@@ -1,7 +1,7 @@
-"""How fast pods may leave: a bucket of tokens per taint, and a cap for the whole cluster.
+"""How many pods may be evicted per second: a token bucket per taint, and a cap for the cluster.
 
-Only arithmetic, with the time as an argument. Who stands in line for a token is kept by
-`controllers/eviction/pacer.py`.
+Only arithmetic, with the time as an argument. Which pods wait for a token is kept by
+`evictor/rate_limiter.py`.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ import msgspec
 from sully.domain.devices.taints import SourcedTaint
 
 BURST = 10
-"""How many pods may leave at once after a pause."""
+"""How many pods may be evicted immediately after none were for a while."""
 MINUTE = timedelta(minutes=1)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 class Source(NamedTuple):
-    """What shares one bucket: a rule, by its uid, or several that were made together, by group.
+    """What shares one bucket: a rule, by its uid, or several that were created together, by group.
 
     For drivers and patches it is all equal taints. Equal means key, value and effect: times,
     descriptions and data differ from device to device, and a bucket for each device would be no
@@ -58,23 +58,23 @@ def source_of(taint: SourcedTaint) -> Source:
 
 
 def limits(taints: Iterable[SourcedTaint], *, default: int | None = None) -> tuple[Limit, ...]:
-    """Return the limits of which the fastest decides; none means at once.
+    """Return the limits of which the fastest decides; none means immediately.
 
-    A taint without a rate, and without a default for it, lets its pods leave at any pace, and it
-    does so whatever else is on the pod's devices.
+    A taint without a rate, and without a default for it, has its pods evicted at any rate, whatever
+    else is on their devices.
     """
-    found: dict[Limit, None] = {}
-    for each in taints:
-        rate = each.taint.evictions_per_second or default
+    known: dict[Limit, None] = {}
+    for taint in taints:
+        rate = taint.taint.evictions_per_second or default
         if rate is None:
             return ()
-        found[Limit(source_of(each), rate)] = None
-    return tuple(found)
+        known[Limit(source_of(taint), rate)] = None
+    return tuple(known)
 
 
 @lru_cache
 def _interval(rate: int) -> timedelta:
-    # Who stands in line asks for it all the time, and there are few rates.
+    # Pods that wait ask for it all the time, and there are few rates.
     return timedelta(seconds=1) / rate
 
 
@@ -120,9 +120,9 @@ class Bucket(msgspec.Struct, frozen=True):
 
 
 def bucket_after(rate: int, times: Iterable[datetime]) -> Bucket:
-    """Return the bucket as it is after pods left at these times, whoever made them leave.
+    """Return the bucket as it is after evictions at these times, by whatever process.
 
-    So a controller that was started anew does not begin with another burst.
+    So a controller that restarts does not start with another burst.
     """
     bucket = Bucket(rate)
     for moment in sorted(times):
@@ -135,20 +135,20 @@ class Cap:
 
     def __init__(self, most: int, times: Iterable[datetime] = ()) -> None:
         self._most = most
-        # When the last ones left, the earliest first.
+        # Of the last evictions, the earliest first.
         self._times = deque(sorted(times), maxlen=most)
 
     def opens_at(self) -> datetime:
-        """Return from when on one more may leave."""
+        """Return from when on one more is allowed."""
         return _LONG_AGO if len(self._times) < self._most else self._times[0] + MINUTE
 
     def take(self, now: datetime) -> None:
-        """Note that one more leaves."""
+        """Note one more."""
         while self._times and self._times[0] + MINUTE <= now:
             self._times.popleft()
         self._times.append(now)
 
     def put_back(self, moment: datetime) -> None:
-        """Forget one that was noted at a time and did not leave."""
+        """Forget one that was noted at a time and did not happen."""
         if moment in self._times:
             self._times.remove(moment)

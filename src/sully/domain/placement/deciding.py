@@ -12,7 +12,6 @@ from functools import partial
 from itertools import islice
 
 from sully.api.cluster.types import Placement
-from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.fleet import Fleet, key_of
 from sully.domain.placement.outcome import (
@@ -49,8 +48,7 @@ def decide(
     if placement is None or is_disabled(placement):
         return None
     if is_unnameable(placement):
-        # OCM writes nothing.
-        return unnameable() if fleet.behaviour != REFERENCE else None
+        return unnameable() if fleet.options.compat.reports_long_names else None
     budget = budget or CostBudget()
     try:
         shape = fleet.shape(key, budget)
@@ -71,13 +69,13 @@ def _settled(
             # They change what the others' resources are compared with.
             return _from_nothing(fleet, placement, stayers, now, budget)
         selection = _select(fleet, shape, key, stayers, status)
-    elif fleet.behaviour.hold:
+    elif fleet.options.compat.keeps_clusters_on_error:
         here = partial(_is_available, fleet, shape.sets)
         selection = keep(placement, fleet.counting.own(key), here, status)
     else:
         selection = Selection(status=status)
     reach = Reach(len(fleet.registry.bound(key[0])), shape.sets, shape.available)
-    return conclude(placement, selection, reach, find, fleet.behaviour)
+    return conclude(placement, selection, reach, find, fleet.options)
 
 
 def _over_budget(fleet: Fleet, placement: Placement, error: CostBudgetExceededError) -> Outcome:
@@ -92,7 +90,7 @@ def _over_budget(fleet: Fleet, placement: Placement, error: CostBudgetExceededEr
     selection = keep(placement, fleet.counting.own(key), here, status)
     reach = Reach(len(fleet.registry.bound(key[0])), sets, len(fleet.all_available(sets)))
     find = fleet.clusters.__getitem__
-    found = conclude(placement, selection, reach, find, fleet.behaviour)
+    found = conclude(placement, selection, reach, find, fleet.options)
     return replace(found, back_off=True)
 
 
@@ -130,7 +128,7 @@ def inputs(fleet: Fleet, placement: Placement, now: datetime) -> Inputs:
         decided=fleet.counting.own(key),
         counts=fleet.counting.others(key),
         now=now,
-        behaviour=fleet.behaviour,
+        options=fleet.options,
         granted=fleet.removals.granted,
     )
 

@@ -22,9 +22,9 @@ from sully.api.cluster.types import (
     Placement,
     PlacementDecision,
 )
-from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
 from sully.domain.placement.counting import Counting, Entry, PlacementKey
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.predicates import compile_expressions
 from sully.domain.placement.registry import ClusterChange, Registry
 from sully.domain.placement.removals import Removals
@@ -49,8 +49,8 @@ def rules_key(placement: Placement) -> bytes:
 class Fleet:
     """All objects that placement depends on, and what follows from them."""
 
-    def __init__(self, behaviour: Behaviour = REFERENCE) -> None:
-        self.behaviour = behaviour
+    def __init__(self, options: PlacementOptions = OCM) -> None:
+        self.options = options
         self.registry = Registry()
         self.counting = Counting()
         self._placements: dict[PlacementKey, Placement] = {}
@@ -59,11 +59,11 @@ class Fleet:
         self._shapes: dict[ShapeKey, Shape] = {}
         self._users: dict[ShapeKey, Touched] = {}
         self._assigned: dict[PlacementKey, ShapeKey] = {}
-        self.removals = Removals(behaviour.leaves_per_minute)
+        self.removals = Removals(options.leaves_per_minute)
 
     def copy(self) -> Fleet:
         """Return one that can be changed without changing this: what `whatif` works on."""
-        other = Fleet(self.behaviour)
+        other = Fleet(self.options)
         other.registry, other.counting = self.registry.copy(), self.counting.copy()
         other._placements, other._wishes = self._placements.copy(), self._wishes.copy()
         other._namespaces = {name: keys.copy() for name, keys in self._namespaces.items()}
@@ -120,7 +120,7 @@ class Fleet:
             (cluster,), lambda shape: shape.reads_everything and not sets.isdisjoint(shape.sets)
         )
         # OCM does not reschedule if only an expression reads the score.
-        return touched | reading if self.behaviour.watch_scores else touched
+        return touched | reading if self.options.compat.requeues_on_scores else touched
 
     def put_set(self, cluster_set: ManagedClusterSet) -> Touched:
         """Take a set as it is now."""
@@ -197,8 +197,8 @@ class Fleet:
                 compile_expressions(placement.spec.predicates, budget)
             self._release(key)
             if wanted not in self._shapes:
-                rules = Rules(placement, self.behaviour)
-                self._shapes[wanted] = Shape(rules, sets, self.behaviour)
+                rules = Rules(placement, self.options)
+                self._shapes[wanted] = Shape(rules, sets, self.options)
                 self._users[wanted] = set()
             self._users[wanted].add(key)
             self._assigned[key] = wanted

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from sully.api.cluster.types import DecisionGroupStatus, Placement
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.conditions import (
     MISCONFIGURED,
     SATISFIED,
@@ -28,6 +27,7 @@ from sully.domain.placement.groups import (
     make_groups,
     slices,
 )
+from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.status import SUCCESS, MisconfiguredError, Status
 
 DISABLED = "cluster.open-cluster-management.io/experimental-scheduling-disable"
@@ -116,10 +116,14 @@ def keep(
 
 
 def conclude(
-    placement: Placement, selection: Selection, reach: Reach, find: Lookup, behaviour: Behaviour
+    placement: Placement,
+    selection: Selection,
+    reach: Reach,
+    find: Lookup,
+    options: PlacementOptions,
 ) -> Outcome:
     """Turn a selection into what is written."""
-    groups, grouping = _grouped(placement, selection, find, behaviour)
+    groups, grouping = _grouped(placement, selection, find, options)
     parts = slices(placement.metadata.name, groups)
     tally = Tally(
         placement.spec.cluster_sets,
@@ -143,13 +147,13 @@ def conclude(
 
 
 def _grouped(
-    placement: Placement, selection: Selection, find: Lookup, behaviour: Behaviour
+    placement: Placement, selection: Selection, find: Lookup, options: PlacementOptions
 ) -> tuple[Sequence[Group], Status]:
     strategy = placement.spec.decision_strategy.group_strategy
     try:
-        quoted = behaviour.quoted_group_size
+        quoted = options.compat.accepts_quoted_group_size
         return make_groups(strategy, selection.clusters, find, quoted=quoted), SUCCESS
     except MisconfiguredError as error:
         # OCM then wants no decision at all and deletes those that exist.
-        kept = (Group("", selection.clusters),) if behaviour.hold else ()
+        kept = (Group("", selection.clusters),) if options.compat.keeps_clusters_on_error else ()
         return kept, error.status

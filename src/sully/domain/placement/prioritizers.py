@@ -17,8 +17,8 @@ from sully.api.cluster.types import (
     PrioritizerPolicy,
     ScoreCoordinate,
 )
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.candidates import Candidate
+from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.status import MisconfiguredError
 
 BALANCE = "Balance"
@@ -40,7 +40,7 @@ class Prioritizer:
     add_on: AddOnScore | None = None
 
 
-def prioritizers(policy: PrioritizerPolicy, behaviour: Behaviour) -> tuple[Prioritizer, ...]:
+def prioritizers(policy: PrioritizerPolicy, options: PlacementOptions) -> tuple[Prioritizer, ...]:
     """Return what counts, in the order of the policy; raise MisconfiguredError."""
     defaults = _defaults(policy.mode)
     weights: dict[object, tuple[ScoreCoordinate, int]] = {
@@ -50,7 +50,7 @@ def prioritizers(policy: PrioritizerPolicy, behaviour: Behaviour) -> tuple[Prior
         coordinate = configuration.score_coordinate
         if coordinate is None:
             raise MisconfiguredError("", "scoreCoordinate field is required")
-        weights[_identity(coordinate, at, behaviour)] = (coordinate, configuration.weight)
+        weights[_identity(coordinate, at, options)] = (coordinate, configuration.weight)
     return tuple(
         _prioritizer(coordinate, weight) for coordinate, weight in weights.values() if weight
     )
@@ -66,12 +66,12 @@ def _defaults(mode: str) -> Mapping[str, int]:
             raise MisconfiguredError("", f"incorrect prioritizer policy mode: {mode}")
 
 
-def _identity(coordinate: ScoreCoordinate, at: int, behaviour: Behaviour) -> object:
+def _identity(coordinate: ScoreCoordinate, at: int, options: PlacementOptions) -> object:
     """Return what two entries share of which the later counts.
 
     In OCM an entry with an add-on is like no other, even when it names a built-in.
     """
-    alone = coordinate.type == "AddOn" or not behaviour.built_in_once
+    alone = coordinate.type == "AddOn" or not options.compat.merges_built_in_prioritizers
     if coordinate.add_on is not None and alone:
         return at
     return coordinate.built_in if coordinate.type == "BuiltIn" else (coordinate.type, at)

@@ -12,8 +12,8 @@ from datetime import datetime, timedelta
 from functools import cached_property, partial
 
 from sully.api.cluster.types import Placement, Toleration
-from sully.domain.placement.behaviour import REFERENCE, Behaviour
 from sully.domain.placement.candidates import Candidate
+from sully.domain.placement.options import OCM, PlacementOptions
 from sully.domain.placement.outcome import Outcome, Reach, Selection, conclude, keep
 from sully.domain.placement.predicates import (
     Predicate,
@@ -43,11 +43,11 @@ MOMENT = timedelta(microseconds=1)
 class Rules:
     """What a placement asks for, compiled; a mistake is kept until it matters."""
 
-    def __init__(self, placement: Placement, behaviour: Behaviour) -> None:
+    def __init__(self, placement: Placement, options: PlacementOptions) -> None:
         spec = placement.spec
         self._spec = spec
-        self._behaviour = behaviour
-        self.tolerations: tuple[Toleration, ...] = effective(spec.tolerations, behaviour)
+        self._options = options
+        self.tolerations: tuple[Toleration, ...] = effective(spec.tolerations, options)
         text = problem(spec.tolerations)
         self.toleration_problem = Status("Misconfigured", TAINTS, text) if text else None
 
@@ -63,7 +63,7 @@ class Rules:
     def prioritizers(self) -> tuple[Prioritizer, ...] | Status:
         """Return the scores that count, or what is wrong with them."""
         try:
-            return prioritizers(self._spec.prioritizer_policy, self._behaviour)
+            return prioritizers(self._spec.prioritizer_policy, self._options)
         except MisconfiguredError as error:
             return error.status
 
@@ -83,7 +83,7 @@ class Inputs:
     counts: Mapping[str, int] = field(default_factory=dict)
     """How often the decisions of all other placements name a cluster."""
     now: datetime
-    behaviour: Behaviour = REFERENCE
+    options: PlacementOptions = OCM
     granted: frozenset[str] = frozenset()
     """Clusters that may be removed because of their health, if there is a budget."""
     budget: CostBudget = field(default_factory=CostBudget)
@@ -115,18 +115,18 @@ def schedule(inputs: Inputs) -> Outcome:
     selection = Selection(
         sorted(found.selected), found.unscheduled, found.status, found.requeue_at, spared
     )
-    if found.status.stops and inputs.behaviour.hold:
+    if found.status.stops and inputs.options.compat.keeps_clusters_on_error:
         available = frozenset(one.name for one in inputs.candidates)
         here = available.__contains__
         selection = keep(inputs.placement, inputs.decided, here, found.status)
     find = inputs.known.__getitem__
-    return conclude(inputs.placement, selection, inputs.reach, find, inputs.behaviour)
+    return conclude(inputs.placement, selection, inputs.reach, find, inputs.options)
 
 
 def trace(inputs: Inputs) -> Trace:
     """Go through all stages and keep what each came to."""
     compile_expressions(inputs.placement.spec.predicates, inputs.budget)
-    rules = Rules(inputs.placement, inputs.behaviour)
+    rules = Rules(inputs.placement, inputs.options)
     found = Trace()
     found.status = _filter(inputs, rules, found)
     if not found.status.stops:
@@ -156,7 +156,7 @@ def _qualifies(predicates: Sequence[Predicate], candidate: Candidate, budget: Co
 
 
 def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, found: Trace) -> bool:
-    verdict = judge(candidate.taints, rules.tolerations, inputs.now, inputs.behaviour)
+    verdict = judge(candidate.taints, rules.tolerations, inputs.now, inputs.options)
     found.verdicts[candidate.name] = verdict
     if candidate.name not in inputs.decided:
         return verdict.blocks is None
@@ -168,7 +168,7 @@ def _tolerated(inputs: Inputs, rules: Rules, candidate: Candidate, found: Trace)
 
 def is_held(verdict: TaintVerdict, name: str, inputs: Inputs) -> bool:
     """Say whether a decided cluster must wait for the budget before it is removed."""
-    limited = inputs.behaviour.leaves_per_minute is not None
+    limited = inputs.options.leaves_per_minute is not None
     return limited and verdict.unhealthy and name not in inputs.granted
 
 
@@ -228,7 +228,7 @@ def _add_on_scores(
 
 
 def _select(inputs: Inputs, found: Trace) -> None:
-    prefer = inputs.behaviour.prefer
+    prefer = inputs.options.compat.honors_prefer_no_select
     verdicts, totals = found.verdicts, found.totals
     found.ranked = sorted(
         totals, key=lambda name: (prefer and verdicts[name].disliked, -totals[name], name)
@@ -242,7 +242,7 @@ def _select(inputs: Inputs, found: Trace) -> None:
 
 def _requeue_at(inputs: Inputs, found: Trace) -> datetime | None:
     ends = [found.verdicts[name].stays_until for name in found.selected]
-    if inputs.behaviour.watch_scores:
+    if inputs.options.compat.requeues_on_scores:
         ends += _score_ends(inputs, found)
     return min((end for end in ends if end is not None), default=None)
 

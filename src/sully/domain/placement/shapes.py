@@ -19,8 +19,8 @@ from typing import Protocol
 
 from sully.api.cluster.types import Taint
 from sully.domain.placement.amounts import Amounts
-from sully.domain.placement.behaviour import Behaviour
 from sully.domain.placement.candidates import Candidate
+from sully.domain.placement.options import PlacementOptions
 from sully.domain.placement.predicates import NO_SPENDING, qualifies
 from sully.domain.placement.prioritizers import (
     MOST,
@@ -70,10 +70,10 @@ class Source(Protocol):
 class Shape:
     """One kind of placement spec, kept up to date."""
 
-    def __init__(self, rules: Rules, sets: tuple[str, ...], behaviour: Behaviour) -> None:
+    def __init__(self, rules: Rules, sets: tuple[str, ...], options: PlacementOptions) -> None:
         self.rules = rules
         self.sets = sets
-        self._behaviour = behaviour
+        self._options = options
         self._predicates = () if isinstance(rules.predicates, Status) else rules.predicates
         chosen = () if isinstance(rules.prioritizers, Status) else rules.prioritizers
         self._balance = sum(one.weight for one in chosen if one.kind == "Balance")
@@ -101,7 +101,7 @@ class Shape:
 
     def copy(self) -> Shape:
         """Return one that can be changed without changing this."""
-        other = Shape(self.rules, self.sets, self._behaviour)
+        other = Shape(self.rules, self.sets, self._options)
         other._fresh, other._judged = self._fresh, self._judged.copy()
         other._dirty, other._recount = self._dirty.copy(), self._recount.copy()
         other._available, other._qualified = self._available.copy(), self._qualified.copy()
@@ -232,7 +232,7 @@ class Shape:
         self._ranking.load(self._ranks(source, now))
 
     def _ranks(self, source: Source, now: datetime) -> dict[str, Rank]:
-        if self._behaviour.prefer or self.scores_clusters:
+        if self._options.compat.honors_prefer_no_select or self.scores_clusters:
             return {name: self._rank(name, source, now) for name in self._names}
         if self._balance:
             # Few counts, many clusters: those of one count share their rank.
@@ -298,7 +298,7 @@ class Shape:
             return CLEAN
         found = self._memory.get(taints)
         if found is None or (found.expires is not None and found.expires <= now):
-            found = judge(taints, self.rules.tolerations, now, self._behaviour)
+            found = judge(taints, self.rules.tolerations, now, self._options)
             if len(self._memory) > 2 * len(self._available) + _REMEMBERED:
                 self._memory.clear()
             self._memory[taints] = found
@@ -315,7 +315,9 @@ class Shape:
 
     def _rank(self, name: str, source: Source, now: datetime) -> Rank:
         candidate = self._qualified[name]
-        tier = int(self._behaviour.prefer and self._verdict(candidate, now).disliked)
+        tier = int(
+            self._options.compat.honors_prefer_no_select and self._verdict(candidate, now).disliked
+        )
         count = source.count(name) if self._balance else 0
         return Rank(tier, count, -self._own_score(candidate, now))
 
@@ -369,7 +371,7 @@ class Shape:
         else:
             found = (self._ends[name] for name in selected if name in self._ends)
         ends = min(found, default=None)
-        if not self._behaviour.watch_scores or not self._score_ends:
+        if not self._options.compat.requeues_on_scores or not self._score_ends:
             return ends
         scores = min(self._score_ends.values())
         return scores if ends is None else min(ends, scores)

@@ -20,7 +20,7 @@ from sully.api.cluster.types import (
     Taint,
     Toleration,
 )
-from sully.domain.placement.behaviour import Behaviour
+from sully.domain.placement.options import PlacementOptions
 from sully.domain.tolerations import Difference, difference
 
 _END_OF_TIME = datetime.max.replace(tzinfo=UTC)
@@ -40,12 +40,14 @@ def problem(tolerations: Iterable[Toleration]) -> str | None:
     return None
 
 
-def effective(tolerations: Sequence[Toleration], behaviour: Behaviour) -> tuple[Toleration, ...]:
+def effective(
+    tolerations: Sequence[Toleration], options: PlacementOptions
+) -> tuple[Toleration, ...]:
     """Return what a placement tolerates, with the default for health taints where one is set.
 
     Who says anything about a health taint has decided; nothing is added for that one.
     """
-    seconds = behaviour.health_toleration_seconds
+    seconds = options.health_toleration_seconds
     if seconds is None:
         return tuple(tolerations)
     added = (
@@ -110,7 +112,7 @@ def judge(
     taints: Sequence[Taint],
     tolerations: Sequence[Toleration],
     now: datetime,
-    behaviour: Behaviour,
+    options: PlacementOptions,
 ) -> TaintVerdict:
     """Weigh all taints of a cluster against all tolerations of a placement."""
     if not taints:
@@ -121,9 +123,11 @@ def judge(
     disliked = False
     for taint in taints:
         soft = taint.effect == PREFER_NO_SELECT
-        if soft and not behaviour.prefer:
+        if soft and not options.compat.honors_prefer_no_select:
             continue
-        tolerated, end = _tolerated(taint, tolerations, now, exact=behaviour.exact_seconds)
+        tolerated, end = _tolerated(
+            taint, tolerations, now, exact=options.compat.exact_toleration_seconds
+        )
         if not tolerated:
             disliked = disliked or soft
             blocks += () if soft else (taint,)

@@ -85,7 +85,7 @@ class Explanation:
 
     def __init__(self, inputs: Inputs) -> None:
         self._inputs = inputs
-        self._rules = Rules(inputs.placement, inputs.behaviour)
+        self._rules = Rules(inputs.placement, inputs.options)
         self._available = {one.name for one in inputs.candidates}
 
     @cached_property
@@ -164,7 +164,7 @@ class Explanation:
         return self._inputs.budget.run(partial(mismatches, predicates, candidate))
 
     def _taints(self, candidate: Candidate) -> tuple[TaintFinding, ...]:
-        exact = self._inputs.behaviour.exact_seconds
+        exact = self._inputs.options.compat.exact_toleration_seconds
         now, tolerations = self._inputs.now, self._rules.tolerations
         return tuple(explain(taint, tolerations, now, exact=exact) for taint in candidate.taints)
 

@@ -96,9 +96,9 @@ def remedy(obstacle: Obstacle) -> str:
     match origin.kind:
         case "DeviceTaintRule":
             return (
-                f"{obstacle.device} is tainted by DeviceTaintRule {origin.name}, which is for other"
-                f" devices as well\n  untaint all that it selects, or: kubectl delete"
-                f" devicetaintrule {origin.name}"
+                f"{obstacle.device} is tainted by DeviceTaintRule {origin.name}, which also selects"
+                f" other devices\n  untaint all of them, or: kubectl delete devicetaintrule"
+                f" {origin.name}"
             )
         case "ResourceSlicePatch":
             return (
@@ -108,5 +108,5 @@ def remedy(obstacle: Obstacle) -> str:
         case "ResourceSlice":
             return (
                 f"{obstacle.device} is tainted by its driver, in ResourceSlice {origin.name}\n"
-                "  the driver takes it off when the device is well; a claim can tolerate it"
+                "  the driver removes it when the device is healthy; a claim can tolerate it"
             )

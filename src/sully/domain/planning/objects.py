@@ -4,32 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from msgspec import field
-
-from sully.domain.scheduling.objects import Pod, PodMetadata, PodSpec
+from sully.domain.scheduling.objects import Pod
 from sully.machinery.meta import OwnerReference
 
 GRACE: Final = 30
 """Seconds a pod has to stop if it does not say."""
 
 
-class PlannedMetadata(PodMetadata, frozen=True, kw_only=True):
-    """Which pod it is, and which budgets are about it."""
-
-    labels: dict[str, str] = field(default_factory=dict)
-
-
-class PlannedSpec(PodSpec, frozen=True, kw_only=True):
-    """What decides where a pod runs, and how long it takes to stop."""
-
-    termination_grace_period_seconds: int | None = None
-
-
 class PlannedPod(Pod, frozen=True, kw_only=True):
     """A pod that may leave and be replaced."""
-
-    metadata: PlannedMetadata = PlannedMetadata()
-    spec: PlannedSpec = PlannedSpec()
 
     @property
     def owner(self) -> OwnerReference | None:

@@ -17,8 +17,8 @@ from msgspec.structs import replace
 from sully.api.resource.claim_types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from sully.domain.claims.lifecycle import POD_CLAIM
 from sully.domain.claims.pods import PodClaimStatus
-from sully.domain.planning.objects import PlannedMetadata, PlannedPod
-from sully.domain.scheduling.objects import PodStatus
+from sully.domain.planning.objects import PlannedPod
+from sully.domain.scheduling.objects import PodMetadata, PodStatus
 from sully.machinery.meta import ObjectMeta, OwnerReference
 
 T = TypeVar("T")
@@ -111,7 +111,7 @@ def _templates(pod: PlannedPod) -> Iterator[tuple[str, str]]:
             yield each.name, each.resource_claim_template_name
 
 
-def _claim(pod: PlannedMetadata, entry: str, spec: ResourceClaimSpec) -> ResourceClaim:
+def _claim(pod: PodMetadata, entry: str, spec: ResourceClaimSpec) -> ResourceClaim:
     owner = OwnerReference(
         api_version="v1",
         kind="Pod",

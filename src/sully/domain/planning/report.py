@@ -1,7 +1,7 @@
-"""The form of a plan: what commands print, as tables for people and as JSON for programs.
+"""The format of a plan, which commands print as tables and as JSON.
 
-Names and places of fields are a promise to scripts. `sully.planning` fills a plan from a rehearsal;
-grouping.py sums it up by owner.
+The names of fields are promised to scripts. `sully.planning` fills a plan from a rehearsal;
+grouping.py groups it by owner.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from typing import Any, Literal
 
 import msgspec
 
-from sully.domain.scheduling.account import Account
+from sully.domain.scheduling.diagnosis import Diagnosis
 
 
 class Told(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """Base of what is told: every field is always there."""
+    """Base of all parts of a plan: no field is left out."""
 
 
 class Fate(Enum):
-    """What becomes of the work of a pod that leaves."""
+    """What happens to the replacement of an evicted pod."""
 
     LANDS = "Lands"
-    """Another pod for it gets a node."""
+    """It is rescheduled."""
     PENDING = "Pending"
-    """Another pod for it finds no place."""
+    """It is unschedulable."""
     RETURNS = "Returns"
-    """Another pod for it gets a node, and has to leave again."""
+    """It is rescheduled, and evicted again."""
     LOST = "NotReplaced"
-    """Nobody makes another."""
+    """There is none: no controller manages the pod."""
 
 
 HOMELESS = frozenset((Fate.PENDING, Fate.RETURNS, Fate.LOST))
-"""What leaves work without a place."""
+"""Fates that count as not rescheduled."""
 
 
 class TaintTold(Told, frozen=True, kw_only=True):
-    """A taint, who set it, and on which device."""
+    """A taint, its source, and the device."""
 
     device: str
     taint: str
@@ -45,39 +45,39 @@ class TaintTold(Told, frozen=True, kw_only=True):
 
 
 class Landing(Told, frozen=True, kw_only=True):
-    """Where the work of a pod goes."""
+    """Where the replacement of a pod is scheduled."""
 
     fate: Fate
     at: datetime | None = None
-    """When the new pod gets its node."""
+    """When it is scheduled."""
     node: str = ""
     devices: tuple[str, ...] = ()
     why: str = ""
-    """Why nowhere, in the words of the scheduler."""
-    account: Account | None = None
-    """What spoke against which devices."""
+    """Why it is unschedulable, as the scheduler reports it."""
+    account: Diagnosis | None = None
+    """Why devices were not available."""
 
 
 class Departure(Told, frozen=True, kw_only=True):
-    """A pod that leaves."""
+    """A pod that is evicted."""
 
     namespace: str
     name: str
     owner: str
-    """Kind and name of who manages it, or of itself."""
+    """Kind and name of its controller, or of itself."""
     node: str
     at: datetime
     after: float
-    """Seconds from the beginning of the plan."""
+    """Seconds from the start of the plan."""
     devices: tuple[str, ...]
     because: tuple[TaintTold, ...]
     anyway: bool
-    """It would leave as early without the change."""
+    """It would be evicted as early without the change."""
     landing: Landing
 
 
 class Stay(Told, frozen=True, kw_only=True):
-    """A pod that must leave, and does not: everything that wants it to is paused, or a budget."""
+    """A pod that is not evicted: the rules are paused, or a budget prevents it."""
 
     namespace: str
     name: str
@@ -86,7 +86,7 @@ class Stay(Told, frozen=True, kw_only=True):
 
 
 class Arrival(Told, frozen=True, kw_only=True):
-    """A pod that waited before, and gets a node after the change."""
+    """A pending pod that is scheduled after the change."""
 
     namespace: str
     name: str
@@ -95,11 +95,11 @@ class Arrival(Told, frozen=True, kw_only=True):
     devices: tuple[str, ...]
     at: datetime
     returns: bool
-    """It has to leave there again."""
+    """It is evicted again."""
 
 
 class DeviceTold(Told, frozen=True, kw_only=True):
-    """A device that is different after the change."""
+    """A device that changes."""
 
     device: str
     node: str
@@ -107,13 +107,13 @@ class DeviceTold(Told, frozen=True, kw_only=True):
     """Taints it gets."""
     loses: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
-    """Attributes and capacities that are different, and `published` if it appears or vanishes."""
+    """Attributes and capacities that change, or `appears` and `vanishes`."""
     claims: tuple[str, ...] = ()
-    """Who holds it."""
+    """Claims that are allocated it."""
 
 
 class ClassTold(Told, frozen=True, kw_only=True):
-    """How many devices of a class there are, and how many a new pod could get."""
+    """The devices of a class, and how many a new pod could be allocated."""
 
     name: str
     devices: int
@@ -127,7 +127,7 @@ class ClassTold(Told, frozen=True, kw_only=True):
 
 
 class ClusterMove(Told, frozen=True, kw_only=True):
-    """What one placement loses and gets at one time."""
+    """Clusters that a placement loses and gets at one time."""
 
     at: datetime
     after: float
@@ -137,13 +137,13 @@ class ClusterMove(Told, frozen=True, kw_only=True):
 
 
 class PlacementTold(Told, frozen=True, kw_only=True):
-    """How a placement ends up."""
+    """A placement that changes."""
 
     placement: str
     before: tuple[str, ...]
     after: tuple[str, ...]
     unmet: int = 0
-    """How many clusters it wants and does not get."""
+    """How many clusters are missing."""
     message: str = ""
 
 
@@ -155,9 +155,9 @@ class Plan(Told, frozen=True, kw_only=True):
     changes: tuple[str, ...]
     devices: tuple[DeviceTold, ...] = ()
     devices_known: int = 0
-    """All devices there are."""
+    """The number of all devices."""
     claims: tuple[str, ...] = ()
-    """Claims that hold a device which is different."""
+    """Claims that are allocated a device that changes."""
     departures: tuple[Departure, ...] = ()
     """In order of time."""
     stays: tuple[Stay, ...] = ()
@@ -170,22 +170,22 @@ class Plan(Told, frozen=True, kw_only=True):
 
     @property
     def caused(self) -> tuple[Departure, ...]:
-        """Return the departures that are the change's doing."""
+        """Return the evictions caused by the change."""
         return tuple(each for each in self.departures if not each.anyway)
 
     @property
     def homeless(self) -> int:
-        """Count the work that would be left without a place because of the change."""
+        """Count pods that are not rescheduled, and placements that lack clusters."""
         pods = sum(each.landing.fate in HOMELESS for each in self.caused)
         return pods + sum(1 for each in self.placements if each.unmet)
 
     @property
     def ends(self) -> datetime | None:
-        """Return when the last pod leaves that leaves because of the change."""
+        """Return when the last pod is evicted because of the change."""
         return max((each.at for each in self.caused), default=None)
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    """Return a plan as a plain value, with what programs ask first in front."""
+    """Return a plan as a plain value, with the most important fields first."""
     told: dict[str, Any] = msgspec.to_builtins(plan)
     return {"kind": "Plan", "withoutPlace": plan.homeless, **told}

@@ -2,7 +2,7 @@
 
 A device is free when nothing keeps a request without tolerations off it and nobody has it for
 himself; one that can be shared counts as free as long as something is left of it. What its pool
-keeps from everybody (`domain/allocation/vacancy.py`) is not free either.
+keeps from everybody (`domain/allocation/availability.py`) is not free either.
 """
 
 from __future__ import annotations

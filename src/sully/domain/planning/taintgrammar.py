@@ -1,7 +1,7 @@
 """The grammar of taints on a command line: `KEY[=VALUE]:EFFECT`, and with a dash to remove.
 
-As kubectl has it for nodes. What names may look like is the server's to say; here only the parts
-are told apart, so that a slip is explained before anything is sent.
+As kubectl has it for nodes. The server validates names; here the text is only split, so that a
+typo is reported before anything is sent.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ CLUSTER_EFFECTS = ("NoSelect", "PreferNoSelect", "NoSelectIfNew")
 
 
 class TaintSyntaxError(ValueError):
-    """A text that is no taint; the message says what would be one."""
+    """A text that is not a taint."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def parse_taint(text: str, effects: tuple[str, ...] = DEVICE_EFFECTS) -> Wanted 
     marks, colon, effect = text.rpartition(":")
     if not colon:
         raise TaintSyntaxError(
-            f"{text!r} has no effect: write KEY[=VALUE]:EFFECT with one of {', '.join(effects)},"
-            " or KEY- to remove"
+            f"invalid taint {text!r}: no effect (KEY[=VALUE]:EFFECT, or KEY- to remove;"
+            f" effects: {', '.join(effects)})"
         )
     key, _, value = marks.partition("=")
     _check(text, key, effect, effects)
@@ -85,8 +85,8 @@ def is_taint(text: str) -> bool:
 
 def _check(text: str, key: str, effect: str, effects: tuple[str, ...]) -> None:
     if not key:
-        raise TaintSyntaxError(f"{text!r} has no key: write KEY[=VALUE]:EFFECT")
+        raise TaintSyntaxError(f"invalid taint {text!r}: no key (KEY[=VALUE]:EFFECT)")
     if effect not in effects:
         alike = next((each for each in effects if each.lower() == effect.lower()), "")
-        remedy = f"did you mean {alike}?" if alike else f"use one of {', '.join(effects)}"
-        raise TaintSyntaxError(f"{text!r}: there is no effect {effect!r}; {remedy}")
+        remedy = f'did you mean "{alike}"?' if alike else f"one of: {', '.join(effects)}"
+        raise TaintSyntaxError(f"invalid taint {text!r}: unknown effect {effect!r} ({remedy})")

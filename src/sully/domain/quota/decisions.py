@@ -12,6 +12,7 @@ from typing import Any
 
 from sully.domain.quota.evaluators import Evaluator
 from sully.domain.quota.pods import REQUESTS, Usage
+from sully.machinery.compat import Compat
 from sully.machinery.quantity import Quantity, parse_quantity
 
 Obj = dict[str, Any]
@@ -40,14 +41,15 @@ def uncounted(quota: Obj, evaluator: Evaluator) -> set[str]:
 
 
 def decide(
-    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj, old: Obj | None = None, *, strict: bool
+    quotas: Sequence[Obj], evaluator: Evaluator, obj: Obj, old: Obj | None = None, *, compat: Compat
 ) -> list[Charge] | Refusal:
     """Charge an object, or its change, to all quotas that concern it, or refuse it.
 
-    With `strict` limits apply as in Kubernetes: once the controller has written them.
+    In Kubernetes limits apply once the controller has written them to the status.
     """
+    immediately = compat.enforces_quota_immediately
     for quota in quotas:
-        refused = _unfit(quota, evaluator, obj, strict=strict)
+        refused = _unfit(quota, evaluator, obj, immediately=immediately)
         if refused is not None:
             return refused
     negative = sorted(name for name, used in evaluator.usage(obj).items() if used.sign() < 0)
@@ -57,7 +59,7 @@ def decide(
         more = {
             n: used for n, used in _delta(quota, evaluator, obj, old).items() if used.sign() > 0
         }
-        refused = _exceeded(quota, more, strict=strict)
+        refused = _exceeded(quota, more, immediately=immediately)
         if refused is not None:
             return refused
     return account(quotas, evaluator, obj, old)
@@ -134,12 +136,12 @@ def _spec(quota: Obj) -> dict[str, str]:
     return quota["spec"].get("hard") or {}
 
 
-def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, strict: bool) -> Refusal | None:
+def _unfit(quota: Obj, evaluator: Evaluator, obj: Obj, *, immediately: bool) -> Refusal | None:
     """Refuse an object that leaves out what is limited, or whose quota knows no numbers."""
     if not matches(quota, evaluator, obj):
         return None
     name, status = quota["metadata"]["name"], quota["status"]
-    limited = evaluator.matching(status.get("hard") or {} if strict else _limited(quota))
+    limited = evaluator.matching(_limited(quota) if immediately else status.get("hard") or {})
     unspecified = evaluator.unspecified(obj, limited)
     if unspecified:
         return Refusal(f"failed quota: {name}: must specify {unspecified}")
@@ -159,10 +161,10 @@ def _delta(quota: Obj, evaluator: Evaluator, obj: Obj | None, old: Obj | None) -
     return {name: amount for name, amount in delta.items() if amount}
 
 
-def _exceeded(quota: Obj, more: Usage, *, strict: bool) -> Refusal | None:
+def _exceeded(quota: Obj, more: Usage, *, immediately: bool) -> Refusal | None:
     status = quota["status"]
     hard, used = status.get("hard") or {}, status.get("used") or {}
-    if not strict:
+    if immediately:
         # What an admin has lowered holds before the controller has written it.
         hard = hard | {name: most for name, most in _spec(quota).items() if name in hard}
     exceeded = sorted(

@@ -1,56 +1,80 @@
-"""Where a pod goes: the nodes that fit, the best of them, or why there is none.
+"""Selects a node for a pod, or returns why no node fits.
 
-Nodes come with the emptiest first, so the first that fits is the best unless devices differ in how
-well they suit. Nothing here waits or writes; what must change before it is worth asking again is
-part of a refusal (`Concern`).
+Nodes come with the least loaded first, so the first that fits is the best unless devices differ in
+how well they suit. An error names the cluster events after which another attempt may succeed, like
+the queueing hints of kube-scheduler.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from enum import Flag, auto
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
-from sully.domain.allocation.verdicts import Allocated, Failed, FailureCause, Refused
-from sully.domain.scheduling import messages
-from sully.domain.scheduling.filters import NodeState, Rejection, rejects
+from sully.domain.allocation.verdicts import Allocated, Failed, Unallocatable
+from sully.domain.scheduling.causes import (
+    FAILURES,
+    Cause,
+    FilterFailed,
+    LeftoverClaim,
+    NodesRejected,
+    NoNodes,
+    PodRejected,
+    PreFilterReason,
+)
+from sully.domain.scheduling.filters import NodeInfo, Rejection, rejects
+from sully.domain.scheduling.messages import message
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts
 
-UNSCHEDULABLE = "Unschedulable"
-ERROR = "SchedulerError"
+UNSCHEDULABLE: Final = "Unschedulable"
+ERROR: Final = "SchedulerError"
 
 
-class Concern(Flag):
-    """What must change before a pod is worth another look."""
+class ClusterEvent(Flag):
+    """Events that may make an unschedulable pod schedulable."""
 
-    NOTHING = 0
-    NODES = auto()
-    ROOM = auto()
-    DEVICES = auto()
-    CLASSES = auto()
-    TAINTS = auto()
-    """Those on devices that it has already: it is no help if others become free."""
+    NONE = 0
+    NODE_UPDATE = auto()
+    """A node was added, or changed what it takes."""
+    ASSIGNED_POD_DELETE = auto()
+    DEVICE_RELEASE = auto()
+    """Devices were published or released."""
+    DEVICE_CLASS_UPDATE = auto()
+    DEVICE_TAINT_UPDATE = auto()
+    """Of devices that a claim of the pod holds; devices released by others do not help it."""
+
+
+ANY_EVENT: Final = ~ClusterEvent.NONE
 
 
 @dataclass(frozen=True, slots=True)
-class Refuse:
-    """No node for a pod."""
+class FitError:
+    """No node fits a pod."""
 
-    message: str
-    reason: str = UNSCHEDULABLE
-    concern: Concern = Concern.NOTHING
+    cause: Cause | None
+    """None if the caller did not ask for it."""
+    retry_on: ClusterEvent = ClusterEvent.NONE
     back_off: bool = False
     """Another attempt may succeed although nothing changes, but not immediately."""
-    failure: FailureCause | None = None
-    """What the attempt failed on, if it failed and that is known."""
+
+    @property
+    def reason(self) -> str:
+        """Return the reason of the condition PodScheduled."""
+        return ERROR if isinstance(self.cause, FAILURES) else UNSCHEDULABLE
+
+    @property
+    def message(self) -> str:
+        """Return the message of the condition PodScheduled."""
+        return message(self.cause) if self.cause is not None else ""
 
 
-class Place(msgspec.Struct, frozen=True):
-    """A node for a pod, and the devices it gets there."""
+class Fit(msgspec.Struct, frozen=True):
+    """A node for a pod, and the devices that it gets there."""
 
     node: str
     allocated: Allocated
@@ -60,100 +84,101 @@ NO_DEVICES = Allocated((), ())
 
 
 class Devices(Protocol):
-    """Answers for one pod which devices it can have on a node."""
+    """Selects devices for one pod, node by node."""
 
     @property
     def backed(self) -> Container[str]:
         """Return the resources that devices may provide where a node has none of its own."""
 
     def settles(self, allocated: Allocated) -> bool:
-        """Say whether no other node could serve the pod better."""
+        """Report whether no other node can serve the pod better."""
 
-    def on(self, state: NodeState) -> Allocated | Refused | Failed:
-        """Choose devices on a node."""
+    def on(self, node: NodeInfo) -> Allocated | Unallocatable | Failed:
+        """Select devices on a node."""
 
-    def dislikes(self, allocated: Allocated) -> int:
-        """Count what speaks against devices without forbidding them."""
+    def penalty(self, allocated: Allocated) -> int:
+        """Count what makes devices a worse choice without excluding them."""
 
-    def clear(self) -> str:
-        """Say what is done so that another attempt may succeed; empty if nothing."""
+    def deallocate(self) -> bool:
+        """Select a claim to deallocate so that another attempt may succeed, if there is one."""
 
 
 def decide(
     pod: Pod,
     requests: Amounts,
-    nodes: Iterable[NodeState],
+    nodes: Iterable[NodeInfo],
     devices: Devices,
-    refusing: set[str] | None = None,
-) -> Place | Refuse:
-    """Find a node for a pod; nodes that were asked in vain are added to `refusing`."""
-    refusing = set() if refusing is None else refusing
+    unfit: set[str] | None = None,
+) -> Fit | FitError:
+    """Select a node for a pod; nodes that rejected it are added to `unfit`."""
+    unfit = set() if unfit is None else unfit
     rejections: list[Rejection] = []
-    concern, no_devices = Concern.NODES, False
-    best: tuple[tuple[int, int], Place] | None = None
-    for state in nodes:
-        rejection = rejects(state, pod, requests, devices.backed)
+    retry_on, no_devices = ClusterEvent.NODE_UPDATE, False
+    best: tuple[tuple[int, int], Fit] | None = None
+    for node in nodes:
+        rejection = rejects(node, pod, requests, devices.backed)
         if rejection is not None:
-            concern |= _concern(rejection)
+            retry_on |= _retry_on(rejection)
             rejections.append(rejection)
-            refusing.add(state.place.name)
+            unfit.add(node.name)
             continue
-        match devices.on(state):
+        match devices.on(node):
             case Allocated() as allocated:
-                place = Place(state.node.metadata.name, allocated)
+                fit = Fit(node.name, allocated)
                 if devices.settles(allocated):
-                    return place
-                rank = (devices.dislikes(allocated), -allocated.preference)
-                best = (rank, place) if best is None or rank < best[0] else best
-            case Refused(reason):
+                    return fit
+                rank = (devices.penalty(allocated), -allocated.preference)
+                best = (rank, fit) if best is None or rank < best[0] else best
+            case Unallocatable(reason):
                 no_devices = True
                 rejections.append(Rejection((reason,)))
-                refusing.add(state.place.name)
+                unfit.add(node.name)
             case Failed(error, over_budget, cause):
-                text = messages.in_filter(error)
-                return Refuse(text, ERROR, ~Concern.NOTHING, back_off=over_budget, failure=cause)
+                return FitError(FilterFailed(error, cause), ANY_EVENT, back_off=over_budget)
     if best is not None:
         return best[1]
     if no_devices:
-        concern |= Concern.DEVICES | Concern.CLASSES
-    return _refuse(pod, rejections, devices, concern)
+        retry_on |= ClusterEvent.DEVICE_RELEASE | ClusterEvent.DEVICE_CLASS_UPDATE
+    return _nodes_rejected(pod, rejections, devices, retry_on)
 
 
-def _concern(rejection: Rejection) -> Concern:
-    concern = Concern.NOTHING
-    if rejection.helped_by_leaving:
-        concern |= Concern.ROOM
+def _retry_on(rejection: Rejection) -> ClusterEvent:
+    retry_on = ClusterEvent.NONE
+    if rejection.preemptible:
+        retry_on |= ClusterEvent.ASSIGNED_POD_DELETE
     if rejection.helped_by_classes:
-        concern |= Concern.CLASSES
-    return concern
+        retry_on |= ClusterEvent.DEVICE_CLASS_UPDATE
+    return retry_on
 
 
-def _refuse(pod: Pod, rejections: list[Rejection], devices: Devices, concern: Concern) -> Refuse:
+def _nodes_rejected(
+    pod: Pod, rejections: list[Rejection], devices: Devices, retry_on: ClusterEvent
+) -> FitError:
     if not rejections:
-        return Refuse(messages.NO_NODES, concern=concern)
-    never = pod.spec.preemption_policy == "Never"
-    done = [text for text in (devices.clear(),) if text]
-    after = [*done, messages.preemption(rejections, never=never)]
-    return Refuse(messages.by_nodes(rejections, after), concern=concern)
+        return FitError(NoNodes(), retry_on)
+    cause = NodesRejected(
+        nodes=len(rejections),
+        reasons=Counter(reason for rejection in rejections for reason in rejection.reasons),
+        preemptible=sum(rejection.preemptible for rejection in rejections),
+        never_preempts=_never_preempts(pod),
+        deallocates=devices.deallocate(),
+    )
+    return FitError(cause, retry_on)
 
 
-def refuse_leftover(pod: Pod, nodes: int) -> Refuse:
-    """Refuse a pod whose claim for extended resources is left over from an earlier attempt.
-
-    It is deleted, and when it is gone the pod is looked at anew.
-    """
+def leftover_claim(pod: Pod, nodes: int) -> FitError:
+    """Reject a pod whose claim for extended resources is left over from an earlier attempt."""
     if not nodes:
-        return Refuse(messages.NO_NODES, concern=Concern.NODES)
-    rejections = [Rejection((messages.LEFTOVER,))] * nodes
-    never = pod.spec.preemption_policy == "Never"
-    after = [messages.DELETED, messages.preemption_nowhere(nodes, never=never)]
-    return Refuse(messages.by_nodes(rejections, after))
+        return FitError(NoNodes(), ClusterEvent.NODE_UPDATE)
+    return FitError(LeftoverClaim(nodes, _never_preempts(pod)))
 
 
-def refuse_everywhere(pod: Pod, reason: str, nodes: int, concern: Concern) -> Refuse:
-    """Refuse a pod for a reason that has nothing to do with nodes."""
+def reject_pod(pod: Pod, reason: PreFilterReason, nodes: int, retry_on: ClusterEvent) -> FitError:
+    """Reject a pod for a reason that has nothing to do with nodes."""
     if not nodes:
-        return Refuse(messages.NO_NODES, concern=concern | Concern.NODES)
-    never = pod.spec.preemption_policy == "Never"
-    told = messages.preemption_nowhere(nodes, never=never)
-    return Refuse(messages.by_pod(nodes, reason, [told]), concern=concern)
+        return FitError(NoNodes(), retry_on | ClusterEvent.NODE_UPDATE)
+    return FitError(PodRejected(nodes, reason, _never_preempts(pod)), retry_on)
+
+
+def _never_preempts(pod: Pod) -> bool:
+    return pod.spec.preemption_policy == "Never"

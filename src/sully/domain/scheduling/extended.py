@@ -116,7 +116,7 @@ def extend(pod: Pod, classes: Mapping[str, DeviceClass]) -> Extension:
 
 
 def extends(claim: ResourceClaim, pod: Pod) -> bool:
-    """Say whether a claim was made for the extended resources of a pod."""
+    """Report whether a claim was made for the extended resources of a pod."""
     owner = claim.metadata.controller()
     return (
         claim.metadata.annotations.get(EXTENDED) == "true"

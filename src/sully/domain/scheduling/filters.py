@@ -11,10 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from sully.domain.allocation.nodes import Node as Place
-from sully.domain.allocation.nodes import selects_node
+from sully.domain.allocation import nodes
 from sully.domain.scheduling.objects import Affinity, Node, NodeTaint, Pod, Toleration
-from sully.domain.scheduling.resources import Amounts, Room, may_be_backed, shortages
+from sully.domain.scheduling.resources import Amounts, NodeResources, may_be_backed, shortages
 from sully.domain.tolerations import difference
 
 UNSCHEDULABLE: Final = "node(s) were unschedulable"
@@ -38,46 +37,52 @@ class Rejection(msgspec.Struct, frozen=True):
     """Why a node does not take a pod."""
 
     reasons: tuple[str, ...]
-    helped_by_leaving: bool = False
-    """It would take the pod if others left."""
+    preemptible: bool = False
+    """The node would fit if other pods were deleted."""
     helped_by_classes: bool = False
-    """It would take the pod if a device class stood for what the node lacks."""
+    """The node would fit if a device class provided what it lacks."""
 
 
 @dataclass(slots=True)
-class NodeState:
-    """A node and what is on it."""
+class NodeInfo:
+    """A node, and the resources that its pods leave."""
 
     node: Node
-    place: Place
-    room: Room
+    target: nodes.Node
+    """The node as the device allocator sees it."""
+    resources: NodeResources
+
+    @property
+    def name(self) -> str:
+        """Return the name of the node."""
+        return self.target.name
 
 
 def rejects(
-    state: NodeState, pod: Pod, requests: Amounts, backed: Container[str] = ()
+    info: NodeInfo, pod: Pod, requests: Amounts, backed: Container[str] = ()
 ) -> Rejection | None:
     """Return why a node does not take a pod, devices aside; None if it does.
 
     `backed` are resources that devices may provide where the node has none.
     """
-    if is_cordoned(state.node, pod):
+    if is_cordoned(info.node, pod):
         return Rejection((UNSCHEDULABLE,))
-    if state.node.spec.taints and any(untolerated(state.node, pod)):
+    if info.node.spec.taints and any(untolerated(info.node, pod)):
         return Rejection((UNTOLERATED,))
-    if not chooses(pod, state.place):
+    if not chooses(pod, info.target):
         return Rejection((NOT_CHOSEN,))
-    lacking = shortages(requests, state.room, backed)
+    lacking = shortages(requests, info.resources, backed)
     if lacking:
         return Rejection(
             tuple(each.text for each in lacking),
-            helped_by_leaving=all(each.could_fit for each in lacking),
+            preemptible=all(each.could_fit for each in lacking),
             helped_by_classes=any(may_be_backed(each.resource) for each in lacking),
         )
     return None
 
 
 def is_cordoned(node: Node, pod: Pod) -> bool:
-    """Say whether a node takes no new pods, and so not this one."""
+    """Report whether a node takes no new pods, and so not this one."""
     return node.spec.unschedulable and not _tolerated(CORDONED, pod.spec.tolerations)
 
 
@@ -88,16 +93,16 @@ def untolerated(node: Node, pod: Pod) -> Iterator[NodeTaint]:
             yield taint
 
 
-def chooses(pod: Pod, place: Place) -> bool:
-    """Say whether a pod's own selector and affinity allow a node."""
+def chooses(pod: Pod, node: nodes.Node) -> bool:
+    """Report whether a pod's own selector and affinity allow a node."""
     wanted = pod.spec.node_selector
-    if wanted and any(place.labels.get(key) != value for key, value in wanted.items()):
+    if wanted and any(node.labels.get(key) != value for key, value in wanted.items()):
         return False
     affinity = pod.spec.affinity
     if affinity is None or affinity.node_affinity is None:
         return True
     required = affinity.node_affinity.required_during_scheduling_ignored_during_execution
-    return required is None or selects_node(required, place)
+    return required is None or nodes.selects_node(required, node)
 
 
 def _tolerated(taint: NodeTaint, tolerations: Iterable[Toleration]) -> bool:
@@ -138,6 +143,6 @@ def _near_pods(affinity: Affinity) -> Iterator[str]:
 
 def _host_ports(name: str, containers: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     for index, container in enumerate(containers):
-        for place, port in enumerate(container.get("ports") or ()):
+        for number, port in enumerate(container.get("ports") or ()):
             if port.get("hostPort"):
-                yield f"spec.{name}[{index}].ports[{place}].hostPort"
+                yield f"spec.{name}[{index}].ports[{number}].hostPort"

@@ -1,68 +1,88 @@
-"""How a refusal reads in the condition of a pod and in its event: literally as in Kubernetes."""
+"""Renders why a pod is unschedulable, byte for byte as Kubernetes does in conditions and events."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping
 from typing import Final
 
-from sully.domain.scheduling.filters import Rejection
+from sully.domain.allocation.verdicts import Unresolved
+from sully.domain.scheduling.causes import (
+    BindingRejected,
+    Cause,
+    ClaimInProgress,
+    ClaimTainted,
+    FilterFailed,
+    LeftoverClaim,
+    NodesRejected,
+    NoNodes,
+    PodRejected,
+    PreBindFailed,
+    PreFilterReason,
+    UnsupportedField,
+)
 
-NO_NODES: Final = "no nodes available to schedule pods"
-DEALLOCATED: Final = "deallocation of ResourceClaim completed"
-LEFTOVER: Final = "cannot schedule extended resource claim"
-DELETED: Final = "deletion of ResourceClaim completed"
 _NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
 _NO_VICTIMS: Final = "No preemption victims found for incoming pod"
-_NEVER: Final = "not eligible due to preemptionPolicy=Never."
+_NEVER: Final = "preemption: not eligible due to preemptionPolicy=Never."
 
 
-def by_nodes(rejections: Sequence[Rejection], after: Iterable[str]) -> str:
-    """Tell how many nodes refused for which reason, and what was tried then."""
-    reasons = Counter(reason for each in rejections for reason in each.reasons)
-    return _with(f"{_head(len(rejections))}{_histogram(reasons)}", after)
+def message(cause: Cause) -> str:
+    """Return the message of the condition PodScheduled and of the event FailedScheduling."""
+    match cause:
+        case NoNodes():
+            return "no nodes available to schedule pods"
+        case NodesRejected():
+            return _nodes_rejected(cause)
+        case PodRejected(nodes, reason, never):
+            preemption = _preemption(nodes, 0, never=never)
+            return f"{_head(nodes)}{pre_filter_reason(reason)}. {preemption}"
+        case LeftoverClaim(nodes, never):
+            reasons = _histogram({"cannot schedule extended resource claim": nodes})
+            preemption = _preemption(nodes, 0, never=never)
+            return f"{_head(nodes)}{reasons} deletion of ResourceClaim completed, {preemption}"
+        case FilterFailed(error):
+            return in_filter(error)
+        case PreBindFailed(error):
+            return f'running PreBind plugin "DynamicResources": {error}'
+        case BindingRejected(error):
+            return f"binding rejected: {error}"
 
 
-def by_pod(nodes: int, reason: str, after: Iterable[str]) -> str:
-    """Tell of a reason for which no node was looked at."""
-    return _with(f"{_head(nodes)}{reason}.", after)
-
-
-def preemption(rejections: Iterable[Rejection], *, never: bool = False) -> str:
-    """Tell that nobody is made to leave; we never do that, whatever would help."""
-    found = Counter(_NO_VICTIMS if each.helped_by_leaving else _NOT_HELPFUL for each in rejections)
-    return _preemption(found, never=never)
-
-
-def preemption_nowhere(nodes: int, *, never: bool = False) -> str:
-    """Tell the same where it would help on none of the nodes."""
-    return _preemption(Counter({_NOT_HELPFUL: nodes}), never=never)
-
-
-def _preemption(found: Counter[str], *, never: bool) -> str:
-    if never:
-        return f"preemption: {_NEVER}"
-    return f"preemption: {_head(found.total())}{_histogram(found)}"
+def pre_filter_reason(reason: PreFilterReason) -> str:
+    """Return the text of a reason for which no node was evaluated."""
+    match reason:
+        case UnsupportedField(field):
+            return f"this scheduler does not evaluate {field}"
+        case ClaimInProgress(claim):
+            return f"resource claim {claim} is in the process of being allocated"
+        case ClaimTainted(claim):
+            return f"resourceclaim {claim} holds a device with an untolerated NoExecute taint"
+        case Unresolved(text):
+            return text
 
 
 def in_filter(error: str) -> str:
-    """Tell of something that is wrong with a request, a class or a pool."""
+    """Return the message for a request, a class or a pool that is invalid."""
     return f'running "DynamicResources" filter plugin: {error}'
 
 
-def before_binding(error: str) -> str:
-    """Tell that the claims of a pod could not be written."""
-    return f'running PreBind plugin "DynamicResources": {error}'
+def _nodes_rejected(cause: NodesRejected) -> str:
+    done = "deallocation of ResourceClaim completed, " if cause.deallocates else ""
+    preemption = _preemption(cause.nodes, cause.preemptible, never=cause.never_preempts)
+    return f"{_head(cause.nodes)}{_histogram(cause.reasons)} {done}{preemption}"
+
+
+def _preemption(nodes: int, preemptible: int, *, never: bool) -> str:
+    if never:
+        return _NEVER
+    counts = {_NO_VICTIMS: preemptible, _NOT_HELPFUL: nodes - preemptible}
+    return f"preemption: {_head(nodes)}{_histogram(counts)}"
 
 
 def _head(nodes: int) -> str:
     return f"0/{nodes} nodes are available: "
 
 
-def _histogram(counts: Counter[str]) -> str:
-    return ", ".join(sorted(f"{count} {reason}" for reason, count in counts.items())) + "."
-
-
-def _with(text: str, after: Iterable[str]) -> str:
-    more = ", ".join(after)
-    return f"{text} {more}" if more else text
+def _histogram(counts: Mapping[str, int]) -> str:
+    listed = sorted(f"{count} {reason}" for reason, count in counts.items() if count)
+    return f"{', '.join(listed)}."

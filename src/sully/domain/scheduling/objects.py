@@ -1,8 +1,11 @@
-"""Pods and nodes as the scheduler sees them: the fields that decide where a pod runs, no others."""
+"""Pods and nodes as controllers see them: what decides where a pod runs, and how it fares.
+
+All controllers of a process read pods as this type, so that they share one cache and one watch.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msgspec import field
@@ -74,6 +77,7 @@ class PodSpec(pods.PodSpec, frozen=True, kw_only=True):
     resources: Any = None
     overhead: dict[str, str] = field(default_factory=dict)
     volumes: tuple[Any, ...] = ()
+    termination_grace_period_seconds: int | None = None
 
 
 class PodCondition(Wire, frozen=True, kw_only=True):
@@ -101,17 +105,27 @@ class ExtendedClaimStatus(pods.ExtendedClaimStatus, frozen=True, kw_only=True):
     request_mappings: tuple[RequestMapping, ...] | None = None
 
 
+class ContainerStatus(Wire, frozen=True, kw_only=True):
+    """How often a container was restarted."""
+
+    restart_count: int = 0
+
+
 class PodStatus(pods.PodStatus, frozen=True, kw_only=True):
     """What became of a pod."""
 
     conditions: tuple[PodCondition, ...] = ()
+    container_statuses: tuple[ContainerStatus, ...] = ()
     extended_resource_claim_status: ExtendedClaimStatus | None = None
 
 
 class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
-    """Which pod it is, and since when."""
+    """Which pod it is, since when, and what selects it."""
 
     creation_timestamp: datetime | None = None
+    deletion_grace_period_seconds: int | None = None
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
 
 
 class Pod(pods.Pod, frozen=True, kw_only=True):
@@ -128,10 +142,10 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     @property
     def waits(self) -> bool:
-        """Say whether it is for us to find a node."""
+        """Report whether it is for us to find a node."""
         return (
             not self.spec.node_name
-            and self.spec.scheduler_name in SCHEDULERS
+            and self.asks_for()
             and self.metadata.deletion_timestamp is None
             and not self.finished
             and not self.spec.scheduling_gates
@@ -140,11 +154,14 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     @property
     def gated(self) -> bool:
         """Say whether somebody holds it back until its gates are taken away."""
-        ours = self.spec.scheduler_name in SCHEDULERS and self.metadata.deletion_timestamp is None
-        return ours and bool(self.spec.scheduling_gates)
+        return self.asks_for() and not self.leaving and bool(self.spec.scheduling_gates)
+
+    def asks_for(self, schedulers: frozenset[str] = SCHEDULERS) -> bool:
+        """Say whether one of these schedulers is to find a node for it."""
+        return self.spec.scheduler_name in schedulers
 
     def asks_as(self, other: Pod) -> bool:
-        """Say whether it asks for the same as another state of it."""
+        """Report whether it asks for the same as another state of it."""
         return (
             self.spec == other.spec
             and self.status.resource_claim_statuses == other.status.resource_claim_statuses
@@ -153,6 +170,35 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
     def condition(self, type_: str) -> PodCondition | None:
         """Return one of its conditions, or None."""
         return find_condition(self.status.conditions, type_)
+
+    @property
+    def active(self) -> bool:
+        """Say whether it counts as one of the pods that are wanted."""
+        return not self.leaving and not self.finished
+
+    @property
+    def ready(self) -> bool:
+        """Say whether it is ready."""
+        condition = self.condition("Ready")
+        return condition is not None and condition.status == "True"
+
+    @property
+    def ready_since(self) -> datetime | None:
+        """Return since when it is ready, if it is and that is known."""
+        condition = self.condition("Ready")
+        return condition.last_transition_time if condition and condition.status == "True" else None
+
+    def available_at(self, min_ready_seconds: int) -> datetime | None:
+        """Return when it has been ready for long enough, or None if that is not known."""
+        since = self.ready_since
+        return None if since is None else since + timedelta(seconds=min_ready_seconds)
+
+    def available(self, min_ready_seconds: int, now: datetime) -> bool:
+        """Say whether it has been ready for long enough."""
+        if min_ready_seconds == 0:
+            return self.ready
+        at = self.available_at(min_ready_seconds)
+        return at is not None and at <= now
 
 
 class NodeSpec(Wire, frozen=True, kw_only=True):
@@ -186,7 +232,7 @@ class Node(Wire, frozen=True, kw_only=True):
     status: NodeStatus = NodeStatus()
 
     def may_take_more(self, before: Node) -> bool:
-        """Say whether it may take a pod that it did not take in an earlier state."""
+        """Report whether it may take a pod that it did not take in an earlier state."""
         return (
             self.metadata.labels != before.metadata.labels
             or self.status != before.status
@@ -195,7 +241,7 @@ class Node(Wire, frozen=True, kw_only=True):
         )
 
     def offers_as(self, other: Node) -> bool:
-        """Say whether it is the same to pods as another state of it."""
+        """Report whether it is the same to pods as another state of it."""
         return (self.metadata.labels, self.spec, self.status) == (
             other.metadata.labels,
             other.spec,

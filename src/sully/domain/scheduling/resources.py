@@ -34,7 +34,7 @@ def nanos(text: str) -> int:
 
 
 def may_be_backed(resource: str) -> bool:
-    """Say whether a resource is one that a device class may stand for."""
+    """Report whether a resource is one that a device class may stand for."""
     if resource.startswith(IMPLICIT):
         return True
     return "/" in resource and _NATIVE not in resource and not resource.startswith("requests.")
@@ -69,7 +69,7 @@ def requests_of(pod: Pod) -> dict[str, int]:
 
 
 def _is_plain(pod: Pod) -> bool:
-    """Say whether nothing but its containers says what a pod asks for."""
+    """Report whether nothing but its containers says what a pod asks for."""
     spec, given = pod.spec, pod.status.extended_resource_claim_status
     return not (spec.init_containers or spec.resources or spec.overhead or given is not None)
 
@@ -83,7 +83,7 @@ def _given_by_devices(pod: Pod) -> Iterator[str]:
 
 
 @dataclass(slots=True)
-class Room:
+class NodeResources:
     """What a node has, and what of it is taken."""
 
     allocatable: Amounts = field(default_factory=dict)
@@ -121,20 +121,22 @@ class Shortage:
     resource: str = ""
 
 
-def shortages(requests: Amounts, room: Room, backed: Container[str] = ()) -> list[Shortage]:
+def shortages(
+    requests: Amounts, resources: NodeResources, backed: Container[str] = ()
+) -> list[Shortage]:
     """Return what a node has too little of for one more pod.
 
     Of `backed` resources it needs none itself: where it has none, devices are asked for.
     """
     found: list[Shortage] = []
-    most = room.allocatable.get(PODS, 0)
-    if room.pods * _NANO + _NANO > most:
+    most = resources.allocatable.get(PODS, 0)
+    if resources.pods * _NANO + _NANO > most:
         found.append(Shortage(TOO_MANY, could_fit=most > 0))
     for name, amount in requests.items():
-        has = room.allocatable.get(name, 0)
+        has = resources.allocatable.get(name, 0)
         if not has and name in backed:
             continue
-        if amount > has - room.used.get(name, 0):
+        if amount > has - resources.used.get(name, 0):
             fits = amount <= has
             found.append(Shortage(f"Insufficient {name}", could_fit=fits, resource=name))
     return found

@@ -1,4 +1,4 @@
-"""The hollow clusters: which there are, what they say of themselves, when their agents speak.
+"""The simulated clusters: which exist, what they report, when their agents renew leases.
 
 Everything follows from the number of a cluster, so that another start wants the same objects. Nodes
 of one cluster are fleet.py; these are members of a hub.
@@ -21,7 +21,7 @@ from sully.domain.clusters.health import (
 )
 from sully.domain.clusters.hub import is_accepted
 from sully.domain.placement.conditions import Finding
-from sully.domain.simulated.fleet import HOLLOW
+from sully.domain.simulated.fleet import SIMULATED
 
 SILENT = "sully.dev/silent"
 """Annotation: the agent does nothing, as if its network were cut."""
@@ -46,7 +46,7 @@ HEALTHY = Finding(AVAILABLE, "True", "ManagedClusterAvailable", "Managed cluster
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """How many hollow clusters there are, and how often their agents renew their leases."""
+    """How many simulated clusters there are, and how often their agents renew their leases."""
 
     count: int
     lease_seconds: int = 0
@@ -68,7 +68,7 @@ def name_of(number: int) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Return which cluster has a name, or None if none of ours can have it."""
+    """Return which cluster has a name, or None if it is not one of a simulated cluster."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -77,15 +77,15 @@ def number_of(name: str) -> int | None:
 
 
 def is_ours(labels: Mapping[str, str]) -> bool:
-    """Say whether an object is of a hollow cluster."""
-    return labels.get(HOLLOW) == "true"
+    """Say whether an object is of a simulated cluster."""
+    return labels.get(SIMULATED) == "true"
 
 
 def cluster_of(number: int, members: Members) -> dict[str, Any]:
     """Return a cluster as an administrator would register it."""
     name = name_of(number)
     labels = {
-        HOLLOW: "true",
+        SIMULATED: "true",
         "region": _REGIONS[number % len(_REGIONS)],
         "env": _STAGES[number // len(_REGIONS) % len(_STAGES)],
         "cloud": _CLOUDS[number % len(_CLOUDS)],
@@ -141,7 +141,7 @@ def is_silent(cluster: ManagedCluster) -> bool:
 
 
 def is_unheard(cluster: ManagedCluster) -> bool:
-    """Say whether the hub has not heard of a cluster yet, or not for too long."""
+    """Say whether the hub has never seen the lease renewed, or considers it expired."""
     found = condition(cluster, AVAILABLE)
     return found is None or found.status == "Unknown"
 
@@ -167,7 +167,7 @@ def health(cluster: ManagedCluster) -> Finding:
 
 
 def health_news(cluster: str, found: Finding) -> tuple[str, str]:
-    """Return reason and note of the event that tells of a change of health."""
+    """Return reason and note of the event about a change of health."""
     if found.status == "True":
         # Written so by those whose event it is.
         text = (

@@ -1,4 +1,4 @@
-"""The machines of a hollow fleet: how many, which devices they have, what is wrong with them.
+"""The machines of a simulated fleet: how many, which devices they have, what is wrong with them.
 
 Everything follows from the number of a machine, so that another start with the same numbers wants
 exactly the same objects. How they look on the wire is machines.py.
@@ -13,7 +13,7 @@ from typing import Any
 
 DRIVER = "gpu.sully.dev"
 """The driver that publishes the devices, and the class that picks them."""
-HOLLOW = "sully.dev/hollow"
+SIMULATED = "sully.dev/hollow"
 """The label of nodes that are ours, and of what belongs to them."""
 MOST_NODES = 10_000
 MOST_DEVICES = 512
@@ -74,7 +74,7 @@ def name_of(number: int) -> str:
 
 
 def number_of(name: str) -> int | None:
-    """Return which machine has a name, or None if no machine of ours can have it."""
+    """Return which node has a name, or None if it is not one of a simulated node."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None

@@ -70,7 +70,7 @@ REST = Rest()
 
 
 def next_step(pod: Pod, seen: Seen, *, pace: Pace, now: datetime) -> Step:
-    """Say what is to be done with a pod of ours now."""
+    """Return the next step for a pod."""
     if pod.leaving:
         return _leave(pod, seen, pace, now)
     if pod.finished:
@@ -103,7 +103,7 @@ def _differs(status: str, ready: bool) -> bool:
 def _leave(pod: Pod, seen: Seen, pace: Pace, now: datetime) -> Step:
     if not pod.running:
         let_go = pod.finished and pod.metadata.deletion_grace_period_seconds == 0
-        # Without a finalizer it should be gone: whoever let it go did not come to the end of that.
+        # Without a finalizer it should be deleted: an earlier deletion was interrupted.
         return REST if let_go and pod.metadata.finalizers else Remove()
     at = _stopped_at(pod, seen, pace)
     return End(0, remove=True) if at <= now else Look(at)
@@ -114,10 +114,10 @@ def _stopped_at(pod: Pod, seen: Seen, pace: Pace) -> datetime:
     deadline = pod.metadata.deletion_timestamp
     since = seen.leaving
     if deadline is None or since is None:
-        raise ValueError("a pod that nobody deleted does not stop")
+        raise ValueError("a pod that is not deleted does not stop")
     grace = pod.metadata.deletion_grace_period_seconds
     seconds = pace.stop if grace is None else min(pace.stop, grace)
-    # The deadline counts too: whoever starts again must not give the whole grace once more.
+    # The deadline counts too: a restart must not repeat the whole grace period.
     return min(since + timedelta(seconds=seconds), max(deadline, since))
 
 

@@ -1,7 +1,7 @@
 """How a machine looks on the wire: its Node, its Lease and the ResourceSlices of its driver.
 
-Each Node and each slice carries a digest of what was published. Whoever starts again compares that
-digest and not the object, so what people change by hand (a cordon, a taint on a device) stays.
+Each Node and each slice carries a digest of what was published. A restart compares that digest
+and not the object, so that manual changes (a cordon, a taint on a device) are kept.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from uuid import UUID, uuid5
 
 from sully.domain.simulated.fleet import (
     DRIVER,
-    HOLLOW,
+    SIMULATED,
     Fleet,
     Model,
     address_of,
@@ -74,7 +74,7 @@ def _node(number: int) -> Obj:
     name, model = name_of(number), model_of(number)
     network = f"{pod_network(number)}0/24"
     labels = {
-        HOLLOW: "true",
+        SIMULATED: "true",
         "kubernetes.io/hostname": name,
         "kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64",
@@ -181,7 +181,7 @@ def slices_of(fleet: Fleet, number: int) -> list[Obj]:
         spec = {"driver": DRIVER, "nodeName": name, "pool": pool, "devices": part}
         metadata = {
             "name": f"{name}-{DRIVER}-{index}",
-            "labels": {HOLLOW: "true"},
+            "labels": {SIMULATED: "true"},
             "annotations": {DIGEST: digest_of(spec)},
         }
         made.append({"metadata": metadata, "spec": spec})

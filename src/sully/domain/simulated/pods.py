@@ -43,7 +43,7 @@ class Container(Wire, frozen=True, kw_only=True):
     restart_policy: str | None = None
 
     @property
-    def stays(self) -> bool:
+    def is_sidecar(self) -> bool:
         """Say whether, as an init container, it runs on beside the others."""
         return self.restart_policy == "Always"
 
@@ -115,18 +115,7 @@ class Pod(pods.Pod, frozen=True, kw_only=True):
 
     def claims(self) -> tuple[str, ...] | None:
         """Return the claims it needs by name, or None while one of them is not made yet."""
-        made = {each.name: each for each in self.status.resource_claim_statuses}
-        names = []
-        for each in self.spec.resource_claims:
-            name = each.resource_claim_name
-            if name is None:
-                if each.name not in made:
-                    return None
-                # An entry without a name says that none is needed.
-                name = made[each.name].resource_claim_name
-            if name:
-                names.append(name)
-        extended = self.status.extended_resource_claim_status
-        if extended is not None and extended.resource_claim_name:
-            names.append(extended.resource_claim_name)
-        return tuple(names)
+        references = pods.claim_references(self)
+        if any(reference.missing for reference in references):
+            return None
+        return tuple(reference.name for reference in references if reference.name)

@@ -72,7 +72,7 @@ def running(pod: Pod, *, host: str, address: str, now: datetime) -> Obj:
         **_host(host),
         conditions=_conditions(pod, conditions, now),
         initContainerStatuses=[
-            _container(pod, each, runs if each.stays else done, ready=True)
+            _container(pod, each, runs if each.is_sidecar else done, ready=True)
             for each in pod.spec.init_containers
         ],
         containerStatuses=[_container(pod, c, runs, ready=True) for c in pod.spec.containers],
@@ -100,7 +100,7 @@ def ended(pod: Pod, *, code: int, now: datetime) -> Obj:
         phase="Succeeded" if code == 0 else "Failed",
         conditions=_conditions(pod, conditions, now),
         initContainerStatuses=[
-            _stopped(pod, each, 0, now) if each.stays else _before(pod, each)
+            _stopped(pod, each, 0, now) if each.is_sidecar else _before(pod, each)
             for each in pod.spec.init_containers
         ],
         containerStatuses=[_stopped(pod, each, code, now) for each in pod.spec.containers],

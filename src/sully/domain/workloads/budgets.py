@@ -8,8 +8,9 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.percentages import scaled
-from sully.domain.workloads.workloads import Budget, BudgetCondition, BudgetStatus, Pod
+from sully.domain.workloads.workloads import Budget, BudgetCondition, BudgetStatus
 from sully.machinery.meta import OwnerReference, find_condition
 
 DELETION_TIMEOUT = timedelta(minutes=2)

@@ -10,8 +10,8 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
+from sully.domain.scheduling.objects import Pod
 from sully.domain.workloads.workloads import (
-    Pod,
     ReplicaSet,
     ReplicaSetStatus,
     WorkloadCondition,

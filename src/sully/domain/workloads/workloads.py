@@ -1,7 +1,7 @@
-"""Pods and those who keep a number of them, as the lifecycle decisions see them.
+"""Workloads that keep a number of pods, and budgets, as the lifecycle decisions see them.
 
-ReplicaSets, Deployments and budgets are whole types: what was read can be written back. Pods are
-a projection. The decisions are in replicas.py, rollout.py, progress.py and budgets.py.
+They are whole types: what was read can be written back. The decisions are in replicas.py,
+rollout.py, progress.py and budgets.py; a pod is `domain/scheduling/objects.py`.
 """
 
 from __future__ import annotations
@@ -11,101 +11,11 @@ from typing import Any
 
 import msgspec
 
-from sully.domain.claims import pods
 from sully.machinery.labels import NOTHING, Selector, SelectorError, from_object
 from sully.machinery.meta import ObjectMeta, Wire, find_condition
 
 NEVER = 2**31 - 1
 """The number by which a deployment says that it has no deadline, or keeps all revisions."""
-
-
-class PodCondition(Wire, frozen=True, kw_only=True):
-    """One aspect of a pod's state."""
-
-    type: str = ""
-    status: str = ""
-    last_transition_time: datetime | None = None
-    reason: str = ""
-
-
-class ContainerStatus(Wire, frozen=True, kw_only=True):
-    """How often a container was started again."""
-
-    restart_count: int = 0
-
-
-class PodSpec(Wire, frozen=True, kw_only=True):
-    """Where a pod runs."""
-
-    node_name: str = ""
-
-
-class PodStatus(Wire, frozen=True, kw_only=True):
-    """How a pod fares."""
-
-    phase: str = ""
-    conditions: tuple[PodCondition, ...] = ()
-    container_statuses: tuple[ContainerStatus, ...] = ()
-
-
-class PodMetadata(pods.PodMetadata, frozen=True, kw_only=True):
-    """Who a pod is, to whom it belongs, and what selects it."""
-
-    creation_timestamp: datetime | None = None
-    deletion_grace_period_seconds: int | None = None
-    labels: dict[str, str] = msgspec.field(default_factory=dict)
-    annotations: dict[str, str] = msgspec.field(default_factory=dict)
-
-
-class Pod(Wire, frozen=True, kw_only=True):
-    """A pod, of which matters whether it counts."""
-
-    metadata: PodMetadata = msgspec.field(default_factory=PodMetadata)
-    spec: PodSpec = msgspec.field(default_factory=PodSpec)
-    status: PodStatus = msgspec.field(default_factory=PodStatus)
-
-    @property
-    def leaving(self) -> bool:
-        """Say whether its deletion was asked for."""
-        return self.metadata.deletion_timestamp is not None
-
-    @property
-    def finished(self) -> bool:
-        """Say whether all its containers have ended for good."""
-        return self.status.phase in pods.FINISHED
-
-    @property
-    def active(self) -> bool:
-        """Say whether it counts as one of the pods that are wanted."""
-        return not self.leaving and not self.finished
-
-    def condition(self, type_: str) -> PodCondition | None:
-        """Return an aspect of its state, or None."""
-        return find_condition(self.status.conditions, type_)
-
-    @property
-    def ready(self) -> bool:
-        """Say whether it serves."""
-        found = self.condition("Ready")
-        return found is not None and found.status == "True"
-
-    @property
-    def ready_since(self) -> datetime | None:
-        """Return when it began to serve, if it does and that is known."""
-        found = self.condition("Ready")
-        return found.last_transition_time if found and found.status == "True" else None
-
-    def available_at(self, min_ready_seconds: int) -> datetime | None:
-        """Return when it has served for long enough, or None if that cannot be said."""
-        since = self.ready_since
-        return None if since is None else since + timedelta(seconds=min_ready_seconds)
-
-    def available(self, min_ready_seconds: int, now: datetime) -> bool:
-        """Say whether it has served for long enough."""
-        if min_ready_seconds == 0:
-            return self.ready
-        at = self.available_at(min_ready_seconds)
-        return at is not None and at <= now
 
 
 class Workload(Wire, frozen=True, kw_only=True):

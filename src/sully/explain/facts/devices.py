@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from sully.api.sully.types import EvictionRecord
 from sully.client.transport import Key
-from sully.domain.allocation.vacancy import Obstacle, Vacancies
+from sully.domain.allocation.availability import Availability, Obstacle
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint, blocks
@@ -229,8 +229,8 @@ def _obstacle(reader: Reader, published: Published | None) -> Obstacle | None:
         return None
     held = reader.snapshot.usage.held(Names(published.id.driver, published.id.pool))
     used = {each.device.device for each in held if not each.admin}
-    vacancies = Vacancies(tuple(pool.slices.values()), used)
-    return vacancies.obstacle(published.slice, published.device)
+    availability = Availability(tuple(pool.slices.values()), used)
+    return availability.obstacle(published.slice, published.device)
 
 
 def _attributes(device: EffectiveDevice | None) -> Table:

@@ -17,12 +17,12 @@ from sully.api.resource.types import DeviceTaintSelector
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.lifecycle import MOST_CONSUMERS
-from sully.domain.claims.pods import PodClaim
+from sully.domain.claims.pods import PodClaim, claim_references
 from sully.domain.claims.reservations import made_for, reserved_for
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.account import CONDITION, Account, Asked, decode
+from sully.domain.scheduling.diagnosis import CONDITION, Asked, Diagnosis, decode
 from sully.domain.scheduling.filters import not_evaluated
-from sully.domain.scheduling.objects import SCHEDULERS, Pod
+from sully.domain.scheduling.objects import Pod
 from sully.explain.accounts import (
     AccountReader,
     RequestSpecs,
@@ -66,7 +66,7 @@ def find_pending(reader: Reader, pod: PlannedPod, previous: tuple[Note, ...]) ->
     )
 
 
-def current_account(reader: Reader, pod: Pod) -> Account | None:
+def current_account(reader: Reader, pod: Pod) -> Diagnosis | None:
     """Return why there are no devices for a Pending pod, as it is now."""
     resolved = resolve_claims(pod, reader.snapshot)
     if reader.scheduler is None or resolved.message or not pod.waits:
@@ -74,7 +74,7 @@ def current_account(reader: Reader, pod: Pod) -> Account | None:
     return reader.scheduler.account(pod, resolved.claims)
 
 
-def recorded_account(pod: Pod) -> Account | None:
+def recorded_account(pod: Pod) -> Diagnosis | None:
     """Return the account that the scheduler wrote into the condition of a pod."""
     condition = pod.condition(CONDITION)
     return decode(condition.message) if condition is not None else None
@@ -117,7 +117,7 @@ class _PendingPod:
     def _of_pod(self) -> Finding | None:
         """Find what excludes every scheduler, or ours."""
         spec = self.pod.spec
-        if spec.scheduler_name not in SCHEDULERS:
+        if not self.pod.asks_for():
             return self._finding("OtherScheduler", PendingFacts(scheduler=spec.scheduler_name))
         if spec.scheduling_gates:
             gates = tuple(str(gate.get("name", "")) for gate in spec.scheduling_gates)
@@ -138,13 +138,12 @@ class _PendingPod:
     def _unresolved(self, message: str) -> Finding:
         """Find the claim that the scheduler cannot use."""
         pod, namespace = self.pod, self.pod.metadata.namespace
-        names = {x.name: x.resource_claim_name for x in pod.status.resource_claim_statuses}
-        for reference in pod.spec.resource_claims:
-            generated = reference.resource_claim_name is None
-            if generated and reference.name not in names:
-                return self._not_created(reference, message)
-            name = reference.resource_claim_name or names.get(reference.name)
-            if name is None:
+        entries = {entry.name: entry for entry in pod.spec.resource_claims}
+        for reference in claim_references(pod, extended=False):
+            if reference.missing:
+                return self._not_created(entries[reference.entry], message)
+            name = reference.name
+            if not name:
                 continue
             claim = self.reader.snapshot.get(CLAIMS, Key(namespace, name))
             cause = ""
@@ -152,7 +151,7 @@ class _PendingPod:
                 cause = "ClaimMissing"
             elif claim.metadata.deletion_timestamp is not None:
                 cause = "ClaimDeleting"
-            elif generated and not made_for(claim, uid=pod.metadata.uid):
+            elif reference.generated and not made_for(claim, uid=pod.metadata.uid):
                 cause = "ClaimOfOtherPod"
             if cause:
                 facts = PendingFacts(message=message, claim=name, namespace=namespace)
@@ -247,7 +246,7 @@ class _PendingPod:
         facts = PendingFacts(message=condition.message)
         return self._finding("Unschedulable", facts, reason=condition.reason)
 
-    def _of_shared_claim(self, account: Account | None) -> Finding | None:
+    def _of_shared_claim(self, account: Diagnosis | None) -> Finding | None:
         """Find a claim that has its devices, and that the pod nevertheless cannot use."""
         if account is None or not account.blocked:
             return None
@@ -313,7 +312,7 @@ class _PendingPod:
 
     # -- devices ----------------------------------------------------------------------------------
 
-    def _of_devices(self, account: Account | None) -> Finding | None:
+    def _of_devices(self, account: Diagnosis | None) -> Finding | None:
         """Find what each request lacks, and what would help."""
         if account is None:
             return None
@@ -341,16 +340,16 @@ class _PendingPod:
             details=self._tables(account, rejections),
         )
 
-    def _read(self, account: Account) -> AccountReader:
+    def _read(self, account: Diagnosis) -> AccountReader:
         return AccountReader(account, self.specs, self.reader.sources)
 
-    def _solutions(self, account: Account | None) -> tuple[Solution, ...]:
+    def _solutions(self, account: Diagnosis | None) -> tuple[Solution, ...]:
         return solutions(account, self.trials) if self.trials is not None else ()
 
-    def _writer(self, account: Account | None) -> SolutionWriter:
+    def _writer(self, account: Diagnosis | None) -> SolutionWriter:
         return SolutionWriter(account, self.reader.sources, self._users)
 
-    def _tried(self, account: Account | None, found: Sequence[Solution]) -> tuple[Note, ...]:
+    def _tried(self, account: Diagnosis | None, found: Sequence[Solution]) -> tuple[Note, ...]:
         writer = self._writer(account)
         return (*map(writer.solution, found), *writer.immutable_claims(found, self.pod))
 
@@ -422,7 +421,7 @@ class _PendingPod:
         return {spec.device_class for spec in specs.values()}
 
     def _tables(
-        self, account: Account | None, rejections: Sequence[Rejection]
+        self, account: Diagnosis | None, rejections: Sequence[Rejection]
     ) -> tuple[Table, ...]:
         nodes = Table(
             "Nodes that do not fit the pod",
@@ -456,7 +455,7 @@ def _other_rejections(rejections: Sequence[Rejection]) -> Iterator[Note]:
         yield note("OtherRejections", nodes=nodes, messages=[x.message for x in rejections])
 
 
-def _reason(account: Account, found: Sequence[Solution]) -> str:
+def _reason(account: Diagnosis, found: Sequence[Solution]) -> str:
     """Return the word for the cause: what helps against it, where trials have shown that."""
     reason = account.reason
     if reason not in ("DevicesTainted", "NotTogether", "CapacityTooSmall") or not found:
@@ -468,7 +467,7 @@ def _reason(account: Account, found: Sequence[Solution]) -> str:
     return "DevicesInUse" if any(solution.change.deallocate for solution in found) else reason
 
 
-def _because(account: Account) -> Iterator[str]:
+def _because(account: Diagnosis) -> Iterator[str]:
     for request in account.requests:
         yield from (taint.origin for taint in request.taints)
         yield from (f"ResourceClaim/{holder.claim}" for holder in request.holders[:4])

@@ -133,7 +133,8 @@ class _BoundPod:
 
     @property
     def verdict(self) -> Verdict:
-        return self.reader.exposures.judge(self._user) if self._user is not None else KEEP
+        exposures = self.reader.exposures
+        return exposures.judge(self._user, exposures.now()) if self._user is not None else KEEP
 
     def _cause(self) -> Finding:
         phase, end = self.pod.status.phase, self.pod.metadata.deletion_timestamp

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from sully.domain.scheduling.account import Account, Taint
+from sully.domain.claims.pods import claim_references
+from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.extended import NAMELESS
 from sully.domain.scheduling.objects import Pod
 from sully.explain.accounts import merged_holders, merged_taints
@@ -18,7 +19,7 @@ class SolutionWriter:
     """Writes steps with the names that an account and sources have; `users` are pods of a claim."""
 
     def __init__(
-        self, account: Account | None, sources: Sources, users: Callable[[str], tuple[str, ...]]
+        self, account: Diagnosis | None, sources: Sources, users: Callable[[str], tuple[str, ...]]
     ) -> None:
         self._requests = account.requests if account is not None else ()
         self._sources = sources
@@ -38,7 +39,7 @@ class SolutionWriter:
             steps.append(self._deallocate(change.deallocate))
         return note("ScheduledAfter", steps=steps, node=solution.node)
 
-    def untried(self, account: Account) -> Iterator[Note]:
+    def untried(self, account: Diagnosis) -> Iterator[Note]:
         """Yield what may help where it cannot be tried: the caller cannot see everything."""
         short = account.short
         requests = [(asked.claim, asked.request) for asked in short if asked.taints]
@@ -57,13 +58,12 @@ class SolutionWriter:
             for claim, _ in solution.change.requests or ()
             if not claim.endswith(NAMELESS)
         }
-        generated = {x.name: x.resource_claim_name for x in pod.status.resource_claim_statuses}
+        entries = {x.name: x.resource_claim_template_name for x in pod.spec.resource_claims}
         templates, own = list[str](), list[str]()
-        for reference in pod.spec.resource_claims:
-            name = reference.resource_claim_name or generated.get(reference.name)
-            if f"{pod.metadata.namespace}/{name}" in claims:
-                template = reference.resource_claim_template_name
-                (templates if template else own).append(template or str(name))
+        for reference in claim_references(pod, extended=False):
+            if f"{pod.metadata.namespace}/{reference.name}" in claims:
+                template = entries[reference.entry]
+                (templates if template else own).append(template or reference.name)
         if templates or own:
             yield note("ImmutableClaims", templates=templates, claims=own)
 

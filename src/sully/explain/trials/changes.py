@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from sully.domain.scheduling.account import Account, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.objects import NodeTaint
 
 RequestName = tuple[str, str]
@@ -83,7 +83,7 @@ class WhatIf(Protocol):
     def node_for(self, change: Change, only: str = "") -> str:
         """Return the node that the pod would get, of all or only of one; empty if none."""
 
-    def account_after(self, change: Change, only: str = "") -> Account | None:
+    def account_after(self, change: Change, only: str = "") -> Diagnosis | None:
         """Return why there are no devices then; None if the pod gets a node."""
 
     def nodes(self) -> Sequence[str]:

@@ -12,31 +12,31 @@ from typing import Literal, NamedTuple
 
 from sully.api.resource.claim_types import ResourceClaim
 from sully.client.transport import Key
-from sully.controllers.scheduling.cluster import Cluster
-from sully.controllers.scheduling.devices import Devices
-from sully.controllers.scheduling.judging import Judge, Placed, Refused
-from sully.controllers.scheduling.readiness import deadline, unready
-from sully.controllers.scheduling.wishes import Options, claim_keys, resolve, unallocated
-from sully.domain.allocation.accounts import Survey, account_for
-from sully.domain.allocation.lapses import AsOf
+from sully.domain.allocation.diagnosis import Survey, diagnose
 from sully.domain.allocation.requests import Demand, prepare
+from sully.domain.allocation.toleration_expiry import AsOf
 from sully.domain.allocation.verdicts import Failed, FailureCause, Reason, Unresolved
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.account import Account
-from sully.domain.scheduling.decisions import ERROR
+from sully.domain.scheduling.causes import FilterFailed
+from sully.domain.scheduling.diagnosis import Diagnosis
 from sully.domain.scheduling.extended import Backings, Extension, extend
-from sully.domain.scheduling.filters import NodeState, chooses, is_cordoned, rejects, untolerated
-from sully.domain.scheduling.messages import in_filter
+from sully.domain.scheduling.filters import NodeInfo, chooses, is_cordoned, rejects, untolerated
 from sully.domain.scheduling.objects import Pod
 from sully.domain.scheduling.resources import Amounts, requests_of, shortages
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import LargestNode, RequestName
 from sully.machinery.cel import CostBudgetExceededError
+from sully.scheduler.binding_conditions import deadline, unready
+from sully.scheduler.claim_resolution import ClaimsNotReady, claim_keys, resolve, unallocated
+from sully.scheduler.device_cache import DeviceCache
+from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
+from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.options import Options
 from sully.views.kinds import CLAIMS, CLASSES
 from sully.views.snapshot.kinds import NODES
-from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot, StoppedClock
+from sully.views.snapshot.snapshot import ALL_EFFECTS, Snapshot
 
-__all__ = ["Placed", "Refused", "claim_keys", "deadline", "unallocated", "unready"]
+__all__ = ["ScheduleResult", "Unschedulable", "claim_keys", "deadline", "unallocated", "unready"]
 
 OPTIONS = Options(eviction=ALL_EFFECTS)
 _RIGHT_KIND = (Reason.TAINT, Reason.IN_USE, Reason.COUNTERS, Reason.CONSTRAINT)
@@ -64,7 +64,7 @@ class Attempt:
     error: str = ""
     """Something is wrong with a request, a class or a pool."""
     failure: FailureCause | None = None
-    account: Account | None = None
+    account: Diagnosis | None = None
     rejections: tuple[Rejection, ...] = ()
     """Nodes that do not fit the pod, devices aside, those first that are the most."""
     nodes: int = 0
@@ -79,14 +79,16 @@ class ResolvedClaims(NamedTuple):
 
 def resolve_claims(pod: Pod, snapshot: Snapshot) -> ResolvedClaims:
     """Return the claims of a pod as the scheduler resolves them."""
-    found = resolve(pod, snapshot.of(CLAIMS).get)
-    return ResolvedClaims(message=found) if isinstance(found, str) else ResolvedClaims(found)
+    claims = resolve(pod, snapshot.of(CLAIMS).get)
+    if isinstance(claims, ClaimsNotReady):
+        return ResolvedClaims(message=claims.message)
+    return ResolvedClaims(claims)
 
 
 class Stage(NamedTuple):
     """Nodes, and a judge that knows them."""
 
-    cluster: Cluster
+    cluster: NodeCache
     judge: Judge
 
 
@@ -95,7 +97,7 @@ class SchedulerCopy:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.snapshot = snapshot
-        self.devices = Devices(snapshot.inventory)
+        self.devices = DeviceCache(snapshot.inventory)
         self.backings = Backings()
         self._pods: dict[str, list[PlannedPod]] = {}
         for pod in snapshot.of(LABELED_PODS).values():
@@ -109,18 +111,17 @@ class SchedulerCopy:
         self._single: dict[str, Stage] = {}
 
     def _stage(self, *nodes: Key) -> Stage:
-        cluster = Cluster()
+        cluster = NodeCache()
         for key in nodes:
             node = self.snapshot.get(NODES, key)
             if node is not None:
-                cluster.put(node)
+                cluster.update_node(node)
             for pod in self.pods_on(key.name):
-                cluster.occupy(pod.metadata.uid, key.name, requests_of(pod))
+                cluster.add_pod(pod.metadata.uid, key.name, requests_of(pod))
         judge = Judge(
             devices=self.devices,
-            cluster=cluster,
+            nodes=cluster,
             backings=self.backings,
-            clock=StoppedClock(self.snapshot.taken),
             options=OPTIONS,
         )
         return Stage(cluster, judge)
@@ -137,7 +138,7 @@ class SchedulerCopy:
         """Return the pods that use resources of a node."""
         return self._pods.get(node, ())
 
-    def states(self) -> Iterator[NodeState]:
+    def states(self) -> Iterator[NodeInfo]:
         """Yield the nodes, the emptiest first."""
         return self._all.cluster.by_load()
 
@@ -151,28 +152,29 @@ class SchedulerCopy:
                 return Attempt(error=error, failure=cause, nodes=nodes)
             case _:
                 pass
-        verdict = self._all.judge.judge(pod, claims)
-        if isinstance(verdict, Placed):
-            return Attempt(node=verdict.place.node, nodes=nodes)
-        failed = verdict.why.reason == ERROR
+        verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        if isinstance(verdict, ScheduleResult):
+            return Attempt(node=verdict.node, nodes=nodes)
+        reason = verdict.error.cause
+        failed = reason if isinstance(reason, FilterFailed) else None
         return Attempt(
             # Which plugin of the scheduler met the error does not matter here.
-            error=verdict.why.message.removeprefix(in_filter("")) if failed else "",
-            failure=verdict.why.failure,
-            account=verdict.account,
+            error=failed.error if failed is not None else "",
+            failure=failed.failure if failed is not None else None,
+            account=verdict.diagnosis,
             rejections=tuple(self._rejections(pod)),
             nodes=nodes,
         )
 
-    def account(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Account | None:
+    def account(self, pod: Pod, claims: Sequence[ResourceClaim]) -> Diagnosis | None:
         """Return why there are no devices for a pod; None if it would get a node."""
-        verdict = self._all.judge.judge(pod, claims)
-        return None if isinstance(verdict, Placed) else verdict.account
+        verdict = self._all.judge.judge(pod, claims, self.snapshot.taken)
+        return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
 
     def _prepare(self, claims: Sequence[ResourceClaim]) -> Demand | Unresolved | Failed:
         inventory = self.snapshot.inventory
         as_of = AsOf(self.snapshot.taken, inventory.times)
-        return prepare(unallocated(claims), inventory.class_, OPTIONS.heed, as_of)
+        return prepare(unallocated(claims), inventory.class_, OPTIONS.honored_taints, as_of)
 
     def extension(self, pod: Pod) -> Extension | None:
         """Return the claim that a pod gets where devices provide its extended resources."""
@@ -194,9 +196,9 @@ class SchedulerCopy:
         for state in self.states():
             if rejects(state, pod, requests, backed) is not None:
                 continue
-            survey = Survey([self.devices.catalogue.offer(state.place)])
+            survey = Survey([self.devices.catalogue.offer(state.target)])
             try:
-                accounts = account_for(demand, survey, self.devices.ledger).requests
+                accounts = diagnose(demand, survey, self.devices.ledger).requests
             except CostBudgetExceededError:
                 break
             for asked in accounts:
@@ -219,7 +221,7 @@ class SchedulerCopy:
 
 
 def _rejections(
-    state: NodeState, pod: Pod, requests: Amounts, backed: Container[str]
+    state: NodeInfo, pod: Pod, requests: Amounts, backed: Container[str]
 ) -> Iterator[Rejection]:
     """Yield why a node does not fit a pod, as the scheduler finds it, by kind."""
     rejection = rejects(state, pod, requests, backed)
@@ -229,10 +231,10 @@ def _rejections(
         yield Rejection("Cordoned", rejection.reasons[0])
     elif any(untolerated(state.node, pod)):
         yield Rejection("Untolerated", rejection.reasons[0])
-    elif not chooses(pod, state.place):
+    elif not chooses(pod, state.target):
         yield Rejection("NotSelected", rejection.reasons[0])
     else:
-        for short in shortages(requests, state.room, backed):
+        for short in shortages(requests, state.resources, backed):
             yield Rejection(
                 "Insufficient" if short.resource else "TooManyPods", short.text, short.resource
             )

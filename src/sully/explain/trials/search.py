@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
-from sully.domain.scheduling.account import Account, Asked, Taint
+from sully.domain.scheduling.diagnosis import Asked, Diagnosis, Taint
 from sully.explain.accounts import merged_holders, merged_taints
 from sully.explain.text import taint_text
 from sully.explain.trials.changes import (
@@ -29,7 +29,7 @@ _FIRST_CLAIMS: Final = 64
 """Claims that are tried to be deallocated before all are: a pool may be shared by thousands."""
 
 
-def solutions(account: Account | None, what_if: WhatIf) -> tuple[Solution, ...]:
+def solutions(account: Diagnosis | None, what_if: WhatIf) -> tuple[Solution, ...]:
     """Return what would get a pod scheduled: the least of each kind, or of all together.
 
     The kinds are tolerating, waiting for devices, and clearing away what nodes object to.
@@ -43,7 +43,7 @@ def solutions(account: Account | None, what_if: WhatIf) -> tuple[Solution, ...]:
     return (*found, *((cleared,) if cleared is not None else ()))
 
 
-def remaining(account: Account, what_if: WhatIf) -> tuple[str, Account] | None:
+def remaining(account: Diagnosis, what_if: WhatIf) -> tuple[str, Diagnosis] | None:
     """Return what else a node lacks if all taints were tolerated and all devices free."""
     for node in what_if.nodes()[:1]:
         base = Change(deallocate=tuple(what_if.claims_near(node)))
@@ -58,7 +58,7 @@ def remaining(account: Account, what_if: WhatIf) -> tuple[str, Account] | None:
 class _Search:
     what_if: WhatIf
 
-    def on_fitting_nodes(self, account: Account) -> list[Solution]:
+    def on_fitting_nodes(self, account: Diagnosis) -> list[Solution]:
         """Return what would help on nodes that fit the pod, devices aside."""
         taints = tuple(merged_taints(account.requests))
         holders = tuple(merged_holders(account.requests))
@@ -204,7 +204,7 @@ def fewest(things: Sequence[T], enough: Callable[[Sequence[T]], bool]) -> list[T
     return kept
 
 
-def too_large(account: Account, what_if: WhatIf) -> tuple[tuple[Asked, LargestNode], ...]:
+def too_large(account: Diagnosis, what_if: WhatIf) -> tuple[tuple[Asked, LargestNode], ...]:
     """Return requests for more devices than any node has, if a pod cannot do without them.
 
     A request with alternatives is too large only if all of them are.

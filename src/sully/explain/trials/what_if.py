@@ -20,10 +20,10 @@ from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.requests import claim_key
 from sully.domain.planning.objects import PlannedPod
-from sully.domain.scheduling.account import Account, Taint
+from sully.domain.scheduling.diagnosis import Diagnosis, Taint
 from sully.domain.scheduling.filters import (
     CORDONED,
-    NodeState,
+    NodeInfo,
     chooses,
     is_cordoned,
     rejects,
@@ -33,7 +33,7 @@ from sully.domain.scheduling.objects import Pod, Toleration
 from sully.domain.scheduling.resources import requests_of, shortages
 from sully.explain.kinds import LABELED_PODS
 from sully.explain.trials.changes import Change, Excess, LargestNode, NodeObstacles, RequestName
-from sully.explain.trials.scheduler import Placed, Refused, SchedulerCopy, Stage
+from sully.explain.trials.scheduler import SchedulerCopy, ScheduleResult, Stage, Unschedulable
 from sully.machinery.quantity import BINARY_SI, DECIMAL_SI, Quantity
 from sully.views.kinds import CLAIMS, PATCHES
 from sully.views.snapshot.kinds import NODES
@@ -61,12 +61,12 @@ class PodTrials:
         if obstacles is not None and obstacles.unselected:
             # A pod that is changed to match this node need not match others.
             only = obstacles.node
-        verdict = self._judge(change, only, briefly=True)
-        return verdict.place.node if isinstance(verdict, Placed) else ""
+        verdict = self._judge(change, only, diagnose=False)
+        return verdict.node if isinstance(verdict, ScheduleResult) else ""
 
-    def account_after(self, change: Change, only: str = "") -> Account | None:
+    def account_after(self, change: Change, only: str = "") -> Diagnosis | None:
         verdict = self._judge(change, only)
-        return None if isinstance(verdict, Placed) else verdict.account
+        return None if isinstance(verdict, ScheduleResult) else verdict.diagnosis
 
     def nodes(self) -> list[str]:
         fitting = (
@@ -80,9 +80,9 @@ class PodTrials:
         known = filter(None, map(self._obstacles_of, self._copy.states()))
         return sorted(known, key=lambda node: (node.full, node.size))[:_MAX_NODES]
 
-    def _obstacles_of(self, state: NodeState) -> NodeObstacles | None:
+    def _obstacles_of(self, state: NodeInfo) -> NodeObstacles | None:
         """Return what must change on a node; None if nothing must, or if it is too small."""
-        lacking = list(shortages(self._requests, state.room, self._backed))
+        lacking = list(shortages(self._requests, state.resources, self._backed))
         if rejects(state, self._pod, self._requests, self._backed) is None:
             return None
         if not all(shortage.could_fit for shortage in lacking):
@@ -97,14 +97,14 @@ class PodTrials:
                 # The taint of a cordon goes with it.
                 if not (cordoned and taint.key == CORDONED.key)
             ),
-            unselected=not chooses(self._pod, state.place),
+            unselected=not chooses(self._pod, state.target),
             full=bool(lacking),
         )
 
     def exceeding(self) -> list[Excess]:
         states, found = list(self._copy.states()), []
         for name, amount in sorted(self._requests.items()):
-            most = max((state.room.allocatable.get(name, 0) for state in states), default=0)
+            most = max((state.resources.allocatable.get(name, 0) for state in states), default=0)
             if amount > most and name not in self._backed:
                 largest = _quantity(name, most) if most else ""
                 found.append(Excess(name, _quantity(name, amount), largest))
@@ -175,13 +175,15 @@ class PodTrials:
 
     # -- changes ----------------------------------------------------------------------------------
 
-    def _judge(self, change: Change, only: str, *, briefly: bool = False) -> Placed | Refused:
+    def _judge(
+        self, change: Change, only: str, *, diagnose: bool = True
+    ) -> ScheduleResult | Unschedulable:
         stage, obstacles = self._copy.stage(only), change.obstacles
         pod = _adapted(self._pod, obstacles) if obstacles is not None else self._pod
         pods, claims = self._removed(change)
         tolerating = [_tolerating(claim, change) for claim in self._claims]
         with self._without(stage, pods, claims), self._uncordoned(stage, obstacles):
-            return stage.judge.judge(pod, tolerating, briefly=briefly)
+            return stage.judge.judge(pod, tolerating, self._copy.snapshot.taken, diagnose=diagnose)
 
     def _removed(self, change: Change) -> tuple[list[PlannedPod], list[ResourceClaim]]:
         """Return the pods that are gone after a change, and the claims that have no devices then.
@@ -204,7 +206,7 @@ class PodTrials:
     def _without(
         self, stage: Stage, pods: Sequence[PlannedPod], claims: Sequence[ResourceClaim]
     ) -> Iterator[None]:
-        vacated = [pod for pod in pods if stage.cluster.vacate(pod.metadata.uid)]
+        vacated = [pod for pod in pods if stage.cluster.remove_pod(pod.metadata.uid)]
         devices = self._copy.devices
         for claim in claims:
             devices.claim_changed(claim, None)
@@ -214,7 +216,7 @@ class PodTrials:
             for claim in claims:
                 devices.claim_changed(None, claim)
             for pod in vacated:
-                stage.cluster.occupy(pod.metadata.uid, pod.spec.node_name, requests_of(pod))
+                stage.cluster.add_pod(pod.metadata.uid, pod.spec.node_name, requests_of(pod))
 
     @contextmanager
     def _uncordoned(self, stage: Stage, obstacles: NodeObstacles | None) -> Iterator[None]:
@@ -225,11 +227,11 @@ class PodTrials:
             return
         taints = tuple(taint for taint in node.spec.taints if taint.key != CORDONED.key)
         spec = replace(node.spec, unschedulable=False, taints=taints)
-        stage.cluster.put(replace(node, spec=spec))
+        stage.cluster.update_node(replace(node, spec=spec))
         try:
             yield
         finally:
-            stage.cluster.put(node)
+            stage.cluster.update_node(node)
 
 
 def key_from(name: str) -> Key:

@@ -135,7 +135,7 @@ def _find(_: str, target: Target, args: Args) -> CallCost | None:
 
 
 def _parsed_member(_: str, target: Target, args: Args) -> CallCost | None:
-    # Called as plain functions these cost one unit: upstream looks for a target and finds none.
+    # Called as plain functions these cost one unit: Kubernetes looks for a target and finds none.
     return None if target is None else CallCost(args[0].size.scaled(TRAVERSAL))
 
 

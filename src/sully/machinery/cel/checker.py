@@ -166,7 +166,7 @@ class _Checker:
         return None
 
     def _lookup(self, node: Node, name: str) -> Type | None:
-        """Resolve a name to a variable or a type, noting the reference."""
+        """Resolve a name to a variable or a type, noting Kubernetes."""
         local = self._local(name)
         if local is not None:
             self.references[node] = Variable(name, local=True)

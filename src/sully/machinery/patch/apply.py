@@ -95,13 +95,13 @@ def _check(applied: Obj, write: Write) -> None:
     try:
         check(applied, write.schema)
     except TypedError as error:
-        # Upstream answers with a plain 500, and so do we: clients know the text.
+        # Kubernetes answers with a plain 500, and so do we: clients know the text.
         who = _who(applied, write)
         raise ApiError(f"failed to create typed patch object ({who}): {error}") from None
 
 
 def _who(obj: Obj, write: Write) -> str:
-    """Name an object as upstream does in these errors: namespace/name; group/version, Kind=…"""
+    """Name an object as Kubernetes does in these errors: namespace/name; group/version, Kind=…"""
     metadata = obj.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
     group = "" if "/" in write.api_version else "/"

@@ -2,7 +2,7 @@
 
 Apply works on what the client sent, before decoding, since an absent field and an empty one mean
 different things. So this check finds what decoding would: undeclared fields and wrong types, and
-also items that cannot be distinguished. Texts are upstream's.
+also items that cannot be distinguished. Texts are Kubernetes'.
 """
 
 from collections.abc import Iterator

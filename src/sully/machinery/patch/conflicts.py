@@ -1,4 +1,4 @@
-"""The conflicts of an apply that would change fields of other managers. Texts are upstream's."""
+"""The conflicts of an apply that would change fields of other managers. Texts are Kubernetes'."""
 
 from collections.abc import Iterator
 

@@ -69,7 +69,7 @@ class _Patched:
     def run(self, operation: dict[str, Any]) -> None:
         """Carry out one operation."""
         if operation.get("op") == "copy":
-            # Before the path is looked at, as upstream.
+            # Before the path is looked at, as Kubernetes.
             value = self._copy(_get(self.document, _tokens(operation, "from")))
             self._put(_tokens(operation, "path"), _add, value)
             return

@@ -1,7 +1,7 @@
 """Who owns which field: the managedFields of an object after a write.
 
 Every create, update and patch records which fields it changed; apply.py adds what apply does with
-the record. The walk over objects is typed.py's. Upstream's rules, and where they show:
+the record. The walk over objects is typed.py's. Kubernetes' rules, and where they show:
 
 - a writer owns what it added or changed; everybody else loses those fields;
 - removed fields have no owner, and an entry without fields is dropped;

@@ -3,7 +3,7 @@
 This is what `kubectl patch`, `edit` and client-side `apply` send. Besides values a patch carries
 directives: `$patch` on a map or list item, `$retainKeys` on a map, and beside a list
 `$deleteFromPrimitiveList/name` and `$setElementOrder/name`. Texts and the order of results are
-upstream's; listorder.py has the order.
+Kubernetes'; listorder.py has the order.
 """
 
 from typing import Any
@@ -161,7 +161,7 @@ def _merge_list(
 def _holds_maps(*lists: list[Any]) -> bool:
     kinds = {type_name(item) for items in lists for item in items}
     if "[]interface {}" in kinds:
-        # Upstream keeps this one to itself, behind the general text.
+        # Kubernetes keeps this one to itself, behind the general text.
         raise FailedPatchError("lists of lists are not supported")
     if len(kinds) > 1 and "map[string]interface {}" in kinds:
         raise UnmergeablePatchError("list element types are not identical")

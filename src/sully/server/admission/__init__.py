@@ -1,7 +1,7 @@
-"""Checks of a write that need other objects or the user.
+"""Admission: checks of a write that need other objects or the user.
 
-Owns: devices allocated once, quotas, the record of rule changes, expressions compiled before
-validation.
+Owns: node restriction, rights on parts of claims and clusters, devices allocated once, quotas, the
+record of rule changes, expressions compiled before validation.
 Never: checks what a kind's Strategy can check alone.
-Start at: guards.py (for every kind), then devices.py (no device twice).
+Start at: plugins.py (the interface), then devices.py.
 """

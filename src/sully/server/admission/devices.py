@@ -1,17 +1,16 @@
-"""Keeps a device from being allocated twice, whoever writes: schedulers, people, both at once.
+"""Prevents that a device is allocated twice, by any number of schedulers and people.
 
-A write of a claim is compared with the other claims that hold the same devices. Who they are is in
-an index of hints: it may name claims that have let go, and every name is checked against the newest
-state before it counts. What was accepted is in the index before the next write is looked at, so
-there is no moment in which two writers can both be first.
+A write of a claim is compared with the other claims that hold the same devices. They are found
+by an index of hints: it may have claims that are deallocated, so every claim is checked by its
+newest state. An accepted write is indexed before the next one is checked, so two writers cannot
+both succeed.
 
-In a store that other processes write to as well, that is not enough: one of them may be giving away
-the same device now. So an allocation there also takes its pool's turn: it writes a key that stands
-for the pool, and expects it as it was when the claims were looked at. Of two that looked at the
-same moment one finds it changed, and is judged again by what the other did. Writes that allocate
-nothing new take no turn.
+In a store that other processes write to, that is not enough: one of them may allocate the same
+device now. So an allocation there also writes a lock record of its pool, and expects it as it was
+when the claims were read. Of two concurrent allocations one conflicts and is decided again. Writes
+that allocate nothing new write no lock.
 
-Kubernetes has no such check; with `strict` there is none.
+Kubernetes has no such check.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,100 +20,101 @@ from zlib import crc32
 
 from sully.domain.allocation.exclusion import IN_USE, Holdings, excludes, holdings
 from sully.domain.devices.pools import DeviceId
+from sully.machinery.compat import Compat
 from sully.machinery.errors import Conflict, ServiceUnavailable, conflict
 from sully.runtime.clock import Clock
-from sully.server.admission.guards import Attempt
-from sully.server.authorization.feed import Feed
+from sully.server.admission.plugins import AdmissionAttributes
+from sully.server.storage.informer import StoreInformer
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Put, Store
+from sully.store.base import Put, Store, StoreKey
 from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
 
 PULL_SECONDS = 1.0
-"""How often it looks at the store when nobody allocates anything."""
+"""How often it reads its watch while nothing is allocated."""
 GROUP = "resource.k8s.io"
 CLAIMS = f"{GROUP}/resourceclaims"
-TURNS = "sully.dev/turns"
-"""Where turns are stored; no client ever sees them."""
-MOST_TURNS = 1024
-"""Pools come and go and turns stay, so pools share them. Those that do only wait for each other."""
+LOCKS = "sully.dev/turns"
+"""Where lock records are stored; they are not served."""
+MOST_LOCKS = 1024
+"""Lock records are never deleted, so pools share them, which costs no more than a retry."""
 
 
-class DeviceGuard:
-    """Refuses allocations of devices that other claims hold."""
+class DeviceAdmission:
+    """Rejects allocations of devices that other claims hold."""
 
-    def __init__(self, store: Store, objects: Objects, *, strict: bool) -> None:
+    def __init__(self, store: Store, objects: Objects, compat: Compat) -> None:
         self._store = store
         self._objects = objects
-        self._strict = strict
-        self._feed = Feed(store, objects, {CLAIMS: self})
-        self._holders: dict[DeviceId, set[Key]] = {}
-        self._held: dict[Key, frozenset[DeviceId]] = {}
+        self._enabled = compat.rejects_devices_in_use
+        self._informer = StoreInformer(store, objects, {CLAIMS: self})
+        self._holders: dict[DeviceId, set[StoreKey]] = {}
+        self._held: dict[StoreKey, frozenset[DeviceId]] = {}
 
     async def start(self) -> None:
-        """Take in the claims there are."""
-        if not self._strict:
-            await self._feed.open()
+        """Load the claims."""
+        if self._enabled:
+            await self._informer.open()
 
-    async def keep(self, clock: Clock) -> None:
-        """Follow the store for as long as the server runs."""
+    async def run(self, clock: Clock) -> None:
+        """Keep the indexes current until the server stops."""
         with suppress(ClosedError):
-            while not self._strict:
-                await self._feed.catch_up()
+            while self._enabled:
+                await self._informer.catch_up()
                 await clock.sleep(PULL_SECONDS)
 
-    def check(self, attempt: Attempt) -> None:
-        """Refuse a device that somebody else holds."""
-        target, obj = attempt.request.target, attempt.obj
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a device that another claim holds."""
+        target, obj = attributes.request.target, attributes.obj
         # Nothing but the status has devices; elsewhere the server ignores what a client sends.
         if (target.resource.storage_key, target.subresource) != (CLAIMS, "status"):
             return
-        if self._strict or obj is None:
+        if not self._enabled or obj is None:
             return
-        wanted, old = holdings(obj), holdings(attempt.old or {})
+        wanted, old = holdings(obj), holdings(attributes.old or {})
         new = [device for device in wanted if wanted[device] and not old.get(device, False)]
         new += [device for device in wanted if not wanted[device] and device not in old]
         if not new:
             return
-        self._feed.pull()
-        if self._feed.lost:
-            raise ServiceUnavailable("claims are being read anew: try again")
-        key = Key(CLAIMS, target.namespace, target.name)
+        self._informer.pull()
+        if self._informer.expired:
+            raise ServiceUnavailable("claims are being listed again, try again")
+        key = StoreKey(CLAIMS, target.namespace, target.name)
         for device in new:
             self._check(key, device, wanted)
         self._note(key, frozenset(wanted) | frozenset(old))
         if self._store.shared:
-            attempt.also.extend(self._turns(new))
+            attributes.also.extend(self._locks(new))
 
-    def _check(self, key: Key, device: DeviceId, wanted: Holdings) -> None:
+    def _check(self, key: StoreKey, device: DeviceId, wanted: Holdings) -> None:
         for other in sorted(self._holders.get(device, ())):
             if other != key and excludes(device, wanted, self._newest(other)):
                 raise _refusal(key, device, other)
 
-    def _turns(self, devices: Iterable[DeviceId]) -> Iterator[Put]:
-        """Yield what fails if another process allocates from the same pools now."""
-        for key in sorted({turn_of(device) for device in devices}):
+    def _locks(self, devices: Iterable[DeviceId]) -> Iterator[Put]:
+        """Yield writes that conflict if another process allocates from the same pools now."""
+        for key in sorted({lock_of(device) for device in devices}):
             record = self._store.newest(key)
             yield Put(key, b"{}", expect=record.revision if record is not None else 0)
 
-    def _newest(self, key: Key) -> Holdings:
+    def _newest(self, key: StoreKey) -> Holdings:
         record = self._store.newest(key)
         return holdings(self._objects.bare(record)) if record is not None else {}
 
-    # -- the index, fed by the store and by what was just accepted -----------------------------
+    # -- the index, updated by the store and by accepted writes -----------------------------
 
     def put(self, obj: Obj) -> None:
-        """Take in a claim; its newest state counts, which may be newer than this one."""
+        """Index a claim by its newest state, which may be newer than this one."""
         metadata = obj["metadata"]
         self.drop(metadata.get("namespace", ""), metadata["name"])
 
     def drop(self, namespace: str, name: str) -> None:
-        """Look at a claim again that changed or went."""
-        key = Key(CLAIMS, namespace, name)
+        """Index a claim again after a change or a deletion."""
+        key = StoreKey(CLAIMS, namespace, name)
         self._note(key, frozenset(self._newest(key)))
 
-    def _note(self, key: Key, devices: frozenset[DeviceId]) -> None:
+    def _note(self, key: StoreKey, devices: frozenset[DeviceId]) -> None:
         before = self._held.get(key, frozenset())
         for device in before - devices:
             holders = self._holders[device]
@@ -129,13 +129,13 @@ class DeviceGuard:
             self._held.pop(key, None)
 
 
-def turn_of(device: DeviceId) -> Key:
-    """Return the key that stands for a pool, the same in every process."""
-    number = crc32(f"{device.driver}/{device.pool}".encode()) % MOST_TURNS
-    return Key(TURNS, "", f"{number:04}")
+def lock_of(device: DeviceId) -> StoreKey:
+    """Return the key of the lock record of a pool, the same in every process."""
+    number = crc32(f"{device.driver}/{device.pool}".encode()) % MOST_LOCKS
+    return StoreKey(LOCKS, "", f"{number:04}")
 
 
-def _refusal(key: Key, device: DeviceId, other: Key) -> Conflict:
+def _refusal(key: StoreKey, device: DeviceId, other: StoreKey) -> Conflict:
     why = f"device {device} is allocated to claim {other.namespace}/{other.name}"
     answer = conflict("resourceclaims", GROUP, key.name, why)
     cause = {"reason": IN_USE, "message": why, "field": "status.allocation.devices.results"}

@@ -1,8 +1,8 @@
-"""Compiles the expressions of a write in a thread, before validation asks for them.
+"""Compiles the expressions of a write in a thread, before validation.
 
 Validation is synchronous, and one object may bring thousands of expressions, or some hundred of ten
-thousand characters. What was compiled is remembered, so validation finds it. Nothing is decided
-here: whatever this overlooks, or takes for an expression, changes only where time is spent.
+thousand characters. Compiled expressions are cached, so validation finds them. Nothing is decided
+here: what this misses, or takes for an expression, changes only where time is spent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sully.machinery.gates import Gates
 from sully.server.requests import Request
 
 SHORT: Final = 2048
-"""Characters that are compiled while everybody waits: some twenty milliseconds at most."""
+"""Characters that are compiled on the event loop: some twenty milliseconds at most."""
 _DEVICES: Final = frozenset(
     (
         *("deviceclasses", "devicetaintrules", "resourceclaims"),
@@ -32,9 +32,9 @@ async def compile_ahead(request: Request, value: Any, gates: Gates) -> None:
     plural = request.target.resource.plural
     if (plural not in _DEVICES and plural not in _CLUSTERS) or request.target.subresource:
         return
-    found = set(expressions_in(value))
-    if sum(len(text) for text, _ in found) > SHORT:
-        await asyncio.to_thread(_compile, found, gates, clusters=plural in _CLUSTERS)
+    expressions = set(expressions_in(value))
+    if sum(len(text) for text, _ in expressions) > SHORT:
+        await asyncio.to_thread(_compile, expressions, gates, clusters=plural in _CLUSTERS)
 
 
 def expressions_in(body: Any) -> Iterator[tuple[str, bool]]:

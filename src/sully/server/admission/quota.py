@@ -1,13 +1,13 @@
-"""Holds creates, and updates that use more, to the quotas of their namespace.
+"""Enforces the quotas of a namespace on creates and on updates that use more.
 
 What an object uses is charged to `status.used` of the quotas in the same transaction that writes
-the object. So of two creates for the last place one finds it taken, also when they come through
-different servers of one store: each transaction expects the quota as it was when it was decided.
-What an object no longer uses is released in the same way. What was there before the quota is for
-the controller to count (controllers/resourcequota).
+the object. So of two creates for the last unit one is rejected, also through different servers of
+one store: each transaction expects the quota as it was when it was decided.
+What an object no longer uses is released in the same way. What existed before the quota is counted
+by the controller (controllers/resourcequota).
 
-Which quotas a namespace has is in an index of hints, like that of `device_guard.py`: the newest
-state of each counts. A namespace without quotas costs a write one lookup.
+The quotas of a namespace are found by an index of hints, as in devices.py: the newest state of
+each counts. A namespace without quotas costs a write one lookup.
 """
 
 from collections.abc import Iterable
@@ -19,19 +19,20 @@ from sully.domain.quota.devices import is_claim_of, owning_pod
 from sully.domain.quota.evaluators import IGNORED, Claims, Evaluator, evaluator
 from sully.domain.quota.pods import Usage, has_ended, is_terminating, pod_usage
 from sully.machinery.codec import to_json
+from sully.machinery.compat import Compat
 from sully.machinery.errors import ServiceUnavailable, forbidden
 from sully.runtime.clock import Clock
-from sully.server.authorization.feed import Feed
 from sully.server.requests import Target
-from sully.server.storage.index import Filing
+from sully.server.storage.index import StoreIndex
+from sully.server.storage.informer import StoreInformer
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Op, Put, Record, Store
+from sully.store.base import Op, Put, Record, Store, StoreKey
 from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
 
 PULL_SECONDS = 1.0
-"""How often it looks at the store when nobody creates anything."""
+"""How often it reads its watches while nothing is created."""
 QUOTAS = "resourcequotas"
 CLASSES = "resource.k8s.io/deviceclasses"
 CLAIMS = "resource.k8s.io/resourceclaims"
@@ -40,32 +41,32 @@ _NOTHING = nullcontext()
 
 
 class QuotaAdmission:
-    """Charges what is written to quotas, or refuses it."""
+    """Charges writes to quotas, or rejects them."""
 
-    def __init__(self, store: Store, objects: Objects, clock: Clock, *, strict: bool) -> None:
+    def __init__(self, store: Store, objects: Objects, clock: Clock, compat: Compat) -> None:
         self._store = store
         self._objects = objects
         self._clock = clock
-        self._strict = strict
-        self._quotas = Filing(store, objects, QUOTAS, _namespace)
-        self._claims = Filing(store, objects, CLAIMS, _owner_uid)
-        self._classes = Filing(store, objects, CLASSES, _extended_resource)
+        self._compat = compat
+        self._quotas = StoreIndex(store, objects, QUOTAS, _namespace)
+        self._claims = StoreIndex(store, objects, CLAIMS, _owner_uid)
+        self._classes = StoreIndex(store, objects, CLASSES, _extended_resource)
         others = {CLAIMS: self._claims, CLASSES: self._classes}
-        self._filings = {QUOTAS: self._quotas, **others}
-        self._feed = Feed(store, objects, {QUOTAS: self._quotas})
-        # Apart, because it is asked only where there are quotas.
-        self._others = Feed(store, objects, others)
+        self._indexes = {QUOTAS: self._quotas, **others}
+        self._informer = StoreInformer(store, objects, {QUOTAS: self._quotas})
+        # Separate, because it is read only where there are quotas.
+        self._others = StoreInformer(store, objects, others)
 
     async def start(self) -> None:
-        """Take in the quotas there are."""
-        await self._feed.open()
+        """Load the quotas."""
+        await self._informer.open()
         await self._others.open()
 
-    async def keep(self, clock: Clock) -> None:
-        """Follow the store for as long as the server runs."""
+    async def run(self, clock: Clock) -> None:
+        """Keep the indexes current until the server stops."""
         with suppress(ClosedError):
             while True:
-                await self._feed.catch_up()
+                await self._informer.catch_up()
                 await self._others.catch_up()
                 await clock.sleep(PULL_SECONDS)
 
@@ -74,16 +75,16 @@ class QuotaAdmission:
 
         Kubernetes lets such objects pass uncounted; here a create waits for a moment.
         """
-        if self._strict or not self._has_quotas(target):
+        if not self._compat.enforces_quota_immediately or not self._has_quotas(target):
             return False
         judge = self._evaluator(target)
         quotas = map(self._objects.bare, self._quotas.newest(target.namespace))
         return any(uncounted(quota, judge) for quota in quotas)
 
     def charge(self, target: Target, obj: Obj, old: Obj | None = None) -> list[Op]:
-        """Return what must be written with an object; refuse it where a quota is exceeded.
+        """Return what must be written with an object; reject it where a quota is exceeded.
 
-        The answer holds until the next pause: whoever asks commits without one.
+        The answer holds until the next `await`: the caller commits without one.
         """
         if (old is not None and not _changes_usage(target, obj, old)) or not self._has_quotas(
             target
@@ -91,9 +92,9 @@ class QuotaAdmission:
             return []
         records, quotas, judge = self._situation(target)
         if target.subresource:
-            # A status tells what is; nobody can refuse that.
+            # A status reports what exists and cannot be rejected.
             return self._puts(records, account(quotas, judge, obj, old))
-        decision = decide(quotas, judge, obj, old, strict=self._strict)
+        decision = decide(quotas, judge, obj, old, compat=self._compat)
         if isinstance(decision, Refusal):
             resource, name = target.resource, obj["metadata"]["name"]
             raise forbidden(resource.plural, resource.group, name, decision.text)
@@ -105,29 +106,29 @@ class QuotaAdmission:
             return []
         records, quotas, judge = self._situation(target)
         ops = self._puts(records, account(quotas, judge, None, self._objects.bare(record)))
-        # A quota may count itself, and goes without.
+        # A quota may count itself.
         return [op for op in ops if op.key != record.key]
 
-    def accepting(self, key: Key, obj: Obj) -> AbstractContextManager[None]:
-        """Let the next write know of a new object that is being written, if it matters to it."""
-        filing = self._filings.get(key.resource)
+    def accepting(self, key: StoreKey, obj: Obj) -> AbstractContextManager[None]:
+        """Index a new object while it is being written, if quotas depend on it."""
+        filing = self._indexes.get(key.resource)
         return _NOTHING if filing is None else filing.accepting(key, obj)
 
     def _has_quotas(self, target: Target) -> bool:
         resource = target.resource
         if not resource.namespaced or (resource.group, resource.plural) in IGNORED:
             return False
-        self._pull(self._feed)
+        self._pull(self._informer)
         return bool(self._quotas.under(target.namespace))
 
-    def _pull(self, feed: Feed) -> None:
+    def _pull(self, feed: StoreInformer) -> None:
         feed.pull()
-        if feed.lost:
+        if feed.expired:
             raise ServiceUnavailable("quotas are being read again: try again")
 
     def _situation(self, target: Target) -> tuple[list[Record], list[Obj], Evaluator]:
         records = self._quotas.newest(target.namespace)
-        return records, [self._objects.bare(each) for each in records], self._evaluator(target)
+        return records, [self._objects.bare(record) for record in records], self._evaluator(target)
 
     def _puts(self, records: Iterable[Record], charges: Iterable[Charge]) -> list[Op]:
         by_name = {record.key.name: record for record in records}
@@ -145,12 +146,12 @@ class QuotaAdmission:
         owner = owning_pod(claim)
         if owner is None:
             return {}
-        record = self._store.newest(Key(PODS, claim["metadata"]["namespace"], owner["name"]))
+        record = self._store.newest(StoreKey(PODS, claim["metadata"]["namespace"], owner["name"]))
         pod = None if record is None else self._objects.bare(record)
         if pod is None or pod["metadata"]["uid"] != owner["uid"]:
             return {}
         owned = map(self._objects.bare, self._claims.newest(owner["uid"]))
-        others = [each for each in owned if _owner_uid(each) == owner["uid"]]
+        others = [claim for claim in owned if _owner_uid(claim) == owner["uid"]]
         return pod_usage(pod, self._clock.now()) if is_claim_of(claim, pod, others) else {}
 
 

@@ -1,7 +1,7 @@
-"""Notes who changes or deletes a taint rule, in the rule's record and in the same transaction.
+"""Records who changes or deletes a taint rule, in the same transaction.
 
-Only the server knows who writes. The record itself (TaintRecord) is begun and counted on by
-`controllers/history`; where nobody has begun one, there is nothing to note. What a record says is
+Only the server knows who writes. The record itself (TaintRecord) is created and updated by
+`controllers/history`; without one there is nothing to record. What a record says is
 `domain/history.py`.
 """
 
@@ -23,7 +23,7 @@ from sully.machinery.strategy import Obj
 from sully.runtime.clock import Clock
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Op, Put, Store
+from sully.store.base import Op, Put, Store, StoreKey
 
 RULES = "resource.k8s.io/devicetaintrules"
 RECORDS = "taintrecords"
@@ -31,7 +31,7 @@ _EXPIRY_CONTROLLER = "taint-expiry-controller"
 
 
 class RuleHistory:
-    """Keeps records of rules up to date with those who write them."""
+    """Adds the authors of changes to the records of rules."""
 
     def __init__(self, store: Store, objects: Objects, clock: Clock) -> None:
         self._store = store
@@ -41,13 +41,13 @@ class RuleHistory:
         self._resource = objects.scheme.find(GROUP, VERSION, RECORDS)
 
     def ops(self, request: Request, old: Obj, new: Obj | None) -> Iterator[Op]:
-        """Yield what a write must do besides; without a new object the old one goes."""
+        """Yield further operations of a write; without a new object the old one is deleted."""
         target = request.target
         if target.resource.storage_key != RULES or target.subresource or self._resource is None:
             return
         metadata = old["metadata"]
         name = taint_record_name(metadata["name"], metadata["uid"])
-        key = Key(self._resource.storage_key, "", name)
+        key = StoreKey(self._resource.storage_key, "", name)
         record = self._store.newest(key)
         if record is None:
             return
@@ -77,10 +77,10 @@ def _noted(
 
 
 def _deleter(rule: Obj, request: Request, now: datetime) -> str:
-    """Return who deletes a rule: not the program that does it when the rule's time has come.
+    """Return who deletes a rule, except the controller that deletes expired ones.
 
-    That is told by what it calls itself, for it may run as any user; whoever else deletes a rule
-    whose time has come hides nothing by that.
+    Its user agent decides, for it may run as any user; another client that deletes a rule
+    that has expired hides nothing by that.
     """
     ends = expiry(rule["metadata"].get("annotations") or {})
     due = ends is not None and ends <= now

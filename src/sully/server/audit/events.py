@@ -1,8 +1,8 @@
 """One audited request as an event of audit.k8s.io/v1, at the level Metadata.
 
 Events have names and decisions, never bodies or messages: those may quote a Secret. What a client
-chooses (its user agent, its path, the names it asks for or impersonates) is cut, so that an event
-has a few KiB at most, whatever was sent. `audit.py` writes them.
+chooses (user agent, path, requested and impersonated names) is truncated, so that an event has a
+few KiB at most. log.py writes them.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ from sully.server.requests import Target, User
 DECISION = "authorization.k8s.io/decision"
 REASON = "authorization.k8s.io/reason"
 TRUNCATED = "...TRUNCATED"
-"""Ends a text that was cut, as in Kubernetes."""
+"""Ends a truncated text, as in Kubernetes."""
 
 _MOST_TEXT = 1024  # of a user agent, a path or a reason
 _MOST_NAME = 256  # of an object, a user, a group: longer ones are not valid
@@ -39,8 +39,8 @@ class Entry(msgspec.Struct):
     ended: datetime
     code: int
     reason: str = ""
-    user: User | None = None  # None: the credentials were not accepted
-    acting: User | None = None  # whom the user impersonated
+    user: User | None = None  # None: not authenticated
+    acting: User | None = None  # the impersonated user
     target: Target | None = None
     name: str = ""  # of the object, where the path has none
     agent: str = ""
@@ -50,12 +50,12 @@ class Entry(msgspec.Struct):
 
     @property
     def authenticated(self) -> bool:
-        """Say whether it is known who sent the request."""
+        """Say whether the request was authenticated."""
         return self.user is not None and self.user is not ANONYMOUS
 
 
 def bounded(entry: Entry) -> Entry:
-    """Cut what the client chose. In place: an entry waits in memory until it is written."""
+    """Truncate what the client chose, in place: entries are queued in memory."""
     entry.uri = cut(entry.uri, _MOST_TEXT)
     entry.verb = cut(entry.verb, _MOST_NAME)
     entry.agent = cut(entry.agent, _MOST_TEXT)
@@ -74,7 +74,7 @@ def cut(text: str, most: int) -> str:
     """Return the beginning of a text that takes at most this many bytes as JSON."""
     if len(text) * _MOST_ESCAPED <= most and text.isascii():
         return text
-    # What is no text in UTF-8 cannot be written at all.
+    # Invalid UTF-8 cannot be written.
     text = text[: most + 1].encode("utf-8", "replace").decode()
     taken = 0
     for at, char in enumerate(text):
@@ -85,14 +85,14 @@ def cut(text: str, most: int) -> str:
 
 
 def bounded_user(user: User) -> User:
-    """Cut the names of a user, its groups and its extra values."""
+    """Truncate the names of a user, its groups and its extra values."""
     extra = chain.from_iterable((key, *values) for key, values in user.extra.items())
     length = sum(len(text) + 1 for text in chain((user.name, user.uid), user.groups, extra))
     if length * _MOST_ESCAPED <= 2 * _MOST_LIST:
         return user
     return User(
         cut(user.name, _MOST_NAME),
-        # Nobody hides the groups that decide behind others.
+        # Important groups must not be hidden behind many others.
         tuple(_first(sorted(user.groups, key=_unimportance))),
         cut(user.uid, _MOST_NAME),
         _bounded_extra(user.extra),
@@ -104,7 +104,7 @@ def _unimportance(group: str) -> tuple[bool, bool]:
 
 
 def _first(texts: Iterable[str], most: int = _MOST_LIST) -> Iterable[str]:
-    """Yield as many texts as there is room for, each of them cut."""
+    """Yield as many texts as fit, each truncated."""
     for text in texts:
         shown = cut(text, _MOST_NAME)
         most -= _length(shown) + len('"",')
@@ -115,17 +115,17 @@ def _first(texts: Iterable[str], most: int = _MOST_LIST) -> Iterable[str]:
 
 
 def _bounded_extra(extra: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {}
+    bounded_extra: dict[str, tuple[str, ...]] = {}
     left = _MOST_LIST
     for key, values in extra.items():
         name = cut(key, _MOST_NAME)
         left -= _length(name) + len('"":[],')
         if left < 0:
-            found[TRUNCATED] = ()
+            bounded_extra[TRUNCATED] = ()
             break
-        found[name] = tuple(_first(values, left))
-        left -= sum(_length(value) + len('"",') for value in found[name])
-    return found
+        bounded_extra[name] = tuple(_first(values, left))
+        left -= sum(_length(value) + len('"",') for value in bounded_extra[name])
+    return bounded_extra
 
 
 def _bounded_target(target: Target) -> Target:
@@ -147,7 +147,7 @@ def line(entry: Entry) -> bytes:
         "level": "Metadata",
         "auditID": entry.id,
         "stage": entry.stage,
-        # A caller in this process has no address to write down.
+        # A caller in this process has no address.
         **({"requestURI": entry.uri} if entry.uri else {}),
         "verb": entry.verb,
         "user": {} if entry.user is None else user_info(entry.user),
@@ -169,7 +169,7 @@ def line(entry: Entry) -> bytes:
 
 
 def _reference(target: Target, name: str) -> Obj:
-    found = {
+    event = {
         "resource": target.resource.plural,
         "namespace": target.namespace,
         "name": target.name or name,
@@ -177,7 +177,7 @@ def _reference(target: Target, name: str) -> Obj:
         "apiVersion": target.version,
         "subresource": target.subresource,
     }
-    return {key: value for key, value in found.items() if value}
+    return {key: value for key, value in event.items() if value}
 
 
 def _status(entry: Entry) -> Obj:

@@ -1,10 +1,10 @@
-"""The audit log: who wrote what, who was refused what, and as whom; one JSON line a request.
+"""The audit log: writes, rejections and impersonated requests, one JSON line each.
 
-A thread of its own writes the lines (auditevents.py says what they show), so that a slow disk does
-not hold up answers; what it cannot keep up with is dropped, counted and told.
+A thread writes the lines (events.py says what they contain), so that a slow disk does not delay
+responses; entries that it cannot keep up with are dropped, counted and reported.
 
-Requests of clients that are not authenticated have a file of their own and a rate: whoever needs
-no credentials must not be able to push the traces of others out of the log.
+Requests of clients that are not authenticated have a separate, rate-limited file: they
+must not push other entries out of the log.
 """
 
 import contextlib
@@ -31,11 +31,10 @@ KEPT = 4
 UNAUTHENTICATED_BYTES = 8 << 20
 UNAUTHENTICATED_KEPT = 1
 UNAUTHENTICATED_RATE, UNAUTHENTICATED_BURST = 10.0, 100
-"""Entries a second for all clients together that are not authenticated."""
+"""Entries per second of all unauthenticated clients together."""
 REPORT_SECONDS = 60.0
-"""How often at most the number of suppressed entries is logged."""
+"""Seconds between two log lines about suppressed entries."""
 MAX_WAITING = 20_000
-"""Entries that wait to be written; more are dropped, and counted."""
 _GATHER_SECONDS = 0.1
 _AT_ONCE = 16
 
@@ -52,7 +51,7 @@ class RotatingFile:
     def open(self) -> IO[bytes]:
         """Open the file if it is not open; raises OSError."""
         if self._file is None:
-            # Whoever may not read the data directory may not read who did what in it.
+            # As private as the data directory.
             self._file = sys.stdout.buffer if self._path is None else open_private(self._path)
         return self._file
 
@@ -112,7 +111,7 @@ class AuditLog:
         self._thread.start()
 
     def write(self, entry: Entry) -> None:
-        """Take an entry; never waits."""
+        """Queue an entry; never blocks."""
         if not entry.authenticated and not self._bucket.take():
             self._suppressed += 1
         elif len(self._waiting) >= self._max_waiting:
@@ -123,7 +122,7 @@ class AuditLog:
             self._wake.set()
 
     def close(self) -> None:
-        """Write what waits, and end."""
+        """Write queued entries, and stop."""
         self._ending.set()
         self._wake.set()
         self._thread.join()
@@ -134,11 +133,11 @@ class AuditLog:
     def _run(self) -> None:
         while not self._ending.is_set() or self._waiting:
             self._wake.wait(REPORT_SECONDS if self._suppressed else None)
-            # To write each line at once would cost the thread that answers far more.
+            # Writing each line separately would cost the event loop far more.
             self._ending.wait(_GATHER_SECONDS)
             self._wake.clear()
             while self._waiting:
-                # A few at a time: each write lets the thread that answers go on.
+                # A few at a time: each write lets the event loop continue.
                 self._append([self._waiting.popleft() for _ in range(self._some())])
             dropped, self._dropped = self._dropped, 0
             if dropped:
@@ -152,12 +151,12 @@ class AuditLog:
     def _append(self, entries: list[Entry]) -> None:
         try:
             for file, authenticated in ((self._file, True), (self._unauthenticated, False)):
-                lines = [line(each) for each in entries if each.authenticated is authenticated]
+                lines = [line(entry) for entry in entries if entry.authenticated is authenticated]
                 if lines:
                     file.append(b"".join(lines))
         except OSError as error:
             if not self._failed:
-                _log.error("the audit log cannot be written", error=str(error), lost=len(entries))
+                _log.error("failed to write the audit log", error=str(error), lost=len(entries))
             self._failed = True
         else:
             self._failed = False
@@ -178,8 +177,8 @@ def _file_of_unauthenticated(path: Path) -> RotatingFile:
     return RotatingFile(beside, max_bytes=UNAUTHENTICATED_BYTES, kept=UNAUTHENTICATED_KEPT)
 
 
-class Note:
-    """Watches one write of a caller in this process, or a read that was refused."""
+class RequestAudit:
+    """Audits one request of a caller in this process."""
 
     def __init__(self, log: AuditLog, clock: Clock, ids: Ids, request: Request) -> None:
         self._log = log
@@ -192,28 +191,28 @@ class Note:
         self._verb = ""
         self._received = clock.now()
 
-    def taken(self, verb: str) -> "Note":
-        """Return the note as a block that writes down how it ended."""
+    def taken(self, verb: str) -> "RequestAudit":
+        """Return a context manager that audits the result."""
         self._verb = verb
         return self
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Start."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Write it down, whatever the end was."""
+        """Write the entry, also after an error."""
         reason = ""
         if isinstance(error, ApiError):
             self._code, reason = error.code, error.reason
         self._log.write(self._entry(self._verb, self._received, reason))
 
     def answered(self, verb: str, obj: Obj) -> None:
-        """Note a success."""
+        """Record a success."""
         self._code = 201 if verb == "create" else 200
         self._name = obj.get("metadata", {}).get("name", "")
 
     def refused(self, verb: str) -> None:
-        """Write down that the caller may not."""
+        """Write the entry of a forbidden request."""
         self._code = Forbidden.code
         self._log.write(self._entry(verb, self._received, Forbidden.reason))
 

@@ -1,6 +1,6 @@
-"""Who asks: client certificates, service-account tokens, impersonation, and reviews of them.
+"""Authentication: client certificates, service account tokens, impersonation, token reviews.
 
-Owns: what makes a `User` out of a connection and its headers; tokens and the key that signs them.
-Never: says what a user may do (authorization does); impersonation only asks it.
-Start at: authenticator.py (one request), then tokens.py and accounts.py (what a token is worth).
+Owns: how a `User` follows from a connection and its headers; tokens and the key that signs them.
+Never: authorizes; impersonation only asks the authorizer.
+Start at: authenticator.py (one request), then tokens.py and accounts.py (tokens).
 """

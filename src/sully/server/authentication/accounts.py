@@ -1,7 +1,7 @@
-"""What a service-account token is worth now: its account, and what it is bound to, must be there.
+"""Validates service account tokens: the account and the bound object must exist.
 
-A signature is checked once and remembered; whether the account exists is looked up on every use,
-so a deleted account is shut out at once. issuing.py makes the tokens.
+A signature is verified once and cached; whether the account exists is looked up on every use,
+so a deleted account is rejected immediately. issuing.py issues the tokens.
 """
 
 import hashlib
@@ -24,18 +24,18 @@ Lookup = Callable[[str, str, str], Obj | None]
 AUDIENCES = (tokens.ISSUER,)
 CREDENTIAL = "authentication.kubernetes.io/credential-id"
 GRACE = timedelta(seconds=60)
-"""How long tokens outlive the time at which their object was to be gone, for orderly endings."""
+"""How long tokens outlive the deletionTimestamp of their object, for graceful termination."""
 MAX_REMEMBERED = 4096
 _INVALIDATED = "service account token has been invalidated"
 
 
 class TokenError(Exception):
-    """A token that is worth nothing. The text is for reviews; clients only hear `Unauthorized`."""
+    """An invalid token. The text is for reviews; clients only get `Unauthorized`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Whom a good token stands for, and which of the audiences asked for it is meant for."""
+    """The user of a valid token, and which of the requested audiences it has."""
 
     user: User
     audiences: tuple[str, ...]
@@ -60,11 +60,11 @@ class Accounts:
         self._read: dict[bytes, tuple[Claims, User]] = {}
 
     def check(self, token: str, audiences: Sequence[str] = AUDIENCES) -> Accepted:
-        """Return whom a token stands for; raises TokenError."""
-        found = self._remembered(token)
-        if found is None:
+        """Return the user of a token; raises TokenError."""
+        cached = self._remembered(token)
+        if cached is None:
             raise TokenError("invalid bearer token")
-        claims, user = found
+        claims, user = cached
         meant = tuple(name for name in claims.audiences if name in audiences)
         if not meant:
             raise _refused(
@@ -77,27 +77,27 @@ class Accounts:
         return Accepted(user, meant)
 
     def expires(self, token: str) -> float:
-        """Return when a token ends by itself, in seconds since 1970; what is no token has ended."""
-        found = self._remembered(token)
-        return 0.0 if found is None else found[0].expires
+        """Return when a token expires, in seconds since 1970; an invalid one has expired."""
+        cached = self._remembered(token)
+        return 0.0 if cached is None else cached[0].expires
 
     def _remembered(self, token: str) -> tuple[Claims, User] | None:
         name = hashlib.sha256(token.encode("utf-8", errors="surrogatepass")).digest()
-        found = self._read.get(name)
-        if found is None:
+        cached = self._read.get(name)
+        if cached is None:
             claims = tokens.read(token, self._key)
             if claims is None:
                 return None
             if len(self._read) >= self._max_remembered:
                 del self._read[next(iter(self._read))]
-            found = self._read[name] = claims, user_of(claims)
-        return found
+            cached = self._read[name] = claims, user_of(claims)
+        return cached
 
     def _check_time(self, claims: Claims) -> None:
         now = self._clock.now().timestamp()
         if now >= claims.expires:
             raise _refused("service account token has expired")
-        # Clocks that were set back a little shall not lock everybody out.
+        # Clocks that were set back a little must not lock out all users.
         if now < claims.issued - GRACE.total_seconds():
             raise _refused("service account token is not valid yet")
 
@@ -120,7 +120,7 @@ class Accounts:
         if claims.pod is not None:
             self._check_object("pods", "pod", claims.namespace, claims.pod)
         elif claims.node is not None:
-            # With a pod the node is only told; without one the token lives as long as the node.
+            # With a pod the node is informational; without one the token is bound to the node.
             self._check_object("nodes", "node", "", claims.node)
 
     def _check_object(self, resource: str, kind: str, namespace: str, bound: Bound) -> None:
@@ -139,7 +139,7 @@ class Accounts:
 
 
 def user_of(claims: Claims) -> User:
-    """Return the user that a token stands for, before anyone asks whether it is good."""
+    """Return the user of a token that is not validated yet."""
     extra = {CREDENTIAL: (f"JTI={claims.id}",)}
     for kind in ("node", "pod"):
         bound: Bound | None = getattr(claims, kind)

@@ -1,7 +1,7 @@
-"""Who makes one request: a certificate first, then a bearer token, else nobody in particular.
+"""The user of a request: a certificate first, then a bearer token, else anonymous.
 
-The certificate was read when the connection began (server/listen.py); tokens are checked by
-accounts.py. Who shows a bad token is refused, even for pages that everybody may read.
+The certificate was read when the connection was opened (net/listen.py); tokens are checked by
+accounts.py. A request with a bad token is rejected, even for public pages.
 """
 
 import math
@@ -17,7 +17,7 @@ from sully.server.requests import User
 
 
 class Authenticator:
-    """Says who asks."""
+    """Authenticates requests."""
 
     def __init__(self, clock: Clock, accounts: Accounts | None = None) -> None:
         self._clock = clock
@@ -34,7 +34,7 @@ class Authenticator:
         return self._by_token(token) if token else ANONYMOUS
 
     def seconds_left(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> float:
-        """Return how long the credentials of a request are still good, if nobody revokes them."""
+        """Return how long the credentials of a request remain valid, unless they are revoked."""
         peer = _peer(scope)
         token = bearer(headers.get("authorization", ""))
         if peer is not None:
@@ -51,7 +51,7 @@ class Authenticator:
         try:
             return self._accounts.check(token).user
         except TokenError:
-            # Why is nobody's business who cannot show a good one.
+            # The reason is not disclosed to a client without a valid token.
             raise Unauthorized("Unauthorized") from None
 
 

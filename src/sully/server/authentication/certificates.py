@@ -1,7 +1,7 @@
 """Users by client certificate: the common name is the user, organizations are the groups.
 
-The TLS layer has checked that our authority signed the certificate; what is left to look at on
-each request of a long connection is that it has not ended meanwhile.
+The TLS layer has verified the signature of the CA; each request of a long connection checks that
+the certificate has not expired meanwhile.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from sully.server.requests import User
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who is at the other end of a connection, and until when that holds (seconds since 1970)."""
+    """The user of a connection, and until when the certificate is valid (seconds since 1970)."""
 
     user: User
     expires: float
 
 
 def peer_of(certificate: Mapping[str, Any] | None, encoded: bytes | None = None) -> Peer | None:
-    """Return whom a client certificate names, None without one or for one that names nobody."""
+    """Return the user of a client certificate, None without a certificate or a common name."""
     if not certificate:
         return None
     name, groups = "", []

@@ -1,15 +1,15 @@
-"""The pages by which others check our tokens themselves: OpenID discovery and the public key."""
+"""OpenID discovery and the public key, with which others verify tokens."""
 
 from sully.machinery.codec import to_json
 from sully.server.authentication.keys import ALGORITHM, SigningKey
 from sully.server.authentication.tokens import ISSUER
-from sully.server.http.pages import Page
+from sully.server.http.pages import StaticPage
 
 CONFIGURATION = "/.well-known/openid-configuration"
 KEYS = "/openid/v1/jwks"
 
 
-def pages(key: SigningKey, url: str) -> dict[str, Page]:
+def pages(key: SigningKey, url: str) -> dict[str, StaticPage]:
     """Return the pages by path; `url` is where others reach the server."""
     configuration = {
         "issuer": ISSUER,
@@ -19,6 +19,6 @@ def pages(key: SigningKey, url: str) -> dict[str, Page]:
         "id_token_signing_alg_values_supported": [ALGORITHM],
     }
     return {
-        CONFIGURATION: Page(to_json(configuration), "application/json"),
-        KEYS: Page(to_json({"keys": [key.jwk()]}), "application/jwk-set+json"),
+        CONFIGURATION: StaticPage(to_json(configuration), "application/json"),
+        KEYS: StaticPage(to_json({"keys": [key.jwk()]}), "application/jwk-set+json"),
     }

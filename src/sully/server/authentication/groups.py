@@ -11,7 +11,7 @@ ANONYMOUS = User("system:anonymous", (UNAUTHENTICATED,))
 
 
 def with_authenticated(name: str, groups: Sequence[str]) -> tuple[str, ...]:
-    """Return a user's groups with the one for everybody who is known, or for those who are not."""
+    """Return a user's groups with system:authenticated or system:unauthenticated."""
     if AUTHENTICATED in groups or UNAUTHENTICATED in groups:
         return tuple(groups)
     return (*groups, UNAUTHENTICATED if name == ANONYMOUS.name else AUTHENTICATED)

@@ -1,9 +1,9 @@
-"""Acting as somebody else: the Impersonate-… headers, and who may use them.
+"""Impersonation: the Impersonate-… headers, and who may use them.
 
 A caller needs the verb `impersonate` on everything it takes on: the user or service account, each
 group, the uid, each extra value. There are also narrow permissions: `impersonate:MODE` on the
-identity together with `impersonate-on:MODE:VERB` on what is asked for; they are tried first, and
-a refusal tells what was missing first.
+identity together with `impersonate-on:MODE:VERB` on the requested resource; they are tried first,
+and a rejection names the first missing permission.
 """
 
 from collections.abc import Iterable, Iterator
@@ -30,7 +30,7 @@ _EXTRA = b"impersonate-extra-"
 
 @dataclass(slots=True)
 class Wanted:
-    """Who the headers ask to be."""
+    """The user that the headers request."""
 
     name: str = ""
     uid: str = ""
@@ -39,7 +39,7 @@ class Wanted:
 
 
 def wanted(headers: Iterable[tuple[bytes, bytes]]) -> Wanted | None:
-    """Read the headers (names in lower case); None if they ask for nothing."""
+    """Read the headers (names in lower case); None without impersonation."""
     found, asked = Wanted(), False
     for name, raw in headers:
         if not name.startswith(b"impersonate-"):
@@ -63,7 +63,7 @@ def wanted(headers: Iterable[tuple[bytes, bytes]]) -> Wanted | None:
 def impersonate(
     user: User, wish: Wanted, asked: Attributes, authorizer: Authorizer
 ) -> tuple[User, str]:
-    """Return whom a user becomes and by which narrow permission, empty for the broad one.
+    """Return the impersonated user and the narrow permission, empty for the broad one.
 
     `asked` is what the request is about. Raises Forbidden, with the first reason there was.
     """
@@ -77,7 +77,7 @@ def impersonate(
 
 
 def _modes(user: User, wish: Wanted) -> Iterator[str]:
-    """Go through the narrow ways in that are meant for such a wish."""
+    """Yield the narrow permissions for such a user."""
     only_name = not (wish.uid or wish.groups or wish.extra)
     node = _node(wish.name)
     if node and only_name:
@@ -90,7 +90,7 @@ def _modes(user: User, wish: Wanted) -> Iterator[str]:
         yield "user-info"
 
 
-# What must be allowed, or, with a reason, what never is.
+# What must be allowed, or why it never is.
 _Question = tuple[Attributes, str]
 
 
@@ -128,13 +128,13 @@ def _never(question: Attributes) -> str:
 
 
 def _identity(wish: Wanted, verb: str, mode: str) -> Iterator[Attributes]:
-    """Go through what must be allowed to become somebody."""
+    """Yield the permissions that an impersonation needs."""
     group = _GROUP if mode else ""
     account, node = _account(wish.name), _node(wish.name) if mode else ""
     if account:
         yield Attributes(verb, group, "v1", "serviceaccounts", "", *account)
     elif node:
-        # Whoever runs on a node may become that one, whichever it is.
+        # A pod may impersonate the node it runs on.
         yield Attributes(
             verb, group, "v1", "nodes", name="*" if mode == "associated-node" else node
         )
@@ -173,7 +173,7 @@ def _node(name: str) -> str:
 
 
 def _shown(wish: Wanted) -> str:
-    """Print the wish as the reference prints its own structure."""
+    """Print the requested user as Kubernetes prints its own structure."""
     extra = ", ".join(f"{quote(key)}:{_strings(v)}" for key, v in sorted(wish.extra.items()))
     shown = f"map[string][]string{{{extra}}}" if extra else "map[string][]string(nil)"
     return (

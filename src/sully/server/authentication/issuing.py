@@ -1,7 +1,7 @@
-"""Making service-account tokens: the `token` subresource of accounts.
+"""Issues service account tokens: the `token` subresource of service accounts.
 
-The answer is the request with the token in its status. Nothing is stored: a token is good as long
-as its signature, its time, its account and what it is bound to are (accounts.py).
+The response is the request with the token in its status. Nothing is stored: a token is valid as
+long as its signature, expiry, account and bound object are (accounts.py).
 """
 
 from datetime import timedelta
@@ -21,7 +21,7 @@ from sully.server.authentication.tokens import Bound, Claims
 from sully.server.registry.bodies import Body, Decoded, decode_part
 from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply
-from sully.server.registry.writes import Writer
+from sully.server.registry.writes import ObjectWriter
 from sully.server.requests import Request
 
 GROUP, KIND = "authentication.k8s.io", "TokenRequest"
@@ -32,7 +32,7 @@ _BINDABLE = {"Pod": "pods", "Secret": "secrets", "Node": "nodes"}
 class Issuer:
     """Signs tokens for service accounts."""
 
-    def __init__(self, key: SigningKey, writer: Writer, *, max_seconds: int = 0) -> None:
+    def __init__(self, key: SigningKey, writer: ObjectWriter, *, max_seconds: int = 0) -> None:
         self._key = key
         self._writer = writer
         self._lookup: Lookup = writer.lookup
@@ -155,7 +155,7 @@ class Issuer:
         return {kind.lower(): Bound(name, uid)} | self._node_of(kind, obj)
 
     def _node_of(self, kind: str, obj: Obj) -> dict[str, Bound]:
-        """Return the node of a pod; a token for a pod tells where it runs."""
+        """Return the node of a pod; a token for a pod contains it."""
         name = obj["spec"].get("nodeName", "") if kind == "Pod" else ""
         node = self._lookup("nodes", "", name) if name else None
         return {"node": Bound(name, node["metadata"]["uid"])} if node else {}

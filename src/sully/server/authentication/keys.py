@@ -1,6 +1,6 @@
-"""The key that signs service-account tokens, and what others need to check them.
+"""The key that signs service account tokens, and its public form.
 
-It lies in the data directory as `sa.key`, readable by its owner only: whoever has it can become
+It is `sa.key` in the data directory, readable by its owner only: who has it can impersonate
 any service account. tokens.py says what is signed.
 """
 
@@ -23,11 +23,11 @@ _TOKENS = PyJWT()
 
 
 class KeyFileError(OSError):
-    """The file of the key holds something else."""
+    """The key file has other content."""
 
 
 class SigningKey:
-    """An elliptic key on P-256 with the name that tokens call it by."""
+    """A P-256 key with its key id."""
 
     def __init__(self, key: ec.EllipticCurvePrivateKey) -> None:
         self._key = key

@@ -1,6 +1,6 @@
-"""TokenReview and SelfSubjectReview: what a token is worth, and who the caller is.
+"""Answers TokenReviews and SelfSubjectReviews.
 
-Both are asked and answered, never stored (server/virtual.py).
+Both are virtual resources, never stored (registry/virtual.py).
 """
 
 from collections.abc import Callable
@@ -19,7 +19,7 @@ def who_am_i(clock: Clock) -> Callable[[Request, Obj], Obj]:
     """Return what answers SelfSubjectReviews."""
 
     def answer(request: Request, _obj: Obj) -> Obj:
-        # A new object: what the caller sent along is not looked at.
+        # A new object: other fields of the request are ignored.
         return {
             "metadata": {"creationTimestamp": format_time(clock.now())},
             "status": {"userInfo": user_info(request.user)},

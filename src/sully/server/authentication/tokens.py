@@ -1,8 +1,7 @@
-"""Service-account tokens as values: their claims, and their form as JSON web tokens.
+"""Service account tokens as values: their claims, and their form as JSON web tokens.
 
-A token says whose it is, whom it is for and until when; the signature says that we said so.
-Whether it is time, whom it is for, and whether its account still exists is asked by accounts.py,
-each time it is used: a signature is checked once and remembered.
+Here only the signature is verified. accounts.py checks times, audiences and the account each time a
+token is used.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from sully.server.authentication.keys import SigningKey
 
 ISSUER = "https://kubernetes.default.svc.cluster.local"
 PREFIX = "system:serviceaccount:"
-MAX_LENGTH = 16 * 1024  # no token of ours is nearly as long
+MAX_LENGTH = 16 * 1024  # tokens are much shorter
 _OPTIONS: Options = {
     "require": ["aud", "exp", "iat", "iss", "jti", "kubernetes.io", "nbf", "sub"],
     "verify_aud": False,
@@ -23,7 +22,7 @@ _OPTIONS: Options = {
     "verify_iat": False,
     "verify_nbf": False,
 }
-"""What accounts.py checks on every use is not checked here, by another clock."""
+"""accounts.py checks these on every use, by the clock of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +79,10 @@ def sign(claims: Claims, key: SigningKey) -> str:
 
 
 def read(token: str, key: SigningKey) -> Claims | None:
-    """Return what a token says, None for what we have not signed.
+    """Return the claims of a token, None if the key did not sign it.
 
-    All our tokens have the same head and no padding, and nothing else is looked into: what a token
-    asks for is no reason to check it another way, and a token has one spelling only.
+    All tokens have the same header and no padding, and nothing else is parsed: a token cannot
+    choose its algorithm, and has one encoding only.
     """
     if len(token) > MAX_LENGTH or not token.startswith(f"{key.head}.") or not token.isascii():
         return None

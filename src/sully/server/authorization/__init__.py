@@ -1,6 +1,6 @@
-"""Who may do what: rules, roles and bindings turned into verdicts.
+"""Authorization: node identities and RBAC.
 
-Owns: the question (attributes.py), the rules (rules.py), their index, default roles, reviews.
-Never: says who somebody is (authentication does), or reads objects that are no roles or bindings.
-Start at: attributes.py (the question and the answer), then authorizer.py (how it is decided).
+Owns: request attributes, the authorizer, the index of roles and bindings, default roles, reviews.
+Never: authenticates, or reads other objects than roles and bindings.
+Start at: attributes.py, then authorizer.py.
 """

@@ -1,8 +1,8 @@
-"""The question of authorisation and its answer, as values.
+"""The attributes of a request and the decision about it, as values.
 
-Whoever asks (http/, inprocess.py, impersonation, reviews) builds `Attributes` and gives them with
-a user to an `Authorizer`; authorizer.py has the one that the server uses, enforce.py turns its
-refusals into answers.
+The callers (http/, inprocess.py, impersonation, reviews) build `Attributes` and pass them with
+a user to an `Authorizer`; authorizer.py has the one that the server uses, enforce.py returns its
+rejections as errors.
 """
 
 from collections.abc import Mapping
@@ -32,7 +32,7 @@ _NAMESPACE_PARTS = ("status", "finalize")
 
 
 class Attributes(msgspec.Struct, frozen=True):
-    """What somebody wants to do: a verb on a resource, or a method on a path."""
+    """What a request does: a verb on a resource, or a method on a path."""
 
     verb: str
     group: str = ""
@@ -41,20 +41,20 @@ class Attributes(msgspec.Struct, frozen=True):
     subresource: str = ""
     namespace: str = ""
     name: str = ""
-    path: str | None = None  # set for paths that are no resources; nothing else counts then
+    path: str | None = None  # set for non-resource paths; nothing else counts then
     # Fields that selected objects must have, for lists and watches.
     fields: Mapping[str, str] = msgspec.field(default_factory=lambda: NO_OPTIONS)
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The answer: whether it is allowed, and why."""
+    """Whether a request is allowed, and why."""
 
     allowed: bool
     reason: str = ""
 
 
 class Authorizer(Protocol):
-    """Decides; an answer needs no waiting, everything it depends on is in memory."""
+    """Decides synchronously: everything it depends on is in memory."""
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:
         """Say whether a user may do something."""
@@ -62,11 +62,11 @@ class Authorizer(Protocol):
 
 
 def on_target(verb: str, target: Target, options: Mapping[str, str] = NO_OPTIONS) -> Attributes:
-    """Return the question that a request on a resource raises."""
+    """Return the attributes of a request on a resource."""
     resource = target.resource
     namespace, name = target.namespace, target.name
     if resource.plural == "namespaces" and resource.group == "":
-        # A namespace lies in itself: who is admin in it may look at it.
+        # A namespace is in itself: its admin may read it.
         namespace = name
     fields = selected_fields(options.get("fieldSelector", "")) if verb in _OF_MANY else NO_OPTIONS
     return Attributes(
@@ -82,9 +82,9 @@ def on_target(verb: str, target: Target, options: Mapping[str, str] = NO_OPTIONS
 
 
 def on_path(method: str, path: str, options: Mapping[str, str] = NO_OPTIONS) -> Attributes:
-    """Return the question that a path raises which leads to no resource of ours.
+    """Return the attributes of a non-resource path.
 
-    It may still have the form of one; who may not read such resources learns nothing else.
+    It may have the form of a resource path that is not served.
     """
     split = split_path(path)
     if split is None or not split[2]:
@@ -118,11 +118,15 @@ def selected_fields(selector: str) -> Mapping[str, str]:
     if not selector:
         return NO_OPTIONS
     try:
-        found = fieldselectors.parse(selector)
+        parsed = fieldselectors.parse(selector)
     except SelectorError:
-        # The verb will refuse it; until then it selects nothing anyone has a right to.
+        # The verb will reject it; until then it matches nothing.
         return NO_OPTIONS
-    return {each.field: each.value for each in found.requirements if not each.negated}
+    return {
+        requirement.field: requirement.value
+        for requirement in parsed.requirements
+        if not requirement.negated
+    }
 
 
 def _selected_name(fields: Mapping[str, str]) -> str:

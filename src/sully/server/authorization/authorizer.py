@@ -1,7 +1,7 @@
-"""The authorizer of the server: the masters' group, then node identities, then roles.
+"""The authorizer of the server: system:masters, then node identities, then RBAC.
 
-Each may allow; nobody can deny. Who is allowed by none of them is refused, with what they had to
-say as the reason. Neighbours: index.py (roles and bindings), nodes.py (what nodes may), feed.py.
+Each may allow; none can deny. A request that none of them allows is forbidden, with their reasons
+joined. See index.py (roles and bindings), nodes.py (node identities).
 """
 
 from contextlib import suppress
@@ -13,13 +13,13 @@ from sully.api.rbac.rules import resource_access
 from sully.machinery.errors import not_found
 from sully.runtime.clock import Clock
 from sully.server.authorization.attributes import Attributes, Verdict
-from sully.server.authorization.feed import Feed, Sink
 from sully.server.authorization.index import BINDINGS, ROLES, Index
 from sully.server.authorization.nodes import Nodes, node_name
 from sully.server.authorization.relations import Relations
 from sully.server.requests import User
+from sully.server.storage.informer import ObjectHandler, StoreInformer
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Store
+from sully.store.base import Store, StoreKey
 from sully.store.errors import ClosedError
 
 Obj = dict[str, Any]
@@ -27,13 +27,13 @@ Obj = dict[str, Any]
 MASTERS = "system:masters"
 ALLOWED = Verdict(allowed=True)
 PULL_SECONDS = 1.0
-"""How often the authorizer looks at the store when nobody asks it anything."""
+"""How often the authorizer reads its watches while no request comes."""
 _UNRESOLVED = "node authorizer does not support user rule resolution"
 
 
 @dataclass(slots=True)
 class Rules:
-    """All rules that hold for a user in a namespace, and what could not be found out."""
+    """The rules of a user in a namespace, and errors while resolving them."""
 
     rules: list[Obj] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
@@ -58,43 +58,43 @@ class _Bindings:
 
 
 class RbacAuthorizer:
-    """Decides by the roles and bindings in a store; before `start` only masters are let in."""
+    """Decides by roles and bindings in a store; before `start` only system:masters is allowed."""
 
     def __init__(self, store: Store, objects: Objects) -> None:
         self._index = Index()
         roles, bindings = _Roles(self._index), _Bindings(self._index)
-        sinks: dict[str, Sink] = {
+        sinks: dict[str, ObjectHandler] = {
             **dict.fromkeys(ROLES, roles),
             **dict.fromkeys(BINDINGS, bindings),
         }
-        self._feed = Feed(store, objects, sinks)
+        self._informer = StoreInformer(store, objects, sinks)
         relations = Relations()
-        # Pods change often and only questions about nodes need them: a feed of their own.
-        self._pods = Feed(store, objects, {"pods": relations})
+        # Pods change often and only node identities need them: a separate informer.
+        self._pods = StoreInformer(store, objects, {"pods": relations})
         self._nodes = Nodes(relations, partial(_lookup, store, objects))
 
     async def start(self) -> None:
-        """Take in the roles, bindings and pods there are."""
-        await self._feed.open()
+        """Load roles, bindings and pods."""
+        await self._informer.open()
         await self._pods.open()
 
-    async def keep(self, clock: Clock) -> None:
-        """Follow the store for as long as the server runs."""
+    async def run(self, clock: Clock) -> None:
+        """Keep the indexes current until the server stops."""
         with suppress(ClosedError):
             while True:
                 await self.catch_up()
                 await clock.sleep(PULL_SECONDS)
 
     async def catch_up(self) -> None:
-        """Take in everything now, and list again what the thread was lost of."""
-        await self._feed.catch_up()
+        """Apply events now, and list again what expired."""
+        await self._informer.catch_up()
         await self._pods.catch_up()
 
     def decide(self, user: User, attributes: Attributes) -> Verdict:
         """Say whether a user may do something."""
         if MASTERS in user.groups:
             return ALLOWED
-        self._feed.pull()
+        self._informer.pull()
         reasons = []
         node = node_name(user)
         if node is not None:
@@ -128,21 +128,21 @@ class RbacAuthorizer:
         return Verdict(allowed=False, reason=f"RBAC: {_joined(problems)}" if problems else "")
 
     def rules_for(self, user: User, namespace: str) -> Rules:
-        """Gather everything that roles grant to a user in a namespace."""
-        self._feed.pull()
-        found = Rules()
+        """Return everything that roles grant to a user in a namespace."""
+        self._informer.pull()
+        rules = Rules()
         if node_name(user) is not None:
-            found.problems.append(_UNRESOLVED)
+            rules.problems.append(_UNRESOLVED)
         for grant in self._index.grants(user, namespace):
             if grant.role.rights is None:
-                found.problems.append(_no_role(grant.role.at))
+                rules.problems.append(_no_role(grant.role.at))
             else:
-                found.rules += grant.role.rights.rules
-        return found
+                rules.rules += grant.role.rights.rules
+        return rules
 
     def rules_of(self, kind: str, namespace: str, name: str) -> list[Obj]:
         """Return the rules of a role that a binding names."""
-        self._feed.pull()
+        self._informer.pull()
         rights = self._index.rights(kind, namespace, name)
         if rights is None:
             plural = "clusterroles" if kind == "ClusterRole" else "roles"
@@ -151,7 +151,7 @@ class RbacAuthorizer:
 
 
 def _lookup(store: Store, objects: Objects, resource: str, namespace: str, name: str) -> Obj | None:
-    record = store.newest(Key(resource, namespace, name))
+    record = store.newest(StoreKey(resource, namespace, name))
     return None if record is None else objects.bare(record)
 
 

@@ -1,21 +1,21 @@
-"""Refusals in the words of Kubernetes."""
+"""Rejections, in the texts of Kubernetes."""
 
 from sully.machinery.errors import Forbidden, qualified
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes, Authorizer, Verdict, on_target
 from sully.server.requests import User
 
 
 def require(authorizer: Authorizer, user: User, attributes: Attributes) -> None:
-    """Refuse who may not."""
+    """Raise Forbidden if a user may not do something."""
     verdict = authorizer.decide(user, attributes)
     if not verdict.allowed:
         raise refusal(user, attributes, verdict)
 
 
 def refusal(user: User, attributes: Attributes, verdict: Verdict) -> Forbidden:
-    """Return the answer to somebody who may not."""
+    """Return the error for a forbidden request."""
     why = _cannot(user, attributes) + (f": {verdict.reason}" if verdict.reason else "")
     if attributes.path is not None:
         return Forbidden(f"forbidden: {why}", details={})
@@ -46,14 +46,14 @@ def _cannot(user: User, attributes: Attributes) -> str:
     return f"{who} resource {quote(resource)} in API group {quote(attributes.group)} {where}"
 
 
-class CreationGuard:
-    """Asks again when a PUT or an apply turns out to create: that is another right."""
+class CreateOnUpdateCheck:
+    """Checks the verb create when a PUT or an apply creates an object."""
 
     def __init__(self, authorizer: Authorizer) -> None:
         self._authorizer = authorizer
 
-    def check(self, attempt: Attempt) -> None:
-        """Refuse who may change such an object and not create one."""
-        target = attempt.request.target
-        if attempt.operation == "create" and target.name:
-            require(self._authorizer, attempt.request.user, on_target("create", target))
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a user who may update such an object and not create it."""
+        target = attributes.request.target
+        if attributes.operation == "create" and target.name:
+            require(self._authorizer, attributes.request.user, on_target("create", target))

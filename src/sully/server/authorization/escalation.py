@@ -1,7 +1,7 @@
-"""Nobody may give away more than they have: the check of writes to roles and bindings.
+"""Prevents privilege escalation through roles and bindings.
 
-Who may `escalate` a role, or `bind` it, is exempt, and so are the masters. Everybody else must hold
-each right that a role contains, in the namespace of the role or binding.
+Who may `escalate` a role, or `bind` it, is exempt, as is system:masters. All others must hold
+each permission that a role contains, in the namespace of the role or binding.
 """
 
 from typing import Any
@@ -10,7 +10,7 @@ from sully.api.rbac.coverage import combinations, described, missing, quoted
 from sully.api.rbac.names import GROUP
 from sully.machinery.errors import RequestEntityTooLarge, forbidden
 from sully.machinery.gotext import quote
-from sully.server.admission.guards import Attempt
+from sully.server.admission.plugins import AdmissionAttributes
 from sully.server.authorization.attributes import Attributes
 from sully.server.authorization.authorizer import MASTERS, RbacAuthorizer
 from sully.server.requests import Target, User
@@ -23,26 +23,26 @@ _EVERYTHING = (
 )
 _AGGREGATES = "must have cluster-admin privileges to use the aggregationRule"
 MAX_COMBINATIONS = 10_000
-"""How many rights are looked for one by one; a rule of a few lines can mean billions."""
-# What the garbage collector must be able to change without having the rights itself.
+"""How many permissions are compared; a rule of a few lines can mean billions."""
+# What the garbage collector may change without holding the permissions.
 _LEAVING = ("ownerReferences", "finalizers", "managedFields", "resourceVersion")
 
 
-class EscalationGuard:
-    """Checks what somebody puts into roles and whom they give them to."""
+class EscalationCheck:
+    """Checks the rules of roles and the subjects of bindings."""
 
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
 
-    def check(self, attempt: Attempt) -> None:
-        """Refuse to give away rights that the writer does not have."""
-        target, user, obj = attempt.request.target, attempt.request.user, attempt.obj
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject a grant of permissions that the writer does not hold."""
+        target, user, obj = attributes.request.target, attributes.request.user, attributes.obj
         if target.resource.group != GROUP or obj is None or MASTERS in user.groups:
             return
-        if attempt.old is not None and _only_leaves(obj, attempt.old):
+        if attributes.old is not None and _only_leaves(obj, attributes.old):
             return
         if target.resource.plural in ("roles", "clusterroles"):
-            self._check_role(user, target, obj, attempt.old or {})
+            self._check_role(user, target, obj, attributes.old or {})
         else:
             self._check_binding(user, target, obj)
 
@@ -79,7 +79,7 @@ class EscalationGuard:
             raise forbidden(target.resource.plural, GROUP, name, problem)
 
     def _lacks(self, user: User, namespace: str, rules: list[Obj]) -> str:
-        """Say which of these rights somebody does not have; empty if they have all."""
+        """Return which of these rules a user does not hold; empty if all."""
         if combinations(rules) > MAX_COMBINATIONS:
             raise RequestEntityTooLarge(
                 f"Request entity too large: limit is {MAX_COMBINATIONS} combinations of groups,"
@@ -99,7 +99,7 @@ class EscalationGuard:
 
 
 def _only_leaves(obj: Obj, old: Obj) -> bool:
-    """Say whether nothing changes but what an object waits for before it goes."""
+    """Say whether only finalizers and owners change."""
     return _without(obj) == _without(old)
 
 

@@ -101,7 +101,7 @@ class Index:
             del self._roles[at]
 
     def grants(self, user: User, namespace: str) -> Iterator[Grant]:
-        """Go through what a user has everywhere, then what they have in a namespace."""
+        """Yield what a user has everywhere, then what they have in a namespace."""
         given = self._given
         short = len(user.name) + sum(map(len, user.groups)) <= LONGEST
         names = (_remembered_names if short else _names)(user.name, user.groups)

@@ -1,7 +1,7 @@
 """What a node identity may do, by verb and by its relation to the object.
 
 The identity is the user `system:node:NAME` in the group `system:nodes`. What depends on the content
-of a write is checked by node_guard.py, which comes after the body has been read.
+of a write is checked by the admission plugin (admission/node_restriction.py).
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ _POD_LIST = "can only list/watch pods with spec.nodeName field selector"
 
 
 def node_name(user: User) -> str | None:
-    """Return the name of the node that a user is, None for everybody else."""
+    """Return the node whose identity a user is, None for other users."""
     if GROUP not in user.groups or not user.name.startswith(PREFIX):
         return None
     return user.name.removeprefix(PREFIX)
@@ -53,7 +53,7 @@ class Nodes:
         self._relations = relations
         self._lookup = lookup
         self._rights = Rights(NODE_RULES)
-        # Where a verb alone does not decide; for everything else the rules do.
+        # Resources where the verb alone does not decide.
         self._narrower: dict[tuple[str, str], Callable[[str, Attributes], Verdict]] = {
             ("", "secrets"): self._read,
             ("", "configmaps"): self._read,
@@ -149,8 +149,8 @@ class Nodes:
                 return _no(_SLICE_VERBS)
 
     def _own_slice(self, node: str, asked: Attributes) -> Verdict:
-        found = self._lookup(SLICES, "", asked.name) if asked.name else None
-        if found is not None and found["spec"].get("nodeName") == node:
+        slice_ = self._lookup(SLICES, "", asked.name) if asked.name else None
+        if slice_ is not None and slice_["spec"].get("nodeName") == node:
             return _YES
         return _no(
             f"no relationship found between node '{node}' and this object"

@@ -1,7 +1,7 @@
-"""Which objects a node has to do with: those that the pods bound to it use.
+"""Which objects a node may read: those that the pods bound to it use.
 
 A node may read the secrets, maps, claims and accounts of its own pods and no others, so a stolen
-node key opens one node's drawers. Neighbour: nodes.py asks.
+node key gives access to one node's objects. nodes.py calls it.
 """
 
 from collections import Counter
@@ -16,21 +16,21 @@ Obj = dict[str, Any]
 _READABLE = frozenset(
     ("configmaps", "persistentvolumeclaims", "resourceclaims", "secrets", "serviceaccounts")
 )
-"""What a node may read because of its pods; other references only say what a pod needs."""
+"""The references of pods that give their node access."""
 
 # Resource, namespace, name.
 Thing = tuple[str, str, str]
 
 
 class Relations:
-    """Every thing that pods on a node use, counted."""
+    """The objects that pods on a node use, counted."""
 
     def __init__(self) -> None:
         self._pods: dict[tuple[str, str], tuple[str, frozenset[Thing]]] = {}
         self._used: Counter[tuple[str, Thing]] = Counter()
 
     def put(self, pod: Obj) -> None:
-        """Take in a pod; one that is on no node has no relations yet."""
+        """Add a pod; an unbound pod has no relations."""
         metadata = pod["metadata"]
         at = (metadata["namespace"], metadata["name"])
         node = pod["spec"].get("nodeName", "")
@@ -55,11 +55,11 @@ class Relations:
 
 
 def used_by(pod: Obj) -> Iterator[Thing]:
-    """Go through what a pod uses, beginning with itself."""
+    """Yield what a pod uses, beginning with itself."""
     namespace = pod["metadata"]["namespace"]
     yield "pods", namespace, pod["metadata"]["name"]
     if is_mirror(pod):
-        # A node makes these up itself; they must not give it anything.
+        # Mirror pods are created by nodes and must not give them access.
         return
     for reference in references(pod):
         if reference.name and reference.resource in _READABLE:
@@ -69,7 +69,7 @@ def used_by(pod: Obj) -> Iterator[Thing]:
 
 
 def _made_claims(status: Obj) -> Iterator[str]:
-    """Go through the claims that the system made for a pod; nodes cannot write these fields."""
+    """Yield the claims that the system made for a pod; nodes cannot write these fields."""
     extended = status.get("extendedResourceClaimStatus") or {}
     for made in (*(status.get("resourceClaimStatuses") or ()), extended):
         if made.get("resourceClaimName"):

@@ -1,7 +1,7 @@
-"""Answers the reviews: may I, may they, and what may I at all.
+"""Answers SubjectAccessReviews and SelfSubjectRulesReviews.
 
-They ask the same authorizer as every request does. The kinds are in api/authorization; `register`
-tells the server who answers them.
+They use the authorizer of all requests. The kinds are in api/authorization; `register`
+registers what answers them.
 """
 
 from collections.abc import Iterator
@@ -18,38 +18,38 @@ from sully.machinery.errors import BadRequest, invalid
 from sully.machinery.fields import FieldError
 from sully.server.authorization.attributes import Attributes, selected_fields
 from sully.server.authorization.authorizer import RbacAuthorizer
-from sully.server.registry.reviews import Virtuals
+from sully.server.registry.virtual import VirtualResources
 from sully.server.requests import Request, User
 
 Obj = dict[str, Any]
 
 
 class Reviews:
-    """Answers questions about rights."""
+    """Answers access reviews."""
 
     def __init__(self, authorizer: RbacAuthorizer) -> None:
         self._authorizer = authorizer
 
-    def register(self, virtuals: Virtuals) -> None:
-        """Answer for all kinds of the group."""
+    def register(self, virtuals: VirtualResources) -> None:
+        """Register all kinds of the group."""
         virtuals.add(GROUP, "selfsubjectaccessreviews", self.own)
-        virtuals.add(GROUP, "subjectaccessreviews", self.somebodys)
+        virtuals.add(GROUP, "subjectaccessreviews", self.subject)
         virtuals.add(GROUP, "localsubjectaccessreviews", self.local)
         virtuals.add(GROUP, "selfsubjectrulesreviews", self.rules)
 
     def own(self, request: Request, review: Obj) -> Obj:
-        """Say whether the caller may."""
+        """Answer a SelfSubjectAccessReview."""
         _check(*validate_question(review["spec"]), *validate_metadata(review))
         return self._answered(review, request.user)
 
-    def somebodys(self, _request: Request, review: Obj) -> Obj:
-        """Say whether somebody else may."""
+    def subject(self, _request: Request, review: Obj) -> Obj:
+        """Answer a SubjectAccessReview."""
         spec = review["spec"]
         _check(*validate_question(spec), *validate_subject(spec), *validate_metadata(review))
         return self._answered(review, _subject(spec))
 
     def local(self, request: Request, review: Obj) -> Obj:
-        """Say whether somebody else may, in the namespace of the request."""
+        """Answer a LocalSubjectAccessReview."""
         spec, namespace = review["spec"], request.target.namespace
         given = review["metadata"].setdefault("namespace", namespace)
         if given != namespace:
@@ -66,39 +66,39 @@ class Reviews:
         return self._answered(review, _subject(spec))
 
     def rules(self, request: Request, review: Obj) -> Obj:
-        """List what the caller may do in a namespace."""
+        """Answer a SelfSubjectRulesReview."""
         namespace = review["spec"].get("namespace", "")
         if not namespace:
             raise BadRequest("no namespace on request")
-        found = self._authorizer.rules_for(request.user, namespace)
+        rules = self._authorizer.rules_for(request.user, namespace)
         status: Obj = {
-            "resourceRules": list(_resource_rules(found.rules)),
-            "nonResourceRules": list(_path_rules(found.rules)),
-            "incomplete": bool(found.problems),
+            "resourceRules": list(_resource_rules(rules.rules)),
+            "nonResourceRules": list(_path_rules(rules.rules)),
+            "incomplete": bool(rules.problems),
         }
-        if found.problems:
-            status["evaluationError"] = ", ".join(found.problems)
+        if rules.problems:
+            status["evaluationError"] = ", ".join(rules.problems)
         return {**review, "status": status}
 
     def _answered(self, review: Obj, user: User) -> Obj:
-        verdict = self._authorizer.decide(user, asked(review["spec"]))
+        verdict = self._authorizer.decide(user, attributes_of(review["spec"]))
         status: Obj = {"allowed": verdict.allowed}
         if verdict.reason:
             status["reason"] = verdict.reason
         return {**review, "status": status}
 
 
-def asked(spec: Obj) -> Attributes:
-    """Return the question of a review."""
+def attributes_of(spec: Obj) -> Attributes:
+    """Return the attributes of a review."""
     path = spec.get("nonResourceAttributes")
     if path is not None:
         return Attributes(path.get("verb", ""), path=path.get("path", ""))
     given = spec["resourceAttributes"]
     selector = given.get("fieldSelector") or {}
     fields = dict(selected_fields(selector.get("rawSelector", "")))
-    for each in selector.get("requirements") or ():
-        if each.get("operator") == "In" and len(each.get("values") or ()) == 1:
-            fields[each["key"]] = each["values"][0]
+    for requirement in selector.get("requirements") or ():
+        if requirement.get("operator") == "In" and len(requirement.get("values") or ()) == 1:
+            fields[requirement["key"]] = requirement["values"][0]
     return Attributes(
         given.get("verb", ""),
         given.get("group", ""),

@@ -2,10 +2,10 @@
 
 Reads are counted apart from writes, and both apart from watches. Bytes of request bodies and of
 answers that clients have not read yet are counted, too: memory is what they take. Each level has
-reserved seats that nobody else gets; beyond them all levels compete for the shared rest, and one
-flow (priority.py) gets at most half of what its level can have. Whoever is over a limit gets 429
-and the time to wait; members of system:masters are never refused, so that somebody can always
-look what is wrong.
+reserved seats; beyond them all levels compete for the shared rest, and one flow (priority.py) gets
+at most half of what its level can have. A request over a limit gets 429
+with Retry-After; members of system:masters are exempt, so that an administrator can always
+connect.
 """
 
 import math
@@ -69,7 +69,7 @@ class Pool:
     def take(self, flow: Flow, amount: int) -> int:
         """Take seats if they are free; return how many, 0 if not.
 
-        Nothing counts for more than a flow may have, else it could never be.
+        One request takes at most what a flow may have, so that it can succeed.
         """
         level, most = flow.level, self._of_flow[flow.level]
         amount = amount if amount <= most else int(most)
@@ -83,22 +83,22 @@ class Pool:
         self.levels[level] = used
         return amount
 
-    def give_back(self, flow: Flow, amount: int) -> None:
-        """Give seats back."""
+    def release(self, flow: Flow, amount: int) -> None:
+        """Release seats."""
         level = flow.level
         over = min(amount, self.levels[level] - self._reserved[level])
         if over > 0:
             self._borrowed -= over
         self.levels[level] -= amount
         if self.flows[flow] == amount:
-            # Else whoever makes up names would fill the memory.
+            # Otherwise made-up names would fill the memory.
             del self.flows[flow]
         else:
             self.flows[flow] -= amount
 
 
 class Slot:
-    """Seats that one request has; given back once."""
+    """The seats of one request; released once."""
 
     __slots__ = ("_flow", "_pool", "_rejected", "_seats")
 
@@ -119,14 +119,14 @@ class Slot:
         self._seats += taken
 
     def release(self) -> None:
-        """Let others have the seats; a second call does nothing."""
+        """Release the seats; a second call does nothing."""
         seats, self._seats = self._seats, 0
         if seats:
-            self._pool.give_back(self._flow, seats)
+            self._pool.release(self._flow, seats)
 
 
 class Limits:
-    """Counts what is under way."""
+    """Counts requests in progress."""
 
     def __init__(
         self, allowance: Allowance | None = None, metrics: "FlowMetrics | None" = None
@@ -153,12 +153,12 @@ class Limits:
 
     @property
     def idle(self) -> bool:
-        """Say whether nothing is under way."""
+        """Say whether no request is in progress."""
         return not any(pool.flows for pool in self._pools.values())
 
 
 class FlowMetrics:
-    """What is counted of priority levels."""
+    """Metrics of priority levels."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._executing = metrics.gauge(
@@ -178,7 +178,7 @@ class FlowMetrics:
         )
 
     def show(self, pools: Iterable[Pool]) -> None:
-        """Let the page show what is under way."""
+        """Publish the seats in use."""
         for pool in pools:
             family = self._bytes if pool.kind in (BODY, UNREAD) else self._executing
             for level in RESERVED:
@@ -186,12 +186,12 @@ class FlowMetrics:
                 gauge.set_function(partial(pool.levels.__getitem__, level))
 
     def rejected(self, flow: Flow, kind: str) -> None:
-        """Count a refusal."""
+        """Count a rejection."""
         self._rejected.labels(flow.schema, flow.level, kind).inc()
 
 
 def too_many() -> TooManyRequests:
-    """Ask a client to come back later."""
+    """Return 429 with Retry-After."""
     return TooManyRequests(
         "Too many requests, please try again later.",
         details={"retryAfterSeconds": RETRY_SECONDS},

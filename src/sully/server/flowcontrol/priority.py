@@ -1,4 +1,4 @@
-"""Which priority level a request belongs to, and to whom it counts within that level.
+"""Which priority level a request belongs to, and to which flow.
 
 The levels and the order of the rules are those of Kubernetes' API Priority and Fairness, as its
 default FlowSchemas have them, so that nodes and controllers keep their seats whatever users do.
@@ -33,7 +33,7 @@ class Flow(NamedTuple):
     schema: str
     level: str
     distinguisher: str
-    """Who they count to: a user, or the namespace of service accounts."""
+    """The flow distinguisher: a user, or the namespace of service accounts."""
 
 
 class _FlowSchema(NamedTuple):
@@ -75,9 +75,9 @@ LEVELS = tuple(dict.fromkeys(schema.level for schema in _SCHEMAS))
 
 
 def flow_of(user: User, asked: Attributes) -> Flow:
-    """Return the flow of a request; `user` is whom the credentials name, not who is impersonated.
+    """Return the flow of a request; `user` is the authenticated one, not the impersonated.
 
-    Whoever may create service accounts in a namespace has as many of them as they like, so these
+    Who may create service accounts in a namespace can have any number of them, so these
     count together.
     """
     for schema in _SCHEMAS:

@@ -1,6 +1,6 @@
 """The API over HTTPS.
 
-Owns: routes, negotiation, streaming, the door (who, as whom, whether), health and metrics pages.
-Never: knows what a write does; that is the room above (server/api.py).
+Owns: routes, negotiation, streaming, access control, health and metrics pages.
+Never: knows what a write does; that is server/api.py.
 Start at: app.py.
 """

@@ -1,9 +1,10 @@
 """Authentication, impersonation, authorization, flow control and audit of each request.
 
-One `Visit` goes with each request. `Door.admit` checks identity, impersonation and permission;
-`Door.enter` then reads the body and takes a seat among the requests under way: nobody holds a seat
-by sending slowly. Both count to whom the credentials name. Writes, refusals and what is done as
-somebody else, and on demand all reads, are in the audit log, whatever their end was.
+A `RequestContext` accompanies each request. `authorize` checks impersonation and permission;
+`take_seat` then reads the body and takes a seat of the priority level: a slow
+sender holds none.
+Both count against the authenticated user, not the impersonated one. The audit log has all writes,
+rejections and impersonated requests, and on demand all reads.
 """
 
 from dataclasses import dataclass
@@ -30,23 +31,23 @@ _REFUSED = (401, 403)
 
 
 @dataclass(slots=True)
-class Visit:
+class RequestContext:
     """What is known about a request, also when it fails."""
 
-    caller: User | None = None  # whom the credentials name
-    user: User | None = None  # as whom the request acts
+    caller: User | None = None  # the authenticated user
+    user: User | None = None  # the user that the request acts as
     target: Target | None = None
     verb: str = ""
     slots: tuple[Slot, ...] = ()
-    allowed: bool | None = None  # None: nobody was asked
-    why: str = ""
+    allowed: bool | None = None  # None: not decided
+    reason: str = ""
     constraint: str = ""
     error: ApiError | None = None
 
 
 @dataclass(slots=True)
-class Door:
-    """Lets requests in."""
+class AccessControl:
+    """The filters that a request passes before it is served."""
 
     authenticator: Authenticator
     authorizer: Authorizer
@@ -54,129 +55,141 @@ class Door:
     clock: Clock
     ids: Ids
     audit: AuditLog | None = None
-    audit_reads: bool = False  # whether it is also told who read which objects
-    anonymous: bool = False  # whether those without credentials get past pages that are public
+    audit_reads: bool = False
+    anonymous: bool = False  # whether RBAC decides on requests without credentials
 
-    def greet(self, exchange: Exchange, visit: Visit) -> None:
-        """Find out who asks; raises Unauthorized."""
-        visit.caller = visit.user = self.authenticator.authenticate(
+    def authenticate(self, exchange: Exchange, context: RequestContext) -> None:
+        """Set the user of a request; raises Unauthorized."""
+        context.caller = context.user = self.authenticator.authenticate(
             exchange.scope, exchange.headers
         )
 
-    def admit(self, exchange: Exchange, visit: Visit, asked: Attributes) -> User:
-        """Return as whom a request may go on; raises Unauthorized or Forbidden."""
-        user = visit.user
+    def authorize(self, exchange: Exchange, context: RequestContext, asked: Attributes) -> User:
+        """Return the user that a request acts as; raises Unauthorized or Forbidden."""
+        user = context.user
         if user is None:
-            raise ValueError("who asks must be known first")
+            raise ValueError("the request must be authenticated first")
         if user is ANONYMOUS and not self.anonymous:
             raise Unauthorized("Unauthorized")
         for name in exchange.headers:
             if name.startswith(PREFIX):
-                user = visit.user = self._other(exchange, user, visit, asked)
+                user = context.user = self._impersonated(exchange, user, context, asked)
                 break
         verdict = self.authorizer.decide(user, asked)
-        visit.allowed, visit.why = verdict.allowed, verdict.reason
+        context.allowed, context.reason = verdict.allowed, verdict.reason
         if not verdict.allowed:
             raise refusal(user, asked, verdict)
-        if asked.verb == "watch" and user is not visit.caller:
-            self._note_start(exchange, visit)
+        if asked.verb == "watch" and user is not context.caller:
+            self._audit_start(exchange, context)
         return user
 
-    async def enter(self, exchange: Exchange, visit: Visit, asked: Attributes) -> None:
+    async def take_seat(
+        self, exchange: Exchange, context: RequestContext, asked: Attributes
+    ) -> None:
         """Read the body of a write and take a seat; raises TooManyRequests."""
-        flow = flow_of(visit.caller or ANONYMOUS, asked)
+        flow = flow_of(context.caller or ANONYMOUS, asked)
         exchange.unread = partial(self.limits.enter, flow, UNREAD)
         if exchange.method in _WRITES:
-            await self.receive(exchange, visit, asked)
-        visit.slots += (self.limits.enter(flow, kind_of(exchange, asked)),)
+            await self.read_body(exchange, context, asked)
+        context.slots += (self.limits.enter(flow, seat_kind(exchange, asked)),)
 
-    async def receive(self, exchange: Exchange, visit: Visit, asked: Attributes) -> bytes:
-        """Read the body of a request, which counts while the request lasts."""
-        flow = flow_of(visit.caller or ANONYMOUS, asked)
+    async def read_body(
+        self, exchange: Exchange, context: RequestContext, asked: Attributes
+    ) -> bytes:
+        """Read the body of a request; its bytes count until the request ends."""
+        flow = flow_of(context.caller or ANONYMOUS, asked)
         held = self.limits.enter(flow, BODY, 0)
-        visit.slots += (held,)
+        context.slots += (held,)
         return await exchange.body(held)
 
     def allows(self, exchange: Exchange, asked: Attributes) -> bool:
-        """Say whether a request that was admitted would be admitted now."""
-        visit = Visit()
+        """Say whether an authorized request would be authorized now."""
+        context = RequestContext()
         try:
-            self.greet(exchange, visit)
-            self.admit(exchange, visit, asked)
+            self.authenticate(exchange, context)
+            self.authorize(exchange, context, asked)
         except ApiError:
             return False
         return True
 
     def seconds_left(self, exchange: Exchange) -> float:
-        """Return how long the credentials of a request are still good."""
+        """Return how long the credentials of a request remain valid."""
         return self.authenticator.seconds_left(exchange.scope, exchange.headers)
 
-    def _other(self, exchange: Exchange, user: User, visit: Visit, asked: Attributes) -> User:
-        wish = wanted(exchange.scope["headers"])
-        if wish is None:
+    def _impersonated(
+        self, exchange: Exchange, user: User, context: RequestContext, asked: Attributes
+    ) -> User:
+        requested = wanted(exchange.scope["headers"])
+        if requested is None:
             return user
-        visit.allowed = False
-        other, visit.constraint = impersonate(user, wish, asked, self.authorizer)
-        return other
+        context.allowed = False
+        acting, context.constraint = impersonate(user, requested, asked, self.authorizer)
+        return acting
 
-    def _note_start(self, exchange: Exchange, visit: Visit) -> None:
-        """Note that a watch as somebody else begins: it may last, and outlast the server."""
+    def _audit_start(self, exchange: Exchange, context: RequestContext) -> None:
+        """Audit the start of an impersonated watch: it may outlast the server."""
         if self.audit is not None:
-            entry = self._entry(exchange, visit, self.clock.now())
+            entry = self._entry(exchange, context, self.clock.now())
             entry.stage, entry.code = "ResponseStarted", 200
             self.audit.write(entry)
 
-    def leave(self, exchange: Exchange, visit: Visit, received: datetime | None) -> None:
-        """Note that a request has ended."""
-        for slot in visit.slots:
+    def finish(
+        self, exchange: Exchange, context: RequestContext, received: datetime | None
+    ) -> None:
+        """Release the seats of a request and audit it."""
+        for slot in context.slots:
             slot.release()
-        if received is not None and self.audit is not None and self._counts(exchange, visit):
-            self.audit.write(self._entry(exchange, visit, received))
+        if received is not None and self.audit is not None and self._is_audited(exchange, context):
+            self.audit.write(self._entry(exchange, context, received))
 
     def received(self) -> datetime | None:
-        """Return when a request began, where there is an audit log."""
+        """Return when a request started, if it may be audited."""
         return None if self.audit is None else self.clock.now()
 
-    def _counts(self, exchange: Exchange, visit: Visit) -> bool:
-        """Say whether a request is audited: reviews only ask, and pages are not objects."""
-        if exchange.code in _REFUSED or visit.allowed is False or visit.user is not visit.caller:
+    def _is_audited(self, exchange: Exchange, context: RequestContext) -> bool:
+        """Say whether a request is audited: reviews change nothing, and pages are not objects."""
+        if (
+            exchange.code in _REFUSED
+            or context.allowed is False
+            or context.user is not context.caller
+        ):
             return True
         wrote = exchange.method in _WRITES
-        if visit.target is None:
+        if context.target is None:
             return wrote
-        return self.audit_reads or (wrote and not visit.target.resource.virtual)
+        return self.audit_reads or (wrote and not context.target.resource.virtual)
 
-    def _entry(self, exchange: Exchange, visit: Visit, received: datetime) -> Entry:
+    def _entry(self, exchange: Exchange, context: RequestContext, received: datetime) -> Entry:
         client = exchange.scope.get("client")
         return Entry(
             id=self.ids.uid(),
-            verb=visit.verb.lower() or exchange.method.lower(),
+            verb=context.verb.lower() or exchange.method.lower(),
             uri=exchange.path + ("?dryRun=All" if exchange.query.get("dryRun") else ""),
             received=received,
             ended=self.clock.now(),
             code=exchange.code,
-            reason="" if visit.error is None else visit.error.reason,
-            user=visit.caller,
-            acting=None if visit.user is visit.caller else visit.user,
-            target=visit.target,
+            reason="" if context.error is None else context.error.reason,
+            user=context.caller,
+            acting=None if context.user is context.caller else context.user,
+            target=context.target,
             name=exchange.object_name,
             agent=exchange.header("user-agent"),
             source=client[0] if client else "",
-            annotations=_annotations(visit),
+            annotations=_annotations(context),
         )
 
 
-def kind_of(exchange: Exchange, asked: Attributes) -> str:
-    """Say what a request counts as."""
+def seat_kind(exchange: Exchange, asked: Attributes) -> str:
+    """Return the kind of seat that a request takes."""
     if exchange.method in _WRITES:
         return WRITE
     return WATCH if asked.verb == "watch" else READ
 
 
-def _annotations(visit: Visit) -> dict[str, str]:
-    if visit.allowed is None:
+def _annotations(context: RequestContext) -> dict[str, str]:
+    if context.allowed is None:
         return {}
-    found = {DECISION: "allow" if visit.allowed else "forbid", REASON: visit.why}
-    if visit.constraint:
-        found["authentication.k8s.io/impersonation-constraint"] = visit.constraint
-    return found
+    annotations = {DECISION: "allow" if context.allowed else "forbid", REASON: context.reason}
+    if context.constraint:
+        annotations["authentication.k8s.io/impersonation-constraint"] = context.constraint
+    return annotations

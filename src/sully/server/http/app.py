@@ -18,7 +18,7 @@ from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import on_path, on_target
 from sully.server.flowcontrol.limits import Limits
 from sully.server.http import backup, pages
-from sully.server.http.access import Door, Visit
+from sully.server.http.access import AccessControl, RequestContext
 from sully.server.http.documents import Documents
 from sully.server.http.exchange import BODY_SECONDS, Exchange, Receive, Send
 from sully.server.http.metrics import RequestCounter
@@ -40,22 +40,22 @@ class HttpApp:
         api: Api,
         clock: Clock,
         metrics: RequestCounter,
-        door: Door | None = None,
+        access: AccessControl | None = None,
         *,
         body_seconds: float = BODY_SECONDS,
     ) -> None:
         self._api = api
         self._body_seconds = body_seconds
-        self._door = door or Door(
+        self._access = access or AccessControl(
             Authenticator(clock), api.authorizer, Limits(), clock, api.writer.ids
         )
-        self.watches = OpenWatches(api.store, self._door, clock)
+        self.watches = OpenWatches(api.store, self._access, clock)
         self._clock = clock
         self._metrics = metrics
         self._objects = ObjectRoutes(api, clock)
         self._documents = Documents(api.scheme)
         self.checks: dict[str, pages.Check] = {"ping": lambda: ""}
-        self.documents: dict[str, pages.Page] = {}
+        self.documents: dict[str, pages.StaticPage] = {}
         self.placements: PlacementPages | None = None
 
     async def __call__(self, scope: Mapping[str, Any], receive: Receive, send: Send) -> None:
@@ -69,15 +69,15 @@ class HttpApp:
 
     async def _exchange(self, exchange: Exchange) -> None:
         started = self._clock.monotonic()
-        visit, received = Visit(), self._door.received()
+        context, received = RequestContext(), self._access.received()
         self._metrics.begin(exchange)
         try:
-            await self._serve(exchange, visit)
+            await self._serve(exchange, context)
         except ApiError as error:
             forget_frames(error)
-            visit.error = error
+            context.error = error
             if not exchange.code:
-                if visit.caller is not None and visit.caller is not ANONYMOUS:
+                if context.caller is not None and context.caller is not ANONYMOUS:
                     await exchange.discard_body()
                 await exchange.fail(error)
         except (ConnectionResetError, asyncio.CancelledError):
@@ -89,38 +89,40 @@ class HttpApp:
                 await exchange.fail(InternalError(f"Internal error occurred: {error}"))
         finally:
             elapsed = self._clock.monotonic() - started
-            self._metrics.end(exchange, visit.verb or exchange.method, visit.target, elapsed)
-            self._door.leave(exchange, visit, received)
+            self._metrics.end(exchange, context.verb or exchange.method, context.target, elapsed)
+            self._access.finish(exchange, context, received)
 
-    async def _serve(self, exchange: Exchange, visit: Visit) -> None:
+    async def _serve(self, exchange: Exchange, context: RequestContext) -> None:
         path = exchange.path
         exchange.check_headers()
-        self._door.greet(exchange, visit)
-        exchange.identify(visit.user)
+        self._access.authenticate(exchange, context)
+        exchange.identify(context.user)
         if pages.is_public(path):
             await self._public(exchange)
             return
         if self.placements is not None and path.startswith(PLACEMENTS):
-            await self.placements.serve(exchange, visit)
+            await self.placements.serve(exchange, context)
             return
         try:
             target = parse_path(self._api.scheme, path)
         except ApiError:
-            # Whoever may not use such a thing does not even learn that it is not there.
-            self._door.admit(exchange, visit, on_path(exchange.method, path, exchange.query))
+            # Without permission a client does not learn that the path does not exist.
+            self._access.authorize(
+                exchange, context, on_path(exchange.method, path, exchange.query)
+            )
             raise
         if target is not None:
             verb = verb_of(exchange, target)
-            visit.target, visit.verb = target, verb.upper()
+            context.target, context.verb = target, verb.upper()
             asked = on_target(verb, target, exchange.query)
-            user = self._door.admit(exchange, visit, asked)
-            await self._door.enter(exchange, visit, asked)
+            user = self._access.authorize(exchange, context, asked)
+            await self._access.take_seat(exchange, context, asked)
             with self.watches.following(exchange, asked) if verb == "watch" else nullcontext():
                 await self._objects.serve(exchange, user, target)
             return
         asked = on_path(exchange.method, path, exchange.query)
-        self._door.admit(exchange, visit, asked)
-        await self._door.enter(exchange, visit, asked)
+        self._access.authorize(exchange, context, asked)
+        await self._access.take_seat(exchange, context, asked)
         page = self._page(path)
         if path == backup.PATH:
             await backup.serve(exchange, self._api.store)
@@ -153,10 +155,10 @@ def forget_frames(error: BaseException) -> None:
     Their frames hold the request with its headers and its body, and the request holds the error:
     nothing of it would be freed before the next garbage collection.
     """
-    each: BaseException | None = error
-    while each is not None:
-        each.__traceback__ = None
-        each = each.__context__
+    chained: BaseException | None = error
+    while chained is not None:
+        chained.__traceback__ = None
+        chained = chained.__context__
 
 
 async def _lifespan(receive: Receive, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""`POST /backup`: a consistent copy of the store, for whoever may have everything.
+"""`POST /backup`: a consistent copy of the store, for cluster admins.
 
 The answer is the database as the store keeps it, every secret included, and nothing else: the keys
 of the data directory never travel. It is a POST so that a role which may read every page may not

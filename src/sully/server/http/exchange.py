@@ -37,7 +37,7 @@ Buffer = bytes | memoryview
 
 MAX_BODY = 3 * 1024 * 1024
 _WORTH_COMPRESSING = 128 * 1024
-"""Bytes of an answer, as upstream: below this a client gets it as quickly as it is."""
+"""Bytes of an answer, as Kubernetes: below this a client gets it as quickly as it is."""
 PIECE = 64 * 1024
 """Bytes that are sent in one piece; each piece of a larger answer waits for the client to read."""
 _BLOCKED = 2 * PIECE
@@ -47,12 +47,12 @@ _SMALL = 16 * 1024
 """Bytes of a body, or of a part of a stream, that are not worth counting."""
 STREAM_SECONDS = 300.0
 """How long a client may take to read an answer that is sent in pieces."""
-# As upstream: clients give up on answers whose head is too long.
+# As in Kubernetes: clients fail on responses with long headers.
 _MOST_WARNING_TEXT = 4096
 _SHORTENED_WARNING = 256
 _GZIP = {"content-encoding": "gzip", "vary": "Accept-Encoding"}
 BODY_SECONDS = 60.0
-"""How long a body may take to arrive; a client that dribbles must not hold its place for ever."""
+"""How long a body may take to arrive; a slow client must not hold its seat indefinitely."""
 
 
 DISCARD_SECONDS = 1.0
@@ -64,14 +64,14 @@ _ONCE = (b"impersonate-user", b"impersonate-uid")
 
 
 class HasOwner(Protocol):
-    """A connection that belongs to a user once it is known who that is."""
+    """A connection that belongs to a user once it is authenticated."""
 
     def identify(self, user: User) -> bool:
         """Note the user; False if there are too many connections of it."""
 
 
 class Held(Protocol):
-    """Bytes that count to whoever makes a request."""
+    """Bytes that count against the user of a request."""
 
     def grow(self, amount: int) -> None:
         """Count more of them; raises TooManyRequests."""
@@ -121,7 +121,7 @@ class Exchange:
         self.query = parse_query(scope["query_string"].decode("latin-1"))
         self.warnings: list[str] = []
         self.code = 0
-        self.object_name = ""  # of what a write is about, for those who take note of it
+        self.object_name = ""  # of the object that is written, for audit
         self._whole = False  # whether the body has been read to its end
         self.unread: Callable[[int], Held] = lambda _: _UNCOUNTED  # counts bytes of answers
         self.ended = False  # whether a stream was ended before its time
@@ -132,13 +132,13 @@ class Exchange:
 
     def header(self, name: str) -> str:
         """Return a header by its lower-case name."""
-        found: str = self.headers.get(name, "")
-        return found
+        value: str = self.headers.get(name, "")
+        return value
 
     def check_headers(self) -> None:
-        """Refuse a request that says twice who makes it; raises Unauthorized or BadRequest.
+        """Reject a request with two identities; raises Unauthorized or BadRequest.
 
-        Whatever stands before the server may have looked at the other one.
+        A proxy before the server may have used the other one.
         """
         if len(self.headers) == len(self.scope["headers"]):
             return
@@ -150,7 +150,7 @@ class Exchange:
                 raise BadRequest(f"the header {name.decode()} must not be repeated")
 
     def identify(self, user: User | None) -> None:
-        """Note whose connection this is; raises TooManyRequests if the user has too many."""
+        """Set the user of the connection; raises TooManyRequests if the user has too many."""
         if user is None or user is ANONYMOUS:
             return
         connection: HasOwner | None = self.scope.get("extensions", {}).get(CONNECTION)
@@ -162,7 +162,7 @@ class Exchange:
             )
 
     async def body(self, held: Held = _UNCOUNTED) -> bytes:
-        """Read the whole body, limited in size and time; it is kept for whoever asks again.
+        """Read the whole body, limited in size and time; later calls return the same.
 
         `held` counts the bytes as they arrive.
         """
@@ -180,7 +180,7 @@ class Exchange:
             async with asyncio.timeout(self._body_seconds):
                 return await self._read_chunks(held)
         except TimeoutError:
-            # The rest of the body may still come: nothing after it could be told from it.
+            # The rest of the body may still come: a next request could not be told from it.
             raise SlowBody(
                 "the body of the request did not arrive in time", headers={"connection": "close"}
             ) from None
@@ -210,7 +210,7 @@ class Exchange:
     async def discard_body(self) -> None:
         """Read the rest of a small body that is not wanted, so that the connection can be kept.
 
-        Before everything has arrived, nothing that follows could be told from it.
+        Before everything has arrived, a next request could not be told from it.
         """
         if self._whole or self.method not in _WITH_BODY or self.header("expect"):
             return
@@ -241,7 +241,7 @@ class Exchange:
             await self.start(code, content_type, {"content-length": str(len(body)), **headers})
             await self._write(b"" if self.method == "HEAD" else body, more=False)
             return
-        # What was written is not refused any more.
+        # What was written is not rejected any more.
         with self._unread(len(body) if self.method == "GET" else 0):
             if self._takes_gzip():
                 # Slices become eight times smaller, pods more; beside the loop, for it may take
@@ -347,12 +347,12 @@ def _too_large() -> RequestEntityTooLarge:
 
 def parse_query(text: str) -> dict[str, str]:
     """Read a query string; of a repeated option the first one counts."""
-    found: dict[str, str] = {}
+    options: dict[str, str] = {}
     for part in text.split("&"):
         if part:
             name, _, value = part.partition("=")
-            found.setdefault(unquote_plus(name), unquote_plus(value))
-    return found
+            options.setdefault(unquote_plus(name), unquote_plus(value))
+    return options
 
 
 def bounded(warnings: Iterable[str]) -> list[str]:
@@ -360,14 +360,14 @@ def bounded(warnings: Iterable[str]) -> list[str]:
     texts = [text for text in dict.fromkeys(warnings) if text]
     if sum(map(len, texts)) <= _MOST_WARNING_TEXT:
         return texts
-    told: list[str] = []
+    shortened: list[str] = []
     length = 0
     for text in texts:
         if length >= _MOST_WARNING_TEXT:
             break
-        told.append(text[:_SHORTENED_WARNING])
-        length += len(told[-1])
-    return told
+        shortened.append(text[:_SHORTENED_WARNING])
+        length += len(shortened[-1])
+    return shortened
 
 
 def warning_header(text: str) -> bytes:

@@ -16,11 +16,11 @@ class RequestCounter:
         self._labels: dict[tuple[str, str], RequestLabels] = {}
 
     def begin(self, exchange: Exchange) -> None:
-        """Note that a request is being served."""
+        """Count a request that is being served."""
         self._gauge(exchange).inc()
 
     def end(self, exchange: Exchange, verb: str, target: Target | None, seconds: float) -> None:
-        """Note how a request ended."""
+        """Count a finished request."""
         self._gauge(exchange).dec()
         labels = _labels(verb, target, exchange)
         if verb == "WATCH":

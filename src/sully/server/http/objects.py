@@ -34,7 +34,7 @@ from sully.server.registry.writes import Result
 from sully.server.requests import Request, Target, User
 from sully.server.storage.objects import kind_prefix, typed, with_kind
 from sully.server.storage.reads import Listing
-from sully.server.storage.watching import Change
+from sully.server.storage.watching import WatchChange
 
 PATCH_TYPES = (
     "application/json-patch+json",
@@ -56,7 +56,7 @@ def wants_watch(exchange: Exchange, target: Target) -> bool:
 
 
 def verb_of(exchange: Exchange, target: Target) -> str:
-    """Return the verb of a request as authorisation and metrics name it."""
+    """Return the verb of a request as authorization and metrics name it."""
     if exchange.method in _WRITES:
         return _WRITES[exchange.method]
     if exchange.method == "DELETE":
@@ -188,7 +188,10 @@ class ObjectRoutes:
             await exchange.chunk(b"", more=False)
 
     async def _send_events(
-        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+        self,
+        exchange: Exchange,
+        batches: AsyncGenerator[Sequence[WatchChange], None],
+        stream: Stream,
     ) -> None:
         last = b""
         try:
@@ -200,7 +203,10 @@ class ObjectRoutes:
         await exchange.chunk(b"", more=False)
 
     async def _send_batches(
-        self, exchange: Exchange, batches: AsyncGenerator[Sequence[Change], None], stream: Stream
+        self,
+        exchange: Exchange,
+        batches: AsyncGenerator[Sequence[WatchChange], None],
+        stream: Stream,
     ) -> None:
         async with aclosing(batches) as open_batches:
             async for batch in open_batches:
@@ -209,7 +215,7 @@ class ObjectRoutes:
                 del batch
 
     async def _send_batch(
-        self, exchange: Exchange, batch: Sequence[Change], stream: Stream
+        self, exchange: Exchange, batch: Sequence[WatchChange], stream: Stream
     ) -> None:
         for piece in stream.encode(batch):
             await exchange.chunk(piece, shared=stream.shared)
@@ -363,7 +369,7 @@ def _deleted_status(target: Target, obj: Obj) -> Obj:
 
 
 def _check_number(target: Target, form: Form) -> None:
-    """Refuse the metadata of one object where there is a list, and the other way round."""
+    """Reject the metadata of one object where there is a list, and the other way round."""
     kind = f"*{internal_name(target)}"
     if form.shape == "PartialObjectMetadata" and not target.name:
         text = f"but the requested object is a list ({kind}List)"

@@ -1,9 +1,9 @@
-"""Watches of clients that are open, and end when the right to them does.
+"""Ends open watches whose user has lost the permission.
 
-A request is checked when it begins; a watch lasts for an hour. When roles, bindings or what tokens
-are bound to change, each open watch is checked again as if it began now, and one that would be
-refused ends. Its client then begins a new one, and gets the refusal. Watches of controllers in
-process are not among them.
+A request is authorized when it starts; a watch lasts for an hour. When roles, bindings or what
+tokens are bound to change, each open watch is authorized again, and one that would be rejected
+ends. Its client then starts a new one and gets the rejection. Watches of controllers in process are
+not checked.
 """
 
 import asyncio
@@ -20,41 +20,41 @@ from sully.store.base import Event, Store, Subscription
 from sully.store.errors import ClosedError, CompactedError
 
 LOOK_SECONDS = 1.0
-"""How often it looks whether anything changed."""
+"""How often to check for changes."""
 REVIEW_SECONDS = 60.0
-"""How often all are checked though nothing changed: some rights end by the clock."""
+"""How often all are checked without a change: some permissions expire."""
 _RIGHTS = frozenset((*ROLES, *BINDINGS))
 _BOUND = frozenset(("serviceaccounts", "pods", "secrets", "nodes"))
-"""What a token lives no longer than."""
+"""Deleting these invalidates tokens that are bound to them."""
 _FOLLOWED = (*sorted(_RIGHTS), *sorted(_BOUND))
 _AT_ONCE = 100
 
 
-class Gatekeeper(Protocol):
-    """Says who may do what (door.py)."""
+class Authorization(Protocol):
+    """Decides whether a request is still authorized (access.py)."""
 
     def allows(self, exchange: Exchange, asked: Attributes) -> bool:
-        """Say whether a request would be admitted now."""
+        """Say whether a request would be authorized now."""
 
     def seconds_left(self, exchange: Exchange) -> float:
-        """Return how long the credentials of a request are still good."""
+        """Return how long the credentials of a request remain valid."""
 
 
 class OpenWatches:
     """Ends watches that are no longer allowed."""
 
-    def __init__(self, store: Store, door: Gatekeeper, clock: Clock) -> None:
+    def __init__(self, store: Store, access: Authorization, clock: Clock) -> None:
         self._store = store
-        self._door = door
+        self._access = access
         self._clock = clock
         self._open: dict[Exchange, Attributes] = {}
         self._subscriptions: dict[str, Subscription] = {}
 
     @contextmanager
     def following(self, exchange: Exchange, asked: Attributes) -> Iterator[None]:
-        """Watch over a watch while the block runs."""
+        """Check a watch while the block runs."""
         self._open[exchange] = asked
-        left = self._door.seconds_left(exchange)
+        left = self._access.seconds_left(exchange)
         timer = None
         if left < MAX_TIMEOUT_SECONDS:
             timer = asyncio.get_running_loop().call_later(left, exchange.end)
@@ -65,8 +65,8 @@ class OpenWatches:
             if timer is not None:
                 timer.cancel()
 
-    async def keep(self) -> None:
-        """Look after the watches for as long as the server runs."""
+    async def run(self) -> None:
+        """Check watches until the server stops."""
         with suppress(ClosedError):
             self.changed()
             reviewed = self._clock.monotonic()
@@ -78,8 +78,8 @@ class OpenWatches:
                     await self.review()
 
     def changed(self) -> bool:
-        """Say whether rights may have been taken away since the last call."""
-        # All are asked, so that none falls behind the history that the store keeps.
+        """Say whether permissions may have been revoked since the last call."""
+        # All are read, so that none falls behind the compaction of the store.
         changed = [resource for resource in _FOLLOWED if self._changed(resource)]
         return bool(changed)
 
@@ -94,12 +94,12 @@ class OpenWatches:
         return True
 
     async def review(self) -> None:
-        """End the watches that would be refused now."""
+        """End the watches that would be rejected now."""
         for number, (exchange, asked) in enumerate(list(self._open.items()), 1):
-            if not self._door.allows(exchange, asked):
+            if not self._access.allows(exchange, asked):
                 exchange.end()
             if number % _AT_ONCE == 0:
-                # Others have a turn, too.
+                # Yield to other tasks.
                 await self._clock.sleep(0)
 
 

@@ -10,7 +10,7 @@ from sully.server.http.exchange import Exchange
 TEXT = "text/plain; charset=utf-8"
 PUBLIC = ("/version", "/healthz", "/livez", "/readyz")
 
-# The API level we speak; the build is ours.
+# The API level of Kubernetes; the build is ours.
 VERSION = {
     "major": "1",
     "minor": "37",
@@ -31,7 +31,7 @@ Check = Callable[[], str]  # empty: fine; else what is wrong
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class StaticPage:
     """A page that never changes while the server runs."""
 
     body: bytes

@@ -18,33 +18,34 @@ from sully.domain.placement.schedule import Trace
 from sully.domain.placement.tolerations import TaintFinding
 from sully.domain.placement.verdicts import ClusterVerdict, Explanation, sentence
 from sully.domain.placement.whatif import Difference, Forecast, Move
+from sully.machinery.compat import Compat
 from sully.machinery.timestamps import format_time
 
 Obj = dict[str, Any]
 _FIRST, _SECOND = "Predicate", "Predicate,TaintToleration"
 
 
-def explained(placement: Placement, explanation: Explanation, *, strict: bool) -> Obj:
-    """Tell how a placement would be decided now."""
-    found = explanation.trace
+def explained(placement: Placement, explanation: Explanation, *, compat: Compat) -> Obj:
+    """Return how a placement would be decided now."""
+    trace = explanation.trace
     answer: Obj = {
         "placement": _reduced(placement),
-        "filteredPipelineResults": _stages(found),
+        "filteredPipelineResults": _stages(trace),
         "prioritizeResults": [
             {"name": one.name, "weight": one.weight, "scores": scores}
-            for one, scores in sorted(found.scores, key=lambda each: each[0].name)
+            for one, scores in sorted(trace.scores, key=lambda each: each[0].name)
         ],
         "aggregatedScores": [
             {"clusterName": name, "score": total}
-            for name, total in sorted(found.totals.items(), key=lambda each: (-each[1], each[0]))
+            for name, total in sorted(trace.totals.items(), key=lambda each: (-each[1], each[0]))
         ],
     }
-    if not strict:
-        status = found.status
+    if compat.extends_placement_debug:
+        status = trace.status
         answer["status"] = _filled(code=status.code, plugin=status.plugin, message=status.message)
         answer["breakdown"] = str(explanation.breakdown)
-        answer["verdicts"] = [_verdict(each) for each in explanation.all()]
-        answer["nextLook"] = _time(found.requeue_at)
+        answer["verdicts"] = [_verdict(verdict) for verdict in explanation.all()]
+        answer["nextLook"] = _time(trace.requeue_at)
     return {key: value for key, value in answer.items() if value not in ([], None)}
 
 
@@ -107,14 +108,16 @@ def _taint(finding: TaintFinding) -> Obj:
 
 
 def foretold(forecast: Forecast, visible: Callable[[PlacementKey], bool]) -> Obj:
-    """Tell what would happen to the placements that the reader may see."""
+    """Return what would happen to the placements that the user may read."""
     moves = (move for move in forecast.moves if visible(move.placement))
-    differences = (each for each in forecast.differences if visible(each.placement))
+    differences = (
+        difference for difference in forecast.differences if visible(difference.placement)
+    )
     return {
         "until": format_time(forecast.until),
         **_filled(nextLook=_time(forecast.next_at)),
         "moves": [_move(move) for move in moves],
-        "placements": [_difference(each) for each in differences],
+        "placements": [_difference(difference) for difference in differences],
     }
 
 
@@ -122,15 +125,15 @@ def _move(move: Move) -> Obj:
     return {"at": format_time(move.at), **_named(move.placement), **_change(move)}
 
 
-def _difference(each: Difference) -> Obj:
+def _difference(difference: Difference) -> Obj:
     return {
-        **_named(each.placement),
-        "before": list(each.before),
-        "after": list(each.after),
-        **_change(each),
+        **_named(difference.placement),
+        "before": list(difference.before),
+        "after": list(difference.after),
+        **_change(difference),
         "conditions": [
             {"type": one.type, "status": one.status, "reason": one.reason, "message": one.message}
-            for one in each.outcome.conditions
+            for one in difference.outcome.conditions
         ],
     }
 

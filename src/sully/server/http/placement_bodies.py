@@ -1,7 +1,7 @@
 """What is sent to the pages about placements: a placement to try, or changes to play through.
 
 A body with `changes` is a what-if; any other is taken for a Placement, as Open Cluster Management's
-debug server takes it. Changes happen one after the other; `advance` lets time pass before the next.
+debug server takes it. Changes happen in order; `advance` lets time pass before the next.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class UnreadableBodyError(ValueError):
 
 
 class _Body(msgspec.Struct, forbid_unknown_fields=True, rename="camel", kw_only=True):
-    """What people write by hand: a misspelt word must not be silence."""
+    """Written by hand: a misspelled field must not be ignored."""
 
 
 class _Taint(_Body):
@@ -116,25 +116,25 @@ def read_body(raw: bytes) -> Placement | WhatIf:
     return _convert(value, Placement, "failed to unmarshal placement JSON")
 
 
-def _convert(value: object, type_: type[T], trouble: str) -> T:
+def _convert(value: object, type_: type[T], prefix: str) -> T:
     try:
         return msgspec.convert(value, type_)
     except msgspec.ValidationError as error:
-        raise UnreadableBodyError(f"{trouble}: {error}") from None
+        raise UnreadableBodyError(f"{prefix}: {error}") from None
 
 
 def _whatif(body: _WhatIf) -> WhatIf:
     passed = timedelta(0)
-    found: list[Change] = [] if body.placement is None else [PutObject(body.placement)]
-    for at, each in enumerate(body.changes):
-        given = [name for name in _Change.__struct_fields__ if getattr(each, name) is not None]
+    changes: list[Change] = [] if body.placement is None else [PutObject(body.placement)]
+    for at, change in enumerate(body.changes):
+        given = [name for name in _Change.__struct_fields__ if getattr(change, name) is not None]
         if len(given) != 1:
             raise UnreadableBodyError(f"changes[{at}] must say exactly one thing")
-        if each.advance is not None:
-            passed += _pause(each.advance, at)
+        if change.advance is not None:
+            passed += _pause(change.advance, at)
         else:
-            found.append(_change(each, at, passed))
-    return WhatIf(tuple(found), passed, body.placement)
+            changes.append(_change(change, at, passed))
+    return WhatIf(tuple(changes), passed, body.placement)
 
 
 def _pause(advance: _Advance, at: int) -> timedelta:

@@ -3,7 +3,7 @@
 GET explains a placement that exists, POST one that is sent, or plays changes of the fleet through.
 Nothing is ever written. Who may not read placements in a namespace does not learn which exist, nor
 by a what-if which clusters do.
-Neighbours: placement_bodies.py (what is sent), placement_answers.py (what is answered).
+See placement_bodies.py (what is sent), placement_answers.py (what is answered).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from sully.api.cluster.types import GROUP, Placement
-from sully.domain.placement.behaviour import REFERENCE
 from sully.domain.placement.changes import NoSuchClusterError
 from sully.domain.placement.counting import PlacementKey
 from sully.domain.placement.deciding import inputs
@@ -31,7 +30,7 @@ from sully.runtime.clock import Clock
 from sully.server.authentication.groups import ANONYMOUS
 from sully.server.authorization.attributes import Attributes
 from sully.server.fleet import StoredFleet
-from sully.server.http.access import Door, Visit
+from sully.server.http.access import AccessControl, RequestContext
 from sully.server.http.exchange import Exchange
 from sully.server.http.placement_answers import explained, foretold
 from sully.server.http.placement_bodies import LARGEST, UnreadableBodyError, WhatIf, read_body
@@ -44,7 +43,7 @@ Obj = dict[str, Any]
 
 
 class _RefusedError(Exception):
-    """An answer that is no success, in the form of the reference's debug server."""
+    """An answer that is no success, in the form of OCM's debug server."""
 
     def __init__(self, code: int, text: str) -> None:
         super().__init__(text)
@@ -56,31 +55,31 @@ class PlacementPages:
     """Answers questions about placements."""
 
     fleet: StoredFleet
-    door: Door
+    access: AccessControl
     clock: Clock
 
-    async def serve(self, exchange: Exchange, visit: Visit) -> None:
+    async def serve(self, exchange: Exchange, context: RequestContext) -> None:
         """Answer one request."""
         try:
             if exchange.method == "GET":
-                answer = await self._get(exchange, visit)
+                answer = await self._get(exchange, context)
             elif exchange.method == "POST":
-                answer = await self._post(exchange, visit)
+                answer = await self._post(exchange, context)
             else:
-                await self._admit(exchange, visit, "get", "")
+                await self._authorize(exchange, context, "get", "")
                 raise _RefusedError(405, f"method {exchange.method} not allowed")
         except _RefusedError as error:
             await exchange.answer(error.code, to_json({"error": str(error)}))
             return
         await exchange.answer(200, to_json(answer))
 
-    async def _get(self, exchange: Exchange, visit: Visit) -> Obj:
+    async def _get(self, exchange: Exchange, context: RequestContext) -> Obj:
         namespace, name = _names(exchange.path)
         if not (namespace and name):
-            await self._admit(exchange, visit, "get", "")
+            await self._authorize(exchange, context, "get", "")
             raise _RefusedError(400, "invalid debug path: namespace and name required")
-        # First whether they may, then whether there is one; the reference does it the other way.
-        await self._admit(exchange, visit, "get", namespace)
+        # Permission first, then existence; OCM checks in the other order.
+        await self._authorize(exchange, context, "get", namespace)
 
         def explain(fleet: Fleet) -> Obj:
             placement = fleet.placements.get((namespace, name))
@@ -88,42 +87,44 @@ class PlacementPages:
                 raise _RefusedError(404, f"placement '{name}' not found")
             return self._explain(fleet, placement)
 
-        return await self._ask(explain)
+        return await self._evaluate(explain)
 
-    async def _post(self, exchange: Exchange, visit: Visit) -> Obj:
-        if visit.user is ANONYMOUS and not self.door.anonymous:
+    async def _post(self, exchange: Exchange, context: RequestContext) -> Obj:
+        if context.user is ANONYMOUS and not self.access.anonymous:
             # Before the body is read: it says which namespace the question is about.
             raise Unauthorized("Unauthorized")
         announced = exchange.header("content-length")
         try:
             if announced.isdigit() and int(announced) > LARGEST:
                 raise UnreadableBodyError("request body too large: http: request body too large")
-            asked = read_body(await self.door.receive(exchange, visit, _attributes("create", "")))
+            asked = read_body(
+                await self.access.read_body(exchange, context, _attributes("create", ""))
+            )
         except UnreadableBodyError as error:
-            await self._admit(exchange, visit, "create", _names(exchange.path)[0])
+            await self._authorize(exchange, context, "create", _names(exchange.path)[0])
             raise _RefusedError(400, str(error)) from None
         placement = asked.placement if isinstance(asked, WhatIf) else asked
         namespace = placement.metadata.namespace if placement is not None else ""
         namespace = namespace or _names(exchange.path)[0]
-        user = await self._admit(exchange, visit, "create", namespace)
+        user = await self._authorize(exchange, context, "create", namespace)
         if not isinstance(asked, WhatIf):
-            return await self._ask(lambda fleet: self._explain(fleet, asked))
-        if self.fleet.behaviour == REFERENCE:
+            return await self._evaluate(lambda fleet: self._explain(fleet, asked))
+        if not self.fleet.options.compat.extends_placement_debug:
             raise _RefusedError(400, 'failed to unmarshal placement JSON: unknown field "changes"')
         self._check_clusters(asked, user)
-        return await self._ask(lambda fleet: self._foretell(fleet, asked, user))
+        return await self._evaluate(lambda fleet: self._foretell(fleet, asked, user))
 
     def _check_clusters(self, asked: WhatIf, user: User) -> None:
-        """Refuse changes of clusters that the user may not read, whether they exist or not."""
+        """Reject changes of clusters that the user may not read, whether they exist or not."""
         for verb, name in asked.clusters_read():
             question = Attributes(verb, GROUP, "v1", "managedclusters", name=name)
-            if not self.door.authorizer.decide(user, question).allowed:
+            if not self.access.authorizer.decide(user, question).allowed:
                 which = f"managedclusters {quote(name)}" if name else "managedclusters"
                 raise _RefusedError(403, f"user does not have permission to {verb} {which}")
 
-    async def _ask(self, question: Callable[[Fleet], Obj]) -> Obj:
+    async def _evaluate(self, question: Callable[[Fleet], Obj]) -> Obj:
         try:
-            return await self.fleet.ask(question)
+            return await self.fleet.evaluate(question)
         except BrokenSetError as error:
             raise _RefusedError(500, str(error)) from None
         except NoSuchClusterError as error:
@@ -133,8 +134,8 @@ class PlacementPages:
 
     def _explain(self, fleet: Fleet, placement: Placement) -> Obj:
         asked = inputs(fleet, placement, self.clock.now())
-        found = Explanation(replace(asked, budget=CostBudget(QUESTION_UNITS)))
-        return explained(placement, found, strict=fleet.behaviour == REFERENCE)
+        explanation = Explanation(replace(asked, budget=CostBudget(QUESTION_UNITS)))
+        return explained(placement, explanation, compat=fleet.options.compat)
 
     def _foretell(self, fleet: Fleet, asked: WhatIf, user: User) -> Obj:
         now = self.clock.now()
@@ -145,21 +146,23 @@ class PlacementPages:
         def visible(key: PlacementKey) -> bool:
             if key[0] not in seen:
                 question = _attributes("get", key[0])
-                seen[key[0]] = self.door.authorizer.decide(user, question).allowed
+                seen[key[0]] = self.access.authorizer.decide(user, question).allowed
             return seen[key[0]]
 
         return foretold(forecast, visible)
 
-    async def _admit(self, exchange: Exchange, visit: Visit, verb: str, namespace: str) -> User:
-        visit.verb = verb.upper()
+    async def _authorize(
+        self, exchange: Exchange, context: RequestContext, verb: str, namespace: str
+    ) -> User:
+        context.verb = verb.upper()
         asked = _attributes(verb, namespace)
         try:
-            user = self.door.admit(exchange, visit, asked)
-            await self.door.enter(exchange, visit, asked)
+            user = self.access.authorize(exchange, context, asked)
+            await self.access.take_seat(exchange, context, asked)
             return user
         except Forbidden:
             text = f"user does not have permission to {verb} placements in namespace {namespace}"
-            raise _RefusedError(403, f"{text}: {visit.why}".rstrip(": ")) from None
+            raise _RefusedError(403, f"{text}: {context.reason}".rstrip(": ")) from None
 
 
 def _attributes(verb: str, namespace: str) -> Attributes:

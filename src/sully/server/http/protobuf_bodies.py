@@ -21,7 +21,7 @@ PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
 def unknown_format(*accepted: str) -> UnsupportedMediaType:
-    """Refuse a body in a form that its kind does not have."""
+    """Reject a body in a form that its kind does not have."""
     return UnsupportedMediaType(
         "the body of the request was in an unknown format - accepted media types include:"
         f" {', '.join(accepted)}"
@@ -44,10 +44,10 @@ class ProtobufBodies:
         named = Envelope(api_version, envelope.kind or target.resource.kind, envelope.raw)
         schema = self._schema(named, target)
         try:
-            found = read_message(envelope.raw, schema)
+            obj = read_message(envelope.raw, schema)
         except ProtobufError as error:
             raise _undecodable(named, target, str(error)) from None
-        return {"kind": named.kind, "apiVersion": api_version, **found}
+        return {"kind": named.kind, "apiVersion": api_version, **obj}
 
     def _schema(self, named: Envelope, target: Target) -> ObjectType:
         group, _, version = named.api_version.rpartition("/")

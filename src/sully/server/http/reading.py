@@ -1,6 +1,6 @@
 """Parses request bodies: small ones immediately, large ones beside the event loop.
 
-Reading a large body takes up to some tenths of a second, in which everybody else would wait. A
+Reading a large body takes up to some tenths of a second, in which all other requests would wait. A
 thread reads it instead; the interpreter lets the loop in between every few milliseconds. One body
 at a time is read so: with more threads the loop would wait for each of them. What a body may be at
 most is in machinery/codec.py, and what an object may hold in server/bodies.py.
@@ -22,9 +22,9 @@ JSON_PATCH = "application/json-patch+json"
 APPLY = "application/apply-patch+yaml"
 _YAML = ("application/yaml", "text/yaml", "application/x-yaml")
 _SMALL = 8 * 1024
-"""Bytes of a body that takes no longer to read than to hand to a thread."""
+"""Bytes of a body that takes no longer to read than to pass to a thread."""
 _TURNS = 4
-"""How often the loop goes round until who asked while a body was read has an answer."""
+"""Iterations of the event loop in which requests that waited for a body are answered."""
 
 
 class BodyReader:

@@ -10,7 +10,7 @@ from sully.server.forms import Form, Tables, metadata_only
 from sully.server.http.exchange import PIECE, Buffer
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects, kind_prefix, typed, with_kind
-from sully.server.storage.watching import Change, bookmark
+from sully.server.storage.watching import WatchChange, bookmark
 
 
 class Stream:
@@ -23,7 +23,7 @@ class Stream:
         self._form = form
         self._clock = clock
         self._told_columns = False
-        # Tables are built anew for each event, since ages move; a bad option is refused now.
+        # Tables are built for each event, since ages change; a bad option is rejected now.
         if form.shape == "Table":
             Tables(request, form, clock.now())
 
@@ -37,8 +37,8 @@ class Stream:
         """Say whether what is large is encoded once for all watches."""
         return not self._form.shape
 
-    def encode(self, batch: Sequence[Change]) -> Iterator[Buffer]:
-        """Go through the lines of a batch, many at a time; each is encoded when it is sent."""
+    def encode(self, batch: Sequence[WatchChange]) -> Iterator[Buffer]:
+        """Yield the lines of a batch, many at a time; each is encoded when it is sent."""
         gathered: list[Buffer] = []
         size = 0
         for change in batch:
@@ -51,13 +51,13 @@ class Stream:
         if gathered:
             yield b"".join(gathered)
 
-    def _parts(self, change: Change) -> tuple[Buffer, ...]:
+    def _parts(self, change: WatchChange) -> tuple[Buffer, ...]:
         if self._form.shape:
             return (self._line(change.type, self._shaped(change)),)
         record, target = change.record, self._target
         if record is None or change.source is not None or len(record.value) < PIECE:
             return (self._plain(change),)
-        # Where nobody keeps the line, each watch would have a copy of something large.
+        # The line is not cached, and each watch would have a copy of something large.
         body = self._objects.body(record, target.resource, target.version)
         head = kind_prefix(target.resource.kind, target.group_version)
         begin = b'{"type":"%s","object":%b' % (change.type.encode(), head)
@@ -70,7 +70,7 @@ class Stream:
     def _line(self, kind: str, obj: Obj) -> bytes:
         return b'{"type":"%s","object":%s}\n' % (kind.encode(), to_json(obj))
 
-    def _plain(self, change: Change) -> bytes:
+    def _plain(self, change: WatchChange) -> bytes:
         target = self._target
         if change.record is None:
             obj = bookmark(change, self._objects.empty(target))
@@ -85,7 +85,7 @@ class Stream:
             memo[key] = line
         return line
 
-    def _document(self, change: Change) -> bytes:
+    def _document(self, change: WatchChange) -> bytes:
         record = change.record
         if record is None:
             raise ValueError("a bookmark has no document")
@@ -93,16 +93,16 @@ class Stream:
             return self._objects.document(record, self._target)
         return with_kind(to_json(self._view(change)), self._target)
 
-    def _view(self, change: Change) -> Obj:
+    def _view(self, change: WatchChange) -> Obj:
         return self._objects.convert(self._hub(change), self._target.resource, self._target.version)
 
-    def _hub(self, change: Change) -> Obj:
+    def _hub(self, change: WatchChange) -> Obj:
         if change.record is None:
             raise ValueError("a bookmark has no object")
         # What was deleted shows the version of its deletion.
         return self._objects.stamped(self._objects.bare(change.record), change.revision)
 
-    def _shaped(self, change: Change) -> Obj:
+    def _shaped(self, change: WatchChange) -> Obj:
         target, form = self._target, self._form
         if change.record is None:
             kind = form.shape if form.shape == "Table" else "PartialObjectMetadata"
@@ -117,7 +117,7 @@ class Stream:
             return metadata_only(self._view(change), form)
         return typed(self._view(change), target)
 
-    def _shaped_bookmark(self, change: Change, kind: str) -> Obj:
+    def _shaped_bookmark(self, change: WatchChange, kind: str) -> Obj:
         if kind != "Table":
             return bookmark(change, {"kind": kind, "apiVersion": self._form.group_version})
         table = Tables(self._request, self._form, self._clock.now())

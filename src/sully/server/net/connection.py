@@ -1,10 +1,10 @@
 """One connection: HTTP over TLS in which nothing lasts without a limit.
 
-uvicorn parses and answers; what is added here is who connected, a deadline for each state, and
+uvicorn parses and answers; added here are the client's identity, a deadline for each state, and
 bounds on everything that a client can send without being known. A state is one of `Phase`; its
 deadline is set when it begins, so that no byte that comes later puts it off. listen.py looks every
-second for connections whose deadline has passed; connections.py chooses who goes when there are
-too many.
+second for connections whose deadline has passed; connections.py chooses which ones to
+close when there are too many.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from sully.server.requests import User
 
 MAX_HEAD = 1 << 20
 MAX_HEAD_UNKNOWN = 1 << 17
-"""Of those who showed no certificate: many of them may come at the same time."""
+"""Without a client certificate: there may be many of them."""
 MAX_HEADERS = 1000
 MAX_PIPELINED = 64
 """Requests that wait for the answer to one before them; each takes much more memory than bytes."""
@@ -38,7 +38,7 @@ MAX_FRAMING = 1 << 16
 MAX_DISCARDED = 1 << 18
 """What is read of a body after the answer, so that the answer is not lost with it."""
 MAX_UNREAD = 1 << 16
-"""What may wait to be sent before whoever sends more has to wait."""
+"""Bytes that may be buffered before further writes wait."""
 NEVER = float("inf")
 
 
@@ -76,7 +76,7 @@ class ConnectionTimeouts:
 class Corked:
     """A transport that sends what is written in one turn of the event loop together.
 
-    The head and the body of an answer are written one after the other; sent apart they would cost
+    The head and the body of an answer are written in order; sent apart they would cost
     two TLS records and two system calls, which is most of what a small answer costs.
     """
 
@@ -124,21 +124,21 @@ class Corked:
         self._transport.abort()
 
     def lost(self) -> None:
-        """Let go of the protocol, which has this transport: else only a collection frees them."""
+        """Break the cycle with the protocol: otherwise only the garbage collector frees them."""
         self._closed = True
         self._closing = lambda: False
 
 
 class TooManyHeadersError(Exception):
-    """The head of a request has more lines than anybody needs."""
+    """The head of a request has too many lines."""
 
 
 class TooManyRequestsError(Exception):
-    """More requests were sent ahead than anybody needs."""
+    """Too many requests are pipelined."""
 
 
 class PeerProtocol(HttpToolsProtocol):
-    """The usual protocol, which also says who connected and does not wait indefinitely."""
+    """The protocol of uvicorn with the identity of the client and with deadlines."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class PeerProtocol(HttpToolsProtocol):
     # -- the life of a connection -----------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        """Find out whose certificate it is; cut off whoever has too many connections."""
+        """Identify the client by its certificate; close the connection if the user has too many."""
         self._corked = Corked(transport, self._may_close)
         super().connection_made(self._corked)  # type: ignore[arg-type]  # all of a transport that is used
         transport.set_write_buffer_limits(MAX_UNREAD)
@@ -181,7 +181,7 @@ class PeerProtocol(HttpToolsProtocol):
                 self.loop.call_soon(self.abort)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection, and let go of its last request."""
+        """Remove the connection and release its last request."""
         self._registry.remove(self)
         self._phase = Phase.CLOSING
         super().connection_lost(exc)
@@ -191,13 +191,13 @@ class PeerProtocol(HttpToolsProtocol):
         self._extensions = {}
 
     def handshake_failed(self) -> None:
-        """Forget a connection that nobody ever used."""
+        """Remove a connection without a request."""
         self._registry.remove(self)
         # It refers to this object.
         self.parser = None  # type: ignore[assignment]  # as uvicorn does when a connection is lost
 
     def identify(self, user: User) -> bool:
-        """Note whose connection this is; False if the user has too many."""
+        """Set the user of the connection; False if the user has too many."""
         return self._registry.identify(self, user)
 
     def abort(self) -> None:
@@ -209,7 +209,7 @@ class PeerProtocol(HttpToolsProtocol):
             self.handshake.cancel()
 
     def expire(self) -> None:
-        """End a connection whose deadline has passed; at the second call without a farewell."""
+        """Close a connection whose deadline has passed; abort it at the second call."""
         if self._phase is Phase.CLOSING:
             self.abort()
         else:
@@ -318,7 +318,7 @@ class PeerProtocol(HttpToolsProtocol):
         self.scope["extensions"] = self._extensions
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a line of the head; lines after the body mean nothing to anybody here."""
+        """Take a header line; trailers are ignored."""
         if self._phase is not Phase.HEAD:
             return
         if len(self.headers) >= MAX_HEADERS:
@@ -337,7 +337,7 @@ class PeerProtocol(HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that the whole request is there."""
+        """Record that the whole request was received."""
         self._request_ended()
 
     def _request_ended(self) -> None:

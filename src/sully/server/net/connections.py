@@ -1,10 +1,10 @@
-"""Which connections are open, whose they are, and which one closes when there are too many.
+"""The open connections by user, and which ones are closed when there are too many.
 
-A connection is nobody's until a certificate or a token says whose it is. Descriptors are few, and
-anybody who reaches the port can take one, so they are given by rank: those who are not known go
-first, the oldest before the others, then the idle connections of users, then those of nodes and
-other system users. Members of system:masters are never sent away, so that somebody can always look
-what is wrong. The rules are here and do no I/O; connection.py closes, listen.py accepts.
+A connection is unauthenticated until a certificate or a token identifies its user. File descriptors
+are few, and anyone who reaches the port can take one. When they run out, unauthenticated
+connections are closed first, oldest first, then idle connections of users, then those of nodes and
+other system users. Connections of system:masters are never closed, so that an administrator can
+always connect. The rules are here and do no I/O; connection.py closes, listen.py accepts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SYSTEM_NAMESPACE = "kube-system"
 
 
 class Rank(IntEnum):
-    """Who holds a connection; a lower rank is sent away before a higher one."""
+    """The rank of a connection; lower ranks are closed first."""
 
     UNKNOWN = 0
     USER = 1
@@ -38,7 +38,7 @@ class ConnectionLimits:
     """The most connections; zero means no limit of this kind."""
 
     total: int = 0
-    per_address: int = 1000  # of those who are not known
+    per_address: int = 1000  # unauthenticated
     per_user: int = 2000
 
     def most(self, rank: Rank) -> int:
@@ -55,7 +55,7 @@ class ConnectionLimits:
 
 
 def rank_of(user: User) -> Rank:
-    """Return the rank of a user who is known."""
+    """Return the rank of an authenticated user."""
     if MASTERS in user.groups:
         return Rank.MASTER
     account = split_account(user.name)
@@ -68,14 +68,14 @@ def rank_of(user: User) -> Rank:
 def owner_of(user: User) -> str:
     """Return under which name the connections of a user count.
 
-    Whoever may create service accounts may create many: those of a namespace count together.
+    A user who may create service accounts can create many: those of a namespace count together.
     """
     account = split_account(user.name)
     return user.name if account is None else f"{_SYSTEM}serviceaccount:{account[0]}"
 
 
 def network_of(address: str) -> str:
-    """Return what counts as one address: of IPv6 whoever has one has all 2^64 of its network."""
+    """Return what counts as one address: in IPv6 a /64 network, which one host has."""
     if ":" not in address:
         return address
     try:
@@ -102,7 +102,7 @@ class Connection(Protocol):
 
 
 class _Held:
-    """Whose a connection is."""
+    """The owner of a connection."""
 
     __slots__ = ("owner", "rank")
 
@@ -121,7 +121,7 @@ class Connections:
         self._ranks: dict[Rank, dict[Connection, None]] = {rank: {} for rank in Rank}
         self._owners: dict[tuple[bool, str], dict[Connection, None]] = {}
         self.shed = 0
-        """How many were cut off to make room for others."""
+        """How many were closed in favor of others."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -134,7 +134,7 @@ class Connections:
         return len(self._ranks[rank])
 
     def add(self, connection: Connection) -> bool:
-        """Take a new connection, of somebody not known; False if there is no room for it."""
+        """Add a new, unauthenticated connection; False if there are too many."""
         network = network_of(connection.address)
         limits, unknown = self._limits, self._ranks[Rank.UNKNOWN]
         same = self._owners.get((False, network), {})
@@ -142,13 +142,13 @@ class Connections:
             self._cut(next(iter(same)))
         if 0 < limits.most(Rank.UNKNOWN) <= len(unknown):
             self._cut(next(iter(unknown)))
-        if 0 < limits.total <= len(self._held) and not self.make_room():
+        if 0 < limits.total <= len(self._held) and not self.close_one():
             return False
         self._insert(connection, _Held(Rank.UNKNOWN, network))
         return True
 
     def identify(self, connection: Connection, user: User) -> bool:
-        """Note whose a connection is; False if that user, or its rank, has too many."""
+        """Set the user of a connection; False if that user, or its rank, has too many."""
         held = self._held.get(connection)
         if held is None or held.rank is not Rank.UNKNOWN:
             return held is not None
@@ -171,15 +171,15 @@ class Connections:
         if not same:
             del self._owners[key]
 
-    def make_room(self) -> bool:
-        """Cut off the connection that is missed least; False if there is none to spare."""
+    def close_one(self) -> bool:
+        """Close the least important connection; False if there is none."""
         for connection in self._ranks[Rank.UNKNOWN]:
             self._cut(connection)
             return True
         return any(self._cut_idle(self._ranks[rank]) for rank in (Rank.USER, Rank.SYSTEM))
 
     def expired(self, now: float) -> list[Connection]:
-        """Return the connections whose time is over."""
+        """Return the connections whose deadline has passed."""
         return [connection for connection in self._held if connection.deadline <= now]
 
     def _has_room(self, rank: Rank, owner: str) -> bool:
@@ -188,14 +188,18 @@ class Connections:
         same = self._owners.get((True, owner), {})
         if 0 < limits.per_user <= len(same) and not self._cut_idle(same):
             return False
-        ranks = [each for each in (Rank.USER, Rank.SYSTEM) if each <= rank]
+        ranks = [lower for lower in (Rank.USER, Rank.SYSTEM) if lower <= rank]
         taken = sum(map(self.count, ranks))
         if not 0 < limits.most(rank) <= taken:
             return True
-        return any(self._cut_idle(self._ranks[each]) for each in ranks)
+        return any(self._cut_idle(self._ranks[lower]) for lower in ranks)
 
     def _cut_idle(self, among: dict[Connection, None]) -> bool:
-        idle = [(each.idle_since, each) for each in among if each.idle_since is not None]
+        idle = [
+            (connection.idle_since, connection)
+            for connection in among
+            if connection.idle_since is not None
+        ]
         if not idle:
             return False
         self._cut(min(idle, key=lambda pair: pair[0])[1])

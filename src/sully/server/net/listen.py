@@ -1,7 +1,7 @@
-"""Listening: accepts connections and hands them to uvicorn's protocol with our TLS context.
+"""Listening: accepts connections and passes them to uvicorn's protocol with our TLS context.
 
-Connections are accepted here and not by the event loop, because only so there is a say in who gets
-a descriptor when they are few. connection.py has what happens on a connection.
+Connections are accepted here and not by the event loop, to decide which ones get a descriptor when
+they are few. connection.py handles a connection.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ from sully.server.net.connections import ConnectionLimits, Connections
 
 # How long open requests may take to end when the server stops.
 DRAIN_SECONDS = 5
-# How long a connection without a request may then take to say goodbye. Clients that pool their
-# connections do not read from idle ones, and would hear of our end only when they use them next.
-GOODBYE_SECONDS = 0.5
+# How long a connection without a request may then take to close. Clients that pool their
+# connections do not read from idle ones, and would notice the end only when they use them next.
+IDLE_CLOSE_SECONDS = 0.5
 # Connections that wait to be accepted, and how many are accepted before others get their turn.
 BACKLOG = 2048
 ACCEPTS_PER_TURN = 32
-# How often to look for connections whose time is over.
+# How often to check deadlines.
 SWEEP_SECONDS = 1.0
 # When descriptors run out: how many connections to close, and when to try again.
 SHED_AT_ONCE = 8
@@ -59,9 +59,9 @@ class ListenError(OSError):
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Take an address; raises ListenError when it is in use or not ours."""
+    """Bind an address; raises ListenError when it is in use or not local."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # The protocol is named because asyncio sends small answers at once only over what says TCP.
+    # asyncio sends small responses immediately only over a socket that names TCP.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -81,7 +81,7 @@ def own_names(host: str) -> list[str]:
     family, elsewhere = (
         (socket.AF_INET6, "2001:db8::1") if host == "::" else (socket.AF_INET, "192.0.2.1")
     )
-    # Which of our addresses others see: the one a packet would leave from. None is sent.
+    # The source address of packets to others. None is sent.
     with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
         probe.connect((elsewhere, 9))
         names.append(probe.getsockname()[0])
@@ -115,8 +115,8 @@ class Listener:
         self._accepting = False
         self._sweeping: asyncio.TimerHandle | None = None
         self._shed = 0
-        self._malformed = Tally(_log, "malformed requests refused")
-        self._refused = Tally(_log, "connections refused, too many are open")
+        self._malformed = Tally(_log, "malformed requests rejected")
+        self._refused = Tally(_log, "connections rejected, too many are open")
         self._exhausted = Tally(_log, "out of file descriptors, closing idle connections")
         self._crowded = Tally(_log, "too many connections, closing the least important ones")
         config = uvicorn.Config(
@@ -156,7 +156,7 @@ class Listener:
         loop.remove_reader(self._socket)
         for handshake in self._handshakes:
             handshake.cancel()
-        leaving = loop.call_later(GOODBYE_SECONDS, self._leave_idle)
+        leaving = loop.call_later(IDLE_CLOSE_SECONDS, self._close_idle)
         await self._server.shutdown(sockets=[self._socket])
         leaving.cancel()
         if self._sweeping is not None:
@@ -166,7 +166,7 @@ class Listener:
         """Ask the server to end."""
         self._server.should_exit = True
 
-    def _leave_idle(self) -> None:
+    def _close_idle(self) -> None:
         for connection in list(self._server.server_state.connections):
             cycle = getattr(connection, "cycle", None)
             if cycle is None or cycle.response_complete:
@@ -186,16 +186,16 @@ class Listener:
                 return
             except OSError as error:
                 if error.errno in _OUT_OF_RESOURCES:
-                    self._make_room()
+                    self._close_some()
                     return
-                continue  # of one connection, which has gone already
+                continue  # of one connection, which is already closed
             self._take(accepted, address[0])
 
-    def _make_room(self) -> None:
-        """Close what is missed least, and wait until it has gone."""
+    def _close_some(self) -> None:
+        """Close the least important connections, and wait until they are closed."""
         self._exhausted.add(open=len(self._connections))
         for _ in range(SHED_AT_ONCE):
-            if not self._connections.make_room():
+            if not self._connections.close_one():
                 break
         loop = asyncio.get_running_loop()
         loop.remove_reader(self._socket)
@@ -216,13 +216,13 @@ class Listener:
             accepted.close()
             return
         accepted.setblocking(False)
-        handshake = asyncio.get_running_loop().create_task(self._shake_hands(connection, accepted))
+        handshake = asyncio.get_running_loop().create_task(self._handshake(connection, accepted))
         connection.handshake = handshake
         self._handshakes.add(handshake)
         handshake.add_done_callback(partial(self._after_handshake, connection, accepted))
 
-    async def _shake_hands(self, connection: PeerProtocol, accepted: socket.socket) -> None:
-        # Whoever is no TLS client, or too slow for one, is none of anybody's business.
+    async def _handshake(self, connection: PeerProtocol, accepted: socket.socket) -> None:
+        # Clients that do not speak TLS, or too slowly, are ignored.
         with contextlib.suppress(OSError):
             await asyncio.get_running_loop().connect_accepted_socket(
                 lambda: connection,

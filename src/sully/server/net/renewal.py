@@ -45,7 +45,7 @@ class ServerCertificate:
 
 
 class Renewal:
-    """Looks at the certificates now and then."""
+    """Renews certificates before they expire."""
 
     def __init__(
         self,
@@ -64,13 +64,13 @@ class Renewal:
         while True:
             await self._clock.sleep(EVERY.total_seconds())
             try:
-                self.look()
+                self.renew_due()
             except OSError as error:
                 # The old ones are good for weeks; the disk may be fine again by then.
-                _log.error("a certificate could not be renewed", error=str(error))
+                _log.error("failed to renew a certificate", error=str(error))
 
-    def look(self) -> None:
-        """Replace what ends soon."""
+    def renew_due(self) -> None:
+        """Renew what expires soon."""
         if self._serving.ensure(self._clock):
             self._context.load_cert_chain(self._serving.certificate, self._serving.key)
             _log.info("server certificate renewed", file=str(self._serving.certificate))

@@ -1,7 +1,7 @@
-"""Certificates: our own authority, the server's certificate, and clients' certificates.
+"""Certificates: the cluster CA, the server's certificate, and clients' certificates.
 
-Keys are elliptic (fast to make, small). The files lie in the data directory; whoever can read the
-authority's key can become anyone, so all keys are readable by the owner only.
+Keys are elliptic (fast to make, small). The files are in the data directory; whoever can read the
+key of the CA can impersonate anyone, so all keys are readable by the owner only.
 """
 
 import ipaddress
@@ -50,9 +50,9 @@ class Authority:
                 return cls(Pair(certificate.read_bytes(), key.read_bytes()))
             except ValueError as error:
                 raise OpenError(
-                    f"{certificate} and {key} are no certificate with its key ({error}). Bring a"
-                    " backup back with 'sully restore', or remove both: then every kubeconfig"
-                    " handed out so far stops working"
+                    f"{certificate} and {key} are not a certificate and its key ({error})."
+                    " Restore a backup with 'sully restore', or remove both: then every kubeconfig"
+                    " issued so far stops working"
                 ) from error
         pair = _new_authority(now)
         write_private(key, pair.key)
@@ -79,7 +79,7 @@ class Authority:
         return self._issue(x509.Name(names), usage, now, life)
 
     def signed(self, pair: Pair) -> bool:
-        """Say whether a certificate is one of ours."""
+        """Say whether this CA signed a certificate."""
         certificate = x509.load_pem_x509_certificate(pair.certificate)
         try:
             certificate.verify_directly_issued_by(self._certificate)
@@ -89,7 +89,7 @@ class Authority:
 
     @property
     def ends(self) -> datetime:
-        """Return when nothing that was issued here is good any more."""
+        """Return when the CA expires, and with it all that it issued."""
         return self._certificate.not_valid_after_utc
 
     def _issue(
@@ -121,8 +121,8 @@ class Authority:
         return Pair(signed.public_bytes(serialization.Encoding.PEM), _key_bytes(key))
 
 
-def passing_context(name: str, now: datetime) -> ssl.SSLContext:
-    """Return what serves TLS with a certificate that nobody else has, and that ends with us."""
+def self_signed_context(name: str, now: datetime) -> ssl.SSLContext:
+    """Return a server context with a self-signed certificate that lives in memory only."""
     pair = Authority(_new_authority(now)).server([name], now)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     # The ssl module reads a certificate only from files. The folder is private to this user.
@@ -152,8 +152,8 @@ def expires_soon(pair: Pair, now: datetime) -> bool:
 def names_of(pair: Pair) -> set[str]:
     """Return the names and addresses a server certificate is good for."""
     certificate = x509.load_pem_x509_certificate(pair.certificate)
-    found = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    return {str(name.value) for name in found}
+    names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return {str(name.value) for name in names}
 
 
 def _new_authority(now: datetime) -> Pair:

@@ -14,7 +14,7 @@ from sully.server.openapi import gnostic, v2, v3
 from sully.server.openapi.operations import GroupVersion
 
 # Content type of the protobuf form. Old clients ask for it with an `@`, which Go's parser of media
-# types refuses in an answer: it is always answered in this spelling.
+# types rejects in an answer: it is always answered in this spelling.
 PROTOBUF = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf"
 PROTOBUF_FORMS = frozenset((PROTOBUF, "application/com.github.proto-openapi.spec.v2@v1.0+protobuf"))
 

@@ -95,7 +95,7 @@ def version_info() -> ObjectType:
     """Return the type of the answer to `/version`, which no table has: it is not a kind."""
     made = ObjectType("io.k8s.apimachinery.pkg.version", "Info", "Which software answers.", False)
     about = {
-        "major": "First number of the Kubernetes release whose API is spoken.",
+        "major": "First number of the Kubernetes release whose API is served.",
         "minor": "Second number of that release.",
         "gitVersion": "The full version.",
         "gitCommit": "The commit it was built from.",
@@ -131,25 +131,25 @@ def list_type(tables: Tables, package: str, kind: str) -> ObjectType:
 
 def kinds(scheme: Scheme, at: GroupVersion) -> dict[str, list[GVK]]:
     """Say which kind each type of a group and version stands for, by the type's full name."""
-    found: dict[str, list[GVK]] = {
+    kinds_by_type: dict[str, list[GVK]] = {
         f"{META}.{name}": [("", "v1", name)] for name in ("APIResourceList", "Status")
     }
     for name in ("DeleteOptions", "WatchEvent"):
         everywhere = dict.fromkeys((("", "v1", name), (at.group, at.version, name)))
-        found[f"{META}.{name}"] = list(everywhere)
+        kinds_by_type[f"{META}.{name}"] = list(everywhere)
     for resource in served(scheme, at.group, at.version):
         package = _version(resource, at).package
         for name in (resource.kind, f"{resource.kind}List"):
-            found[f"{package}.{name}"] = [(at.group, at.version, name)]
+            kinds_by_type[f"{package}.{name}"] = [(at.group, at.version, name)]
         for sub in subresources(resource):
             if sub.version:
                 package = _package(sub.group, sub.version)
-                found[f"{package}.{sub.kind}"] = [(sub.group, sub.version, sub.kind)]
-    return found
+                kinds_by_type[f"{package}.{sub.kind}"] = [(sub.group, sub.version, sub.kind)]
+    return kinds_by_type
 
 
 def paths(scheme: Scheme, at: GroupVersion) -> Iterator[PathItem]:
-    """Go through all paths of a group and version."""
+    """Yield all paths of a group and version."""
     resources = Operation(
         "get",
         "",
@@ -164,9 +164,9 @@ def paths(scheme: Scheme, at: GroupVersion) -> Iterator[PathItem]:
 
 
 def _version(resource: ResourceType, at: GroupVersion) -> Version:
-    found = resource.version(at.version)
-    assert found is not None, "only served resources get here"
-    return found
+    version = resource.version(at.version)
+    assert version is not None, "only served resources get here"
+    return version
 
 
 def _package(group: str, version: str) -> str:

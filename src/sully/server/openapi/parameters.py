@@ -75,7 +75,7 @@ _ALL = (
     Parameter(
         "gracePeriodSeconds",
         "integer",
-        "Seconds the object may take to shut down; 0 deletes it at once.",
+        "Seconds the object may take to shut down; 0 deletes it immediately.",
     ),
     Parameter(
         "orphanDependents",

@@ -32,16 +32,16 @@ def build(scheme: Scheme, release: str) -> Obj:
     places = list(group_versions(scheme))
     definitions = Definitions(V2, _all_kinds(scheme, places))
     status = scheme.tables.get(META, "Status")
-    found: Obj = {}
+    paths_: Obj = {}
     for at in places:
         writer = _Writer(definitions, at, status)
-        found |= {item.path: writer.path(item) for item in paths(scheme, at)}
-    found["/version/"] = {"get": _version_operation(definitions)}
+        paths_ |= {item.path: writer.path(item) for item in paths(scheme, at)}
+    paths_["/version/"] = {"get": _version_operation(definitions)}
     definitions.reference(scheme.tables.get(META, "WatchEvent"))
     return {
         "swagger": "2.0",
         "info": {"title": "Sully", "version": release},
-        "paths": found,
+        "paths": paths_,
         "definitions": definitions.ordered(),
         "securityDefinitions": {
             "BearerToken": {
@@ -69,7 +69,7 @@ def _version_operation(definitions: Definitions) -> Obj:
 
 
 def group_versions(scheme: Scheme) -> Iterator[GroupVersion]:
-    """Go through everything served, the core group first."""
+    """Yield everything served, the core group first."""
     core = [("", scheme.groups()[""])] if "" in scheme.groups() else []
     for group, versions in core + named_groups(scheme):
         for version in versions:
@@ -86,14 +86,14 @@ def _all_kinds(scheme: Scheme, places: Iterable[GroupVersion]) -> dict[str, list
 
 def _parameter(name: str) -> Obj:
     known = PARAMETERS[name]
-    found: Obj = {
+    parameter: Obj = {
         "uniqueItems": True,
         "type": known.type,
         "description": known.about,
         "name": name,
         "in": known.place,
     }
-    return found | ({"required": True} if known.place == "path" else {})
+    return parameter | ({"required": True} if known.place == "path" else {})
 
 
 class _Writer:

@@ -29,13 +29,13 @@ def build(scheme: Scheme, group: str, version: str, release: str) -> Obj:
     at = GroupVersion(group, version)
     definitions = Definitions(V3, kinds(scheme, at))
     writer = _Writer(definitions, at, scheme.tables.get(META, "Status"))
-    found = {
+    document = {
         item.path: {one.method: writer.operation(one) for one in item.operations}
         | _shared(item.parameters)
         for item in paths(scheme, at)
     }
     definitions.reference(scheme.tables.get(META, "WatchEvent"))
-    return _whole(found, definitions, release)
+    return _whole(document, definitions, release)
 
 
 def build_version(release: str) -> Obj:
@@ -72,8 +72,8 @@ def _whole(found: Obj, definitions: Definitions, release: str) -> Obj:
 
 
 def _shared(names: Iterable[str]) -> Obj:
-    found = _parameters(names)
-    return {"parameters": found} if found else {}
+    parameters = _parameters(names)
+    return {"parameters": parameters} if parameters else {}
 
 
 def _parameters(names: Iterable[str]) -> list[Obj]:
@@ -82,10 +82,10 @@ def _parameters(names: Iterable[str]) -> list[Obj]:
 
 def _parameter(name: str) -> Obj:
     known = PARAMETERS[name]
-    found: Obj = {"name": name, "in": known.place, "description": known.about}
+    parameter: Obj = {"name": name, "in": known.place, "description": known.about}
     if known.place == "path":
-        found["required"] = True
-    return found | {"schema": {"type": known.type, "uniqueItems": True}}
+        parameter["required"] = True
+    return parameter | {"schema": {"type": known.type, "uniqueItems": True}}
 
 
 class _Writer:

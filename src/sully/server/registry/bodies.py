@@ -20,7 +20,7 @@ RECORD_SHARE = 2
 """How many times as much as the object itself its managedFields may hold."""
 _STEPS = re.compile(r"[.\[]")
 NO_KIND = "couldn't get version/kind; json parse error"
-_SHOWN = 30  # bytes of an unreadable body in an error text
+_SHOWN = 30  # bytes of an undecodable body in an error text
 # Every group and version knows these.
 _COMMON_KINDS = frozenset(
     (
@@ -50,25 +50,25 @@ class Body:
 
 @dataclass(slots=True)
 class Decoded:
-    """An object in the hub version with what the client should be told about its fields."""
+    """An object in the hub version with warnings about its fields."""
 
     obj: Obj
     warnings: list[str]
 
 
 def check_size(resource: ResourceType, body: Body) -> None:
-    """Refuse a body with more in it than an object of this kind may hold."""
+    """Reject a body with more in it than an object of this kind may hold."""
     check_values(resource, body.value, len(body.raw))
 
 
 def check_values(resource: ResourceType, value: Any, size: int | None = None) -> None:
-    """Refuse an object with more in it than its kind may hold; `size` are its bytes if known.
+    """Reject an object with more in it than its kind may hold; `size` are its bytes if known.
 
-    The record of who manages which field counts by itself: it is made by the server, and long for
-    those who change many fields.
+    managedFields count separately: the server makes them, and they are long where many fields
+    change.
     """
     limit = resource.most_values
-    # A value takes two bytes at least, so that the usual object is not looked at.
+    # A value takes two bytes at least: most objects need no count.
     if size is not None and size <= 2 * limit:
         return
     record: Any = ()
@@ -112,10 +112,10 @@ def decode_object(
     patch: Callable[[], str] | None = None,
     kept: Sequence[Obj] = (),
 ) -> Decoded:
-    """Check the fields of an object of the target's version and bring it into the hub version.
+    """Check the fields of an object and convert it to the hub version.
 
     `patch` shows the result of a patch, which error texts quote. `kept` are the managedFields that
-    are stored: most objects bring them back as they are, and then they need no second look.
+    are stored: most objects contain them unchanged, and then they need no second check.
     """
     target = request.target
     schema = objects.scheme.schema(target.resource, target.version)
@@ -125,17 +125,17 @@ def decode_object(
     rest = _without(kept, value) if kept else None
     kind = (target.resource.kind, target.version)
     try:
-        found = reader(value if rest is None else rest, schema, unknown)
+        decoded = reader(value if rest is None else rest, schema, unknown)
     except DecodeError as error:
         raise _undecodable(kind, str(error), patch) from None
     if rest is not None:
-        found["metadata"]["managedFields"] = kept
+        decoded["metadata"]["managedFields"] = kept
     elif _clears_managed_fields(value):
-        found["metadata"]["managedFields"] = [{}]
+        decoded["metadata"]["managedFields"] = [{}]
     warnings = _judged(request, kind, repeated, unknown, patch)
-    found.pop("kind", None)
-    found.pop("apiVersion", None)
-    hub = objects.to_hub(found, target.resource, target.version)
+    decoded.pop("kind", None)
+    decoded.pop("apiVersion", None)
+    hub = objects.to_hub(decoded, target.resource, target.version)
     return Decoded(hub, warnings)
 
 
@@ -146,10 +146,10 @@ def decode_part(
     unknown: list[str] = []
     kind = (schema.name, "v1")
     try:
-        found = decode({} if body.value is None else body.value, schema, unknown)
+        decoded = decode({} if body.value is None else body.value, schema, unknown)
     except DecodeError as error:
         raise _undecodable(kind, str(error), patch) from None
-    return Decoded(found, _judged(request, kind, body.repeated, unknown, patch))
+    return Decoded(decoded, _judged(request, kind, body.repeated, unknown, patch))
 
 
 def _judged(
@@ -159,7 +159,7 @@ def _judged(
     unknown: list[str],
     patch: Callable[[], str] | None,
 ) -> list[str]:
-    """Return what to warn of, or refuse it, as the client wants fields to be checked."""
+    """Return warnings, or raise, as fieldValidation says."""
     known = set(unknown)
     problems = [f"duplicate field {quote(name)}" for name in repeated if not _within(name, known)]
     problems += [f"unknown field {quote(name)}" for name in unknown[: MAX_UNKNOWN - len(problems)]]
@@ -170,7 +170,7 @@ def _judged(
 
 
 def _within(path: str, unknown: set[str]) -> bool:
-    """Say whether a field is inside of an unknown one: what is there is not looked at."""
+    """Say whether a field is inside of an unknown one, which is not checked."""
     return bool(unknown) and any(path[: end.start()] in unknown for end in _STEPS.finditer(path))
 
 
@@ -198,7 +198,7 @@ def _undecodable(kind: tuple[str, str], problem: str, patch: Callable[[], str] |
 
 
 def unrecognized(target: Target, problem: str, raw: bytes) -> BadRequest:
-    """Refuse a body of which not even the kind could be read."""
+    """Reject a body of which not even the kind could be read."""
     return BadRequest(
         f"the object provided is unrecognized (must be of type {target.resource.kind}):"
         f" {problem} ({_summary(raw)})"
@@ -226,7 +226,7 @@ def _no_object(target: Target, value: Any, raw: bytes) -> BadRequest:
 
 
 def check_kind(objects: Objects, target: Target, value: Obj) -> None:
-    """Refuse a body that says it is something else than the path."""
+    """Reject a body of another kind than the path."""
     kind = value.get("kind") or target.resource.kind
     api_version = value.get("apiVersion") or target.group_version
     if kind == target.resource.kind and api_version == target.group_version:
@@ -255,7 +255,7 @@ def check_kind(objects: Objects, target: Target, value: Obj) -> None:
 
 
 def internal_name(target: Target) -> str:
-    """Return what the reference calls the kind inside, which some of its texts show."""
+    """Return the internal name of a kind in Kubernetes, which some of its texts show."""
     version = target.resource.version(target.version)
     if version is not None and version.structural:
         return "unstructured.Unstructured"

@@ -1,4 +1,4 @@
-"""Creating: name, place, admission, validation, and one insert."""
+"""Creates: name, namespace, admission, validation, and one insert."""
 
 from itertools import chain
 
@@ -14,21 +14,21 @@ from sully.machinery.strategy import Obj, Strategy, WriteContext
 from sully.machinery.timestamps import format_time
 from sully.server.registry import metadata as meta
 from sully.server.registry.bodies import Body, decode_body
-from sully.server.registry.writes import Result, Writer, is_dry_run, set_managed, warned
+from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, set_managed, warned
 from sully.server.requests import Request, Target
-from sully.store.base import Key, Record
+from sully.store.base import Record, StoreKey
 from sully.store.errors import ConflictError
 
-_NAME_TRIES = 8
-_PATIENCE = 1.5
+_NAME_ATTEMPTS = 8
+_WAIT = 1.5
 _PAUSE = 0.05
-"""Seconds that a create waits for what is on its way, and between two looks for it."""
+"""Seconds that a create waits for what is being created, and between two checks."""
 
 
 class Creator:
     """Creates objects of all kinds."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
 
     async def create(self, request: Request, body: Body) -> Result:
@@ -50,53 +50,53 @@ class Creator:
             await self._await_count(target)
         ctx = self._writer.context(request)
         strategy.default(obj, ctx)
-        self._place(target, obj)
+        self._set_namespace(target, obj)
         generated = not obj["metadata"].get("name") and bool(obj["metadata"].get("generateName"))
         self._check_namespace(target, obj)
         if obj["metadata"].get("resourceVersion"):
             text = "resourceVersion should not be set on objects to be created"
-            raise client_error(text, strict=self._writer.strict)
-        # Before admission: what it fills in belongs to nobody.
+            raise client_error(text, self._writer.compat)
+        # Before admission: what it fills in has no field manager.
         if managed_fields is None:
             managed_fields = self._writer.track(request, None, obj, strategy, ctx)
         set_managed(obj, managed_fields)
-        told = list(strategy.notices(obj, None, ctx))
+        notices = list(strategy.notices(obj, None, ctx))
         strategy.admit(obj, None, ctx)
-        self._writer.guard(request, "create", obj)
-        for attempt in range(_NAME_TRIES):
+        self._writer.validate_admission(request, "create", obj)
+        for attempt in range(_NAME_ATTEMPTS):
             if generated:
                 base = obj["metadata"]["generateName"]
                 obj["metadata"]["name"] = meta.generated_name(base, self._writer.ids.suffix())
             self._before_create(obj, strategy, target, ctx)
             try:
                 result = await self._insert(request, obj, ctx)
-                result.warnings[:0] = told
+                result.warnings[:0] = notices
                 return result
             except ConflictError:
-                if not generated or attempt == _NAME_TRIES - 1:
+                if not generated or attempt == _NAME_ATTEMPTS - 1:
                     raise self._exists(target, obj["metadata"]["name"]) from None
         raise self._exists(target, obj["metadata"]["name"])
 
     async def _await(self, namespace: str, resource: str, name: str) -> None:
-        """Give whoever fills new namespaces a moment, as the reference does."""
+        """Wait a moment for the controllers that fill new namespaces, as Kubernetes does."""
         clock = self._writer.clock
-        until = clock.monotonic() + _PATIENCE
+        until = clock.monotonic() + _WAIT
         while self._writer.lookup(resource, namespace, name) is None:
-            found = self._writer.lookup("namespaces", "", namespace)
-            if found is None or "deletionTimestamp" in found["metadata"]:
+            live = self._writer.lookup("namespaces", "", namespace)
+            if live is None or "deletionTimestamp" in live["metadata"]:
                 return
             if clock.monotonic() >= until:
                 return
             await clock.sleep(_PAUSE)
 
     async def _await_count(self, target: Target) -> None:
-        """Give whoever counts for new quotas a moment: what is not counted cannot be charged."""
+        """Wait a moment for the controller that counts for new quotas."""
         clock = self._writer.clock
-        until = clock.monotonic() + _PATIENCE
+        until = clock.monotonic() + _WAIT
         while self._writer.quotas.awaits_count(target) and clock.monotonic() < until:
             await clock.sleep(_PAUSE)
 
-    def _place(self, target: Target, obj: Obj) -> None:
+    def _set_namespace(self, target: Target, obj: Obj) -> None:
         metadata = obj["metadata"]
         if not target.resource.namespaced:
             metadata.pop("namespace", None)
@@ -144,7 +144,7 @@ class Creator:
             meta.validate_metadata(obj, strategy, namespaced=target.resource.namespaced),
             strategy.validate_create(obj, ctx),
         )
-        self._writer.refuse(target, obj["metadata"]["name"], problems)
+        self._writer.reject_invalid(target, obj["metadata"]["name"], problems)
         strategy.review(obj, None, ctx)
 
     async def _insert(self, request: Request, obj: Obj, ctx: WriteContext) -> Result:
@@ -159,7 +159,7 @@ class Creator:
         record = await self._put(target, key, obj)
         return Result(self._writer.objects.live(record), record, created=True, warnings=warnings)
 
-    async def _put(self, target: Target, key: Key, obj: Obj) -> Record:
+    async def _put(self, target: Target, key: StoreKey, obj: Obj) -> Record:
         """Write a new object and charge it to quotas, both or neither."""
         while True:
             charges = self._writer.quotas.charge(target, obj)

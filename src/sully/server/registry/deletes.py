@@ -1,4 +1,4 @@
-"""Deleting: at once, after a grace period, or when the last finalizer goes."""
+"""Deletes: immediately, after a grace period, or when the last finalizer is removed."""
 
 from contextlib import suppress
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ from sully.machinery.gotext import quote
 from sully.machinery.schema import ObjectType
 from sully.machinery.strategy import Obj
 from sully.machinery.timestamps import format_time, parse_time
-from sully.server.registry.writes import Result, Writer, is_dry_run, without_version
+from sully.server.registry.writes import ObjectWriter, Result, is_dry_run, without_version
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Listing, Reader, parse_int
 from sully.store.base import Check, Commit, Delete, Record
@@ -27,7 +27,7 @@ POLICIES = ("Background", "Foreground", "Orphan")
 class Deleter:
     """Runs deletions of all kinds."""
 
-    def __init__(self, writer: Writer) -> None:
+    def __init__(self, writer: ObjectWriter) -> None:
         self._writer = writer
 
     async def delete(self, request: Request, options: Obj) -> Result:
@@ -36,12 +36,14 @@ class Deleter:
         target = request.target
         while True:
             record = self._writer.newest(target)
-            self._writer.guard(request, "delete", None, self._writer.objects.live(record))
+            self._writer.validate_admission(
+                request, "delete", None, self._writer.objects.live(record)
+            )
             self._check_preconditions(target, record, options)
             try:
                 return await self._delete_state(request, record, options)
             except ConflictError:
-                # Another process changed it in between: decide again on what is there now.
+                # Another process changed it: decide again.
                 continue
 
     async def delete_collection(self, request: Request, options: Obj, reader: Reader) -> Listing:
@@ -52,7 +54,7 @@ class Deleter:
         for record in listing.records:
             one = Target(target.resource, target.version, record.key.namespace, record.key.name)
             single = Request(request.user, one, request.options, request.user_agent)
-            # Someone else may have been quicker.
+            # It may have been deleted meanwhile.
             with suppress(NotFound):
                 await self.delete(single, options)
         return listing
@@ -84,11 +86,11 @@ class Deleter:
         return Result(self._writer.objects.live(stored), stored)
 
     async def _remove(self, request: Request, record: Record) -> Result:
-        """Take an object out of the store."""
+        """Remove an object from the store."""
         live = self._writer.objects.live(record)
         graceful = request.target.resource.grace_period is not None
         if graceful:
-            # Watchers of kinds with a grace period are told that it is over before the end.
+            # Watchers of kinds with a grace period see that it is over before the deletion.
             live = self._marked(live, 0)
         if is_dry_run(request):
             return Result(live, deleted=True)
@@ -100,7 +102,7 @@ class Deleter:
         return Result(self._writer.objects.stamped(live, done.revision), deleted=True)
 
     async def _commit(self, request: Request, record: Record, delete: Delete) -> Commit:
-        """Delete an object and release what it used, by its state before it was marked as over."""
+        """Delete an object and release what it used, by its state before it was marked."""
         old = self._writer.objects.live(record)
         while True:
             released = self._writer.quotas.release(request.target, record)
@@ -110,10 +112,10 @@ class Deleter:
             except ConflictError as error:
                 if error.key == delete.key:
                     raise
-                # Another process wrote to the quota or the record: go on from what it left.
+                # Another process wrote the quota or the record: decide again.
 
     def _pending(self, request: Request, live: Obj, options: Obj) -> Obj | None:
-        """Return the object as it waits to go, or None if it can go now."""
+        """Return the terminating object, or None if it can be deleted now."""
         if request.target.resource.storage_key == "namespaces":
             return self._terminating_namespace(live, options)
         left = live["metadata"].get("deletionGracePeriodSeconds", 0)
@@ -140,7 +142,7 @@ class Deleter:
         return max(int(asked), 0) if asked >= 0 else 1
 
     def _marked(self, live: Obj, grace: int, finalizers: list[str] | None = None) -> Obj:
-        """Return the object with the time of its end, and what it waits for if that is given."""
+        """Return the object with its deletionTimestamp, and with finalizers if given."""
         # Only metadata changes, and only its own entries.
         metadata = dict(live["metadata"])
         if finalizers:
@@ -162,7 +164,7 @@ class Deleter:
         end = parse_time(metadata["deletionTimestamp"])
         left = metadata.get("deletionGracePeriodSeconds", 0)
         if grace > 0 and left <= LONGEST_WAIT:
-            # A shorter period counts from when the first one began.
+            # A shorter period counts from the start of the first one.
             return end - timedelta(seconds=left) + wait
         return min(end, now)
 
@@ -182,9 +184,9 @@ class Deleter:
 
 
 def _finalizers(target: Target, live: Obj, options: Obj) -> list[str]:
-    """Return what the object waits for once its deletion is asked for."""
+    """Return the finalizers of an object once it is deleted."""
     there: list[str] = live["metadata"].get("finalizers", [])
-    # The garbage collector does not look at events.
+    # The garbage collector ignores events.
     return there if target.resource.storage_key == "events" else deletion_finalizers(there, options)
 
 
@@ -217,7 +219,7 @@ def _read_options(body: Any, schema: ObjectType) -> Obj:
 def _precondition_failed(target: Target, word: str, given: str, actual: str) -> Conflict:
     resource = target.resource
     if (resource.group, resource.plural) == ("", "namespaces"):
-        # Their deletion takes another way in Kubernetes, which words it so.
+        # Kubernetes deletes them by other code, with this text.
         text = f"{word} in precondition: {given}, {word} in object meta: {actual}"
         return conflict(*target.names, f"Precondition failed: {text}")
     happened = "deleted and then recreated" if word == "UID" else "modified"
@@ -229,7 +231,7 @@ def _precondition_failed(target: Target, word: str, given: str, actual: str) -> 
 
 
 def check_options(options: Obj) -> None:
-    """Refuse options that mean nothing."""
+    """Reject options that mean nothing."""
     problems: list[FieldError] = []
     policy, orphan = options.get("propagationPolicy"), options.get("orphanDependents")
     if policy is not None and orphan is not None:

@@ -1,4 +1,4 @@
-"""What the server itself does with metadata, whatever the kind: names, uids, finalizers, owners."""
+"""Metadata of all kinds: names, uids, finalizers, owner references."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +34,7 @@ def generated_name(base: str, suffix: str) -> str:
 
 
 def clear_system_fields(obj: Obj) -> None:
-    """Drop what only the server may say, on create."""
+    """Remove what only the server sets, on create."""
     for name in _SYSTEM_FIELDS:
         obj["metadata"].pop(name, None)
 
@@ -80,7 +80,7 @@ def validate_common(
 ) -> Iterator[FieldError]:
     """Yield what is wrong with labels, annotations, owners and finalizers.
 
-    What is as it was before was judged when it came, and most updates change none of these.
+    Unchanged parts were validated before, and most updates change none of these.
     """
     before = before or {}
     for part, validate in _COMMON.items():
@@ -121,7 +121,7 @@ def _validate_owners(owners: Sequence[Obj]) -> Iterator[FieldError]:
             if not owner.get(name):
                 yield here.child(name).required("must not be empty")
         if (owner.get("apiVersion"), owner.get("kind")) == ("v1", "Event"):
-            # Events go by themselves, and would take what they own with them.
+            # Events expire, and their dependents would be deleted.
             yield here.invalid(owner, "/v1, Kind=Event is disallowed from being an owner")
         if owner.get("controller"):
             if controller:

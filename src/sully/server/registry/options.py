@@ -9,7 +9,7 @@ _VALIDATIONS = ("", "Ignore", "Strict", "Warn")
 
 
 def check_write_options(request: Request, kind: str, *, apply: bool = False) -> None:
-    """Refuse options that a write does not have."""
+    """Reject options that a write does not have."""
     if not request.options and not apply:
         return
     problems = [*_dry_run(request), *_manager(request, apply=apply), *_validation(request)]

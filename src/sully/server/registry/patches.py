@@ -23,7 +23,7 @@ from sully.machinery.strategy import Obj
 from sully.server.registry.bodies import Body, check_kind, check_values, decode_object
 from sully.server.registry.creates import Creator
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import Result, Writer, warned
+from sully.server.registry.writes import ObjectWriter, Result, warned
 from sully.server.requests import Request
 from sully.server.storage.objects import typed
 
@@ -36,14 +36,14 @@ APPLY = "application/apply-patch+yaml"
 class Patcher:
     """Runs patches of all kinds."""
 
-    def __init__(self, writer: Writer, creator: Creator, updater: Updater) -> None:
+    def __init__(self, writer: ObjectWriter, creator: Creator, updater: Updater) -> None:
         self._writer = writer
         self._creator = creator
         self._updater = updater
         self._objects = writer.objects
 
     async def patch(self, request: Request, patch_type: str, body: Body) -> Result:
-        """Change an object as a patch says."""
+        """Apply a patch."""
         if patch_type == APPLY:
             return await self._apply(request, body)
         if patch_type == STRATEGIC:
@@ -62,7 +62,7 @@ class Patcher:
         return result
 
     def _check_strategic(self, request: Request) -> None:
-        """Refuse what the reference's custom resources have no rules for."""
+        """Reject what custom resources have no rules for."""
         target = request.target
         version = target.resource.version(target.version)
         if version is not None and version.structural:
@@ -200,7 +200,7 @@ class Patcher:
         return done.object, done.managed_fields
 
     def _ours(self, error: ApiError) -> ApiError:
-        """Call a bad request what it is, where the reference takes it for its own failure."""
+        """Answer a bad request as such, where Kubernetes takes it for its own failure."""
         if type(error) is ApiError:
-            return client_error(error.message, strict=self._writer.strict)
+            return client_error(error.message, self._writer.compat)
         return error

@@ -1,4 +1,4 @@
-"""What subresources with verbs of their own answer; connect.py and scaling.py have those verbs."""
+"""Responses of subresources with verbs of their own; see subresources.py and scale.py."""
 
 from dataclasses import dataclass, field
 
@@ -8,7 +8,7 @@ from sully.server.requests import Request, Target
 
 @dataclass(slots=True)
 class ConnectReply:
-    """What a subresource answers; `columns` are those of its table, where it has one."""
+    """The response of a subresource; `columns` are those of its table, if it has one."""
 
     obj: Obj
     code: int = 200

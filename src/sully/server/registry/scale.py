@@ -1,7 +1,7 @@
-"""The `scale` subresource: reading and changing a workload's number of copies.
+"""The `scale` subresource: reading and changing the replicas of a workload.
 
 What a Scale is, and what it does to a workload, is api/apps/scale.py; api/apps/scaleowners.py says
-who owns the number. Other subresources are in connect.py.
+who owns the number. Other subresources are in subresources.py.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from sully.server.registry.options import check_write_options
 from sully.server.registry.patches import APPLY, JSON_PATCH
 from sully.server.registry.replies import ConnectReply, whole
 from sully.server.registry.updates import Updater, check_name
-from sully.server.registry.writes import Result, Writer
+from sully.server.registry.writes import ObjectWriter, Result
 from sully.server.requests import Request
 from sully.server.storage.reads import Reader
 
@@ -36,7 +36,7 @@ _KIND = "Scale"
 class Scaling:
     """Handles the scale of workloads."""
 
-    def __init__(self, writer: Writer, updater: Updater, reader: Reader) -> None:
+    def __init__(self, writer: ObjectWriter, updater: Updater, reader: Reader) -> None:
         self._writer = writer
         self._updater = updater
         self._reader = reader
@@ -113,7 +113,7 @@ class Scaling:
         return _reply(result.obj, result.warnings)
 
     def _laid_over(self, request: Request, scale: Obj, value: Obj) -> tuple[Obj, list[Obj]]:
-        """Return a Scale with what a client applies, and who owns what of it."""
+        """Return a Scale with an applied configuration, and its managedFields."""
         now = self._writer.context(request).now
         write = Write(request.manager, SCALE, self._schema, format_time(now), "scale")
         try:
@@ -123,14 +123,14 @@ class Scaling:
         except ApiError as error:
             # Kubernetes takes a bad configuration for its own failure.
             if type(error) is ApiError:
-                raise client_error(error.message, strict=self._writer.strict) from None
+                raise client_error(error.message, self._writer.compat) from None
             raise
         return done.object, done.managed_fields
 
     async def _rescale(
         self, request: Request, change: Callable[[Obj], Obj], *, track: bool = True
     ) -> Result:
-        # Scaling is an update of the whole object and is looked at as one.
+        # Scaling is an update of the whole object and is validated as one.
         strategy = request.target.resource.strategy
         return await self._updater.modify(request, change, track=track, strategy=strategy)
 
@@ -144,7 +144,7 @@ def _reply(obj: Obj, warnings: list[str] | None = None) -> ConnectReply:
 
 
 def _check_kind(value: Any) -> None:
-    """Refuse a body that says it is something else."""
+    """Reject a body of another kind."""
     if not isinstance(value, dict):
         return
     given = value.get("apiVersion") or SCALE

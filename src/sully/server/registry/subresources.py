@@ -1,7 +1,7 @@
-"""Subresources with verbs of their own: binding, eviction, finalize, and scale (scaling.py).
+"""Subresources with verbs of their own: binding, eviction, finalize, and scale (scale.py).
 
 What they do to an object is decided by pure functions beside the kinds (api/); here they are
-fetched, asked and committed.
+read, called and committed.
 """
 
 from collections.abc import Callable
@@ -24,10 +24,10 @@ from sully.server.registry.options import check_write_options
 from sully.server.registry.replies import ConnectReply, whole
 from sully.server.registry.scale import Scaling
 from sully.server.registry.updates import Updater
-from sully.server.registry.writes import Writer, is_dry_run
+from sully.server.registry.writes import ObjectWriter, is_dry_run
 from sully.server.requests import Request, Target
 from sully.server.storage.reads import Reader
-from sully.store.base import Key
+from sully.store.base import StoreKey
 from sully.store.errors import ConflictError
 
 SUCCESS: Obj = {
@@ -46,7 +46,9 @@ Handler = Callable[[Request, Body], ConnectReply]
 class Connector:
     """Handles the subresources that are no part of the object itself."""
 
-    def __init__(self, writer: Writer, updater: Updater, deleter: Deleter, reader: Reader) -> None:
+    def __init__(
+        self, writer: ObjectWriter, updater: Updater, deleter: Deleter, reader: Reader
+    ) -> None:
         self._writer = writer
         self._updater = updater
         self._deleter = deleter
@@ -54,7 +56,7 @@ class Connector:
         self._added: dict[tuple[str, str], Handler] = {}
 
     def add(self, resource: str, subresource: str, handler: Handler) -> None:
-        """Let someone else answer what is posted to a subresource."""
+        """Register what handles a POST to a subresource."""
         self._added[resource, subresource] = handler
 
     async def call(
@@ -66,7 +68,7 @@ class Connector:
             request = self._to_pod(request, body)
         if method == "POST" and body is not None:
             posted = body.value if isinstance(body.value, dict) else None
-            self._writer.guard(request, "connect", posted)
+            self._writer.validate_admission(request, "connect", posted)
         handler = self._added.get((request.target.resource.plural, request.target.subresource))
         if handler is not None and method == "POST" and body is not None:
             return handler(request, body)
@@ -128,7 +130,7 @@ class Connector:
     async def _carry_out(
         self, request: Request, decision: Eviction, pod: Obj, options: Obj
     ) -> bool:
-        """Do what was decided; return whether it was, for the pod may have changed meanwhile."""
+        """Commit a decision; return False if the pod changed meanwhile."""
         given, looked_at = options.get("preconditions") or {}, pod["metadata"]
         names = ("uid", "resourceVersion") if decision.exact else ("uid",)
         wanted = {name: looked_at[name] for name in names} | given
@@ -147,17 +149,17 @@ class Connector:
         return True
 
     async def _spend(self, decision: Eviction) -> None:
-        """Write the budget first: a pod that goes without being counted would be one too many."""
+        """Write the budget first: an uncounted eviction would be one too many."""
         budget = copy(decision.budget)
         metadata = budget["metadata"]
-        key = Key(_BUDGETS, metadata["namespace"], metadata["name"])
+        key = StoreKey(_BUDGETS, metadata["namespace"], metadata["name"])
         try:
             await self._writer.put(key, budget, int(metadata["resourceVersion"]))
         except ConflictError:
             raise still_processed(metadata["name"]) from None
 
     async def _mark(self, request: Request, wanted: Obj) -> Obj:
-        """Say of a pod why it goes, if it is the one; return what the marked one must be."""
+        """Mark a pod with the reason of its eviction; return the preconditions of its deletion."""
         now = self._writer.context(request).now
 
         def mark(live: Obj) -> Obj:

@@ -1,7 +1,7 @@
-"""Changing an object that exists: the read, the decision and the commit, without a pause between.
+"""Updates: read, decide and commit, without an `await` in between.
 
 So two writers in one process never see the same state; a conflict can only come from another
-process on the same store, and then the decision is made again.
+process on the same store, and then the decision is repeated.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,8 +22,8 @@ from sully.server.registry import metadata as meta
 from sully.server.registry.bodies import Body, decode_body
 from sully.server.registry.creates import Creator
 from sully.server.registry.writes import (
+    ObjectWriter,
     Result,
-    Writer,
     is_dry_run,
     set_managed,
     warned,
@@ -41,7 +41,7 @@ _MODIFIED = (
 class Updater:
     """Changes objects of all kinds."""
 
-    def __init__(self, writer: Writer, creator: Creator) -> None:
+    def __init__(self, writer: ObjectWriter, creator: Creator) -> None:
         self._writer = writer
         self._creator = creator
 
@@ -65,13 +65,13 @@ class Updater:
 
         def replace(old: Obj) -> Obj:
             self._check_uid(target, obj, old)
-            # A retry must not see what a first try changed.
+            # A retry must not see what the first attempt changed.
             return {**obj, "metadata": dict(obj["metadata"])}
 
         return await self.modify(request, replace)
 
     def _creates(self, target: Target) -> bool:
-        """Say whether a PUT makes the object, as a few kinds allow."""
+        """Say whether a PUT creates the object, as a few kinds allow."""
         if not target.resource.create_on_update or target.subresource:
             return False
         return self._writer.store.newest(self._writer.objects.key(target)) is None
@@ -80,7 +80,7 @@ class Updater:
         given = obj["metadata"].get("resourceVersion", "")
         if given and not meta.is_version(given):
             text = f'strconv.ParseUint: parsing "{given}": invalid syntax'
-            raise client_error(text, strict=self._writer.strict)
+            raise client_error(text, self._writer.compat)
         version = target.resource.version(target.version)
         if given in ("", "0") and version is not None and not version.unconditional_update:
             self._writer.newest(target)
@@ -103,7 +103,7 @@ class Updater:
             try:
                 return await self._store_update(request, record, step)
             except ConflictError:
-                # Only another process can come in between: look at the state it left.
+                # Only another process can interfere: decide on its state.
                 continue
 
     def _next_state(
@@ -124,9 +124,9 @@ class Updater:
         if track:
             live = self._writer.objects.convert(old, target.resource, target.version)
             set_managed(obj, self._writer.track(request, live, obj, strategy, ctx))
-        told = list(strategy.notices(obj, old, ctx))
+        notices = list(strategy.notices(obj, old, ctx))
         strategy.admit(obj, old, ctx)
-        also = self._writer.guard(request, "update", obj, old)
+        also = self._writer.validate_admission(request, "update", obj, old)
         generation = old["metadata"].get("generation")
         if generation is not None:
             obj["metadata"]["generation"] = generation
@@ -137,10 +137,10 @@ class Updater:
             meta.validate_metadata_update(obj, old, strategy),
             strategy.validate_update(obj, old, ctx),
         )
-        self._writer.refuse(target, target.name, problems)
+        self._writer.reject_invalid(target, target.name, problems)
         strategy.review(obj, old, ctx)
         also += self._writer.quotas.charge(target, obj, old)
-        return _Step(obj, old, [*told, *strategy.warnings(obj, old, ctx)], also)
+        return _Step(obj, old, [*notices, *strategy.warnings(obj, old, ctx)], also)
 
     def _check_preconditions(self, target: Target, obj: Obj, old: Obj) -> None:
         given = obj["metadata"].get("resourceVersion", "")
@@ -161,11 +161,11 @@ class Updater:
         )
 
     async def change_directly(self, request: Request, change: Callable[[Obj], Obj]) -> Result:
-        """Change one object as the server itself does, past the rules for clients."""
+        """Change one object as the server itself, without the rules for clients."""
         while True:
             record = self._writer.newest(request.target)
             old = self._writer.objects.live(record)
-            # Quicker than to copy, and as fresh: what was stored, read once more.
+            # Decoding again is faster than a copy.
             fresh = self._writer.objects.stamped(from_json(record.value), record.revision)
             step = _Step(change(fresh), old, [])
             try:
@@ -180,7 +180,7 @@ class Updater:
                 also = self._writer.quotas.release(request.target, record)
                 also += self._writer.recorded(request, step.old, None)
                 done = await self._writer.commit([Delete(record.key, record.revision), *also])
-                # What was deleted has a revision that everyone may see; `newest` may have none.
+                # The deletion has a visible revision; `newest` may have none.
                 record = done.records[0] or record
             gone = self._writer.objects.stamped(obj, record.revision)
             return Result(gone, deleted=True, warnings=step.warnings)
@@ -189,7 +189,7 @@ class Updater:
                 self._writer.objects.stamped(obj, record.revision), warnings=step.warnings
             )
         if obj == self._writer.objects.bare(record):
-            # Nothing changed. What is shown must still be durable before it is shown.
+            # Nothing changed. The shown state must still be durable.
             await self._writer.commit([Check(record.key, record.revision)])
             return Result(self._writer.objects.live(record), record, warnings=step.warnings)
         notes = self._writer.recorded(request, step.old, obj)
@@ -204,11 +204,11 @@ class _Step:
     obj: Obj
     old: Obj
     warnings: list[str]
-    also: Sequence[Op] = ()  # what guards want done in the same transaction
+    also: Sequence[Op] = ()  # additions of admission plugins to the transaction
 
 
 def _finished(obj: Obj, old: Obj) -> bool:
-    """Say whether an object that is being deleted has nothing left to wait for."""
+    """Say whether a terminating object can be deleted now."""
     metadata = obj["metadata"]
     if "deletionTimestamp" not in old["metadata"] or metadata.get("finalizers"):
         return False
@@ -225,7 +225,7 @@ def _namespace_finalizers(obj: Obj) -> bool:
 
 
 def check_name(target: Target, obj: Obj, *, required: bool) -> None:
-    """Refuse a body whose name or namespace is not the one in the URL."""
+    """Reject a body whose name or namespace is not the one in the URL."""
     name = obj["metadata"].get("name", "")
     if not name and required:
         raise BadRequest(

@@ -1,7 +1,7 @@
-"""The life of one write: decode → default → admit → prepare → validate → review → commit.
+"""The steps of a write: decode → default → admit → prepare → validate → review → commit.
 
-`Writer` has what all writes share; creates.py, updates.py, patches.py and deletes.py run the steps.
-What differs from kind to kind lives in the kind's Strategy.
+`ObjectWriter` has what all writes share; creates.py, updates.py, patches.py and deletes.py run the
+steps. What differs between kinds is in their Strategy.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,6 +11,7 @@ from functools import cache, partial
 from itertools import islice
 
 from sully.machinery.codec import to_json
+from sully.machinery.compat import Compat
 from sully.machinery.errors import (
     ApiError,
     InternalError,
@@ -30,13 +31,13 @@ from sully.machinery.timestamps import format_time
 from sully.runtime.clock import Clock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.server.admission.guards import Attempt, Guard, Recorder
+from sully.server.admission.plugins import AdmissionAttributes, AdmissionPlugin, Recorder
 from sully.server.admission.quota import QuotaAdmission
 from sully.server.authorization.attributes import Attributes, Authorizer
 from sully.server.registry.bodies import check_values
 from sully.server.requests import Request, Target
 from sully.server.storage.objects import Objects
-from sully.store.base import Commit, Key, Op, Put, Record, Store
+from sully.store.base import Commit, Op, Put, Record, Store, StoreKey
 from sully.store.errors import (
     ConflictError,
     StoreError,
@@ -47,41 +48,48 @@ from sully.store.errors import (
 
 _log = get_logger("server")
 MOST_PROBLEMS = 1000
-"""How many are told of one object. A body of 3 MiB can have half a million, each worth a KiB."""
+"""The most field errors per object. A body of 3 MiB can have half a million, each worth a KiB."""
 
 
 @dataclass(slots=True)
 class Result:
-    """What a write did: the object in the hub version, and what to tell the client."""
+    """What a write did: the object in the hub version, and warnings for the client."""
 
     obj: Obj
-    record: Record | None = None  # None: dry run, or gone
+    record: Record | None = None  # None: dry run, or deleted
     created: bool = False
-    deleted: bool = False  # the write made the object go
+    deleted: bool = False  # the write deleted the object
     warnings: list[str] = field(default_factory=list)
 
 
-class Writer:
+class ObjectWriter:
     """Runs writes of all kinds against one store."""
 
     def __init__(
-        self, *, store: Store, objects: Objects, clock: Clock, ids: Ids, gates: Gates, strict: bool
+        self,
+        *,
+        store: Store,
+        objects: Objects,
+        clock: Clock,
+        ids: Ids,
+        gates: Gates,
+        compat: Compat,
     ) -> None:
         self.store = store
         self.objects = objects
         self.clock = clock
         self.ids = ids
         self._gates = gates
-        self.strict = strict
-        self.guards: tuple[Guard, ...] = ()
+        self.compat = compat
+        self.admission: tuple[AdmissionPlugin, ...] = ()
         self.recorders: tuple[Recorder, ...] = ()
         self.authorizer: Authorizer | None = None
-        self.quotas = QuotaAdmission(store, objects, clock, strict=strict)
+        self.quotas = QuotaAdmission(store, objects, clock, compat)
 
     # -- shared by all writes -------------------------------------------------------------------
 
     def context(self, request: Request) -> WriteContext:
-        """Return what strategies may know about a request."""
+        """Return what strategies get about a request."""
         return WriteContext(
             now=self.clock.now(),
             user=request.user.name,
@@ -90,7 +98,7 @@ class Writer:
             gates=self._gates,
             lookup=self.lookup,
             new_suffix=self.ids.suffix,
-            strict_compat=self.strict,
+            compat=self.compat,
             subresource=request.target.subresource,
             may=partial(self._may, request),
         )
@@ -110,26 +118,26 @@ class Writer:
         )
         return self.authorizer.decide(request.user, asked).allowed
 
-    def guard(
+    def validate_admission(
         self, request: Request, operation: str, obj: Obj | None, old: Obj | None = None
     ) -> list[Op]:
-        """Let everyone who may refuse a write look at it; return what an update must do besides."""
-        attempt = Attempt(request, operation, obj, old)
-        for guard in self.guards:
-            guard.check(attempt)
-        return attempt.also
+        """Run the admission plugins; return their additions to the transaction of an update."""
+        attributes = AdmissionAttributes(request, operation, obj, old)
+        for plugin in self.admission:
+            plugin.validate(attributes)
+        return attributes.also
 
     def recorded(self, request: Request, old: Obj, new: Obj | None) -> list[Op]:
-        """Return what is written with a change, or with the end, of an object."""
+        """Return what is recorded with a change or deletion of an object."""
         return [op for recorder in self.recorders for op in recorder.ops(request, old, new)]
 
     def lookup(self, resource: str, namespace: str, name: str) -> Obj | None:
         """Read another object for a strategy, newest state first."""
-        record = self.store.newest(Key(resource, namespace, name))
+        record = self.store.newest(StoreKey(resource, namespace, name))
         return None if record is None else self.objects.live(record)
 
     def newest(self, target: Target) -> Record:
-        """Return an object as the next write finds it, or raise that it is not there."""
+        """Return an object as the next write finds it; raises NotFound."""
         record = self.store.newest(self.objects.key(target))
         if record is None:
             raise not_found(*target.names)
@@ -142,19 +150,19 @@ class Writer:
         return target.resource.strategy
 
     async def catch_up(self) -> None:
-        """See what other replicas have acknowledged, before anything is judged by it."""
+        """Wait for what other replicas have acknowledged, before anything is decided."""
         try:
             await self.store.catch_up()
         except UnavailableError as error:
-            raise _unanswered(error) from error
+            raise _unavailable(error) from error
 
-    async def put(self, key: Key, obj: Obj, expect: int, *extra: Op) -> Record:
+    async def put(self, key: StoreKey, obj: Obj, expect: int, *extra: Op) -> Record:
         """Write an object; the caller has decided on the state with revision `expect`."""
         bare = without_version(obj)
         data = to_json(bare)
         stored = self.objects.scheme.stored(key.resource)
         if stored is not None:
-            # Many small changes make a large object too.
+            # Many small changes also make a large object.
             check_values(stored, bare, len(data))
         done = await self.commit([Put(key, data, expect, {"bare": bare}), *extra])
         record = done.records[0]
@@ -163,7 +171,7 @@ class Writer:
         return record
 
     async def commit(self, ops: list[Op]) -> Commit:
-        """Commit, with the store's refusals as answers; conflicts pass through."""
+        """Commit, with store errors as API errors; conflicts pass through."""
         try:
             return await self.store.commit(ops)
         except ConflictError:
@@ -173,13 +181,14 @@ class Writer:
         except TooLargeError as error:
             raise RequestEntityTooLarge(f"Request entity too large: {error}") from error
         except StoreError as error:
-            _log.error("the store refused a write", error=str(error))
+            _log.error("store rejected a write", error=str(error))
             raise ServiceUnavailable(f"the write could not be stored: {error}") from error
 
-    def refuse(self, target: Target, name: str, found: Iterable[FieldError]) -> None:
-        problems = list(islice(found, MOST_PROBLEMS))
+    def reject_invalid(self, target: Target, name: str, errors: Iterable[FieldError]) -> None:
+        """Raise Invalid if there are field errors."""
+        problems = list(islice(errors, MOST_PROBLEMS))
         if problems:
-            # Objects with two views are validated, and named, as what they are stored as.
+            # Objects with two views are validated and named as they are stored.
             stored = self.objects.scheme.stored(target.resource.storage_key) or target.resource
             raise invalid(stored.kind, stored.group, name, problems)
 
@@ -216,7 +225,7 @@ class Writer:
     def track(
         self, request: Request, live: Obj | None, obj: Obj, strategy: Strategy, ctx: WriteContext
     ) -> list[Obj]:
-        """Say who manages which field after this write; `live` is in the request's version."""
+        """Return managedFields after this write; `live` is in the request's version."""
         view = self.objects.convert(obj, request.target.resource, request.target.version)
         return managed.track_update(live, view, self.managed_write(request, strategy, ctx))
 
@@ -234,7 +243,7 @@ def set_managed(obj: Obj, entries: list[Obj]) -> None:
 
 
 def without_version(obj: Obj) -> Obj:
-    """Return an object as it is stored; the version is the store's to say.
+    """Return an object as it is stored, without resourceVersion.
 
     A copy: strategies may have put parts of the old object into the new one.
     """
@@ -244,7 +253,7 @@ def without_version(obj: Obj) -> Obj:
 
 
 class warned:  # noqa: N801 - used as a block, where a generator would cost each write more
-    """Lets an error carry the warnings that were due before it."""
+    """Adds warnings to an error that is raised inside."""
 
     __slots__ = ("_warnings",)
 
@@ -252,28 +261,28 @@ class warned:  # noqa: N801 - used as a block, where a generator would cost each
         self._warnings = warnings
 
     def __enter__(self) -> None:
-        """Begin."""
+        """Start."""
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        """Add the warnings to the answer, if there is one."""
+        """Add the warnings to an ApiError."""
         if isinstance(error, ApiError):
             error.warnings[:0] = self._warnings
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """Turn a store that cannot be reached into an answer that says so."""
+def store_errors() -> Iterator[None]:
+    """Raise ServiceUnavailable where the store is unavailable."""
     try:
         yield
     except UnavailableError as error:
-        raise _unanswered(error) from error
+        raise _unavailable(error) from error
 
 
-def _unanswered(error: UnavailableError) -> ServiceUnavailable:
-    _log.error("the store does not answer", error=str(error))
+def _unavailable(error: UnavailableError) -> ServiceUnavailable:
+    _log.error("store is unavailable", error=str(error))
     return ServiceUnavailable(f"the store does not answer: {error}")
 
 
 def is_dry_run(request: Request) -> bool:
-    """Say whether the client only wants to see what would happen."""
+    """Say whether a request is a dry run."""
     return request.option("dryRun") == "All"

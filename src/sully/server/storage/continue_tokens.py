@@ -1,6 +1,6 @@
 """Tokens that continue a list: which object came last, and at which revision.
 
-They look as those of Kubernetes do, and what cannot be read is refused in the same words.
+They look like those of Kubernetes, and invalid ones are rejected with the same texts.
 """
 
 import posixpath
@@ -12,7 +12,7 @@ from sully.machinery.errors import BadRequest
 
 _VERSION = "meta.k8s.io/v1"
 _ALPHABET = frozenset(string.ascii_letters + string.digits + "-_")
-# The list goes on behind the last object; no name has this character.
+# The list continues after the last object; no name has this character.
 _BEHIND = "\0"
 
 

@@ -1,9 +1,8 @@
-"""Forgets events: they are news, and pile up for ever unless somebody takes them away.
+"""Deletes Events after their time to live, as Kubernetes does with etcd leases.
 
-An event goes when nobody has written it for so long; a repeated one is written again and so stays.
-Kubernetes lets its store do that, so no controller may: on another server it is that server's
-business. `app.py` runs one of these per server, beside the `Compactor`, which forgets states.
-All events are read once, at the start; after that a round costs what was written since the last.
+An event expires when it was not written for that long; a repeated one is written again and stays.
+It is part of the server, not a controller, as in Kubernetes. All events are listed once, at the
+start; after that a round costs what was written since the last one.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from sully.machinery.codec import from_json
 from sully.machinery.timestamps import parse_time
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
-from sully.store.base import Delete, Event, Key, Record, Store, Subscription
+from sully.store.base import Delete, Event, Record, Store, StoreKey, Subscription
 from sully.store.errors import CompactedError, ConflictError, StoreError
 
 _log = get_logger("server")
@@ -27,60 +26,60 @@ LIFETIME = timedelta(hours=1)
 """As in Kubernetes."""
 _LONGEST_ROUND = 60.0
 _LATER = datetime.max.replace(tzinfo=UTC)
-"""When something was written that does not say so: it goes an hour after the start."""
+"""The time of an event without one: it expires an hour after the start."""
 _AT_ONCE = 64
 _TOGETHER = 1000
-"""Events looked at before others get a turn."""
+"""Events that are checked before yielding."""
 
 
 class EventExpiry:
-    """Deletes events of a store that were last written so long ago."""
+    """Deletes expired events of a store."""
 
     def __init__(self, store: Store, clock: Clock, lifetime: timedelta = LIFETIME) -> None:
         self._store = store
         self._clock = clock
         self._lifetime = lifetime
         self._start = store.revision
-        # When which revision was the newest: what is not newer was last written before.
+        # Revisions by time: what is not newer was written before.
         self._seen = deque([(clock.monotonic(), store.revision)])
         self._old = 0
-        self._news: Subscription | None = None
-        self._last: OrderedDict[Key, int] = OrderedDict()
+        self._subscription: Subscription | None = None
+        self._last: OrderedDict[StoreKey, int] = OrderedDict()
         """When each was last written, as a revision, in that order."""
-        self._inherited: deque[tuple[datetime, Key, int]] = deque()
-        """When those were written that were there before us, in that order."""
+        self._inherited: deque[tuple[datetime, StoreKey, int]] = deque()
+        """When the events from before the start were written, in that order."""
 
     async def run(self) -> None:
-        """Look again and again; a lifetime of nothing means for ever."""
+        """Expire events until cancelled; a time to live of 0 keeps them indefinitely."""
         seconds = self._lifetime.total_seconds()
         while seconds > 0:
             try:
                 await self.expire()
             except StoreError as error:
-                # Nobody is hurt if they stay a little longer.
-                _log.warning("events could not be forgotten", error=str(error))
+                # They may stay a little longer.
+                _log.warning("failed to delete expired events", error=str(error))
             await self._clock.sleep(min(_LONGEST_ROUND, seconds / 10))
 
     async def expire(self) -> None:
-        """Delete the events whose time is over."""
+        """Delete expired events."""
         self._look_back()
         await self._catch_up()
-        # Those that cannot be deleted now are still here the next time.
+        # What cannot be deleted now is retried the next time.
         over = list(dict.fromkeys((*self._outlived(), *self._outdated())))
         for begin in range(0, len(over), _AT_ONCE):
             await asyncio.gather(*map(self._remove, over[begin : begin + _AT_ONCE]))
 
     async def _catch_up(self) -> None:
-        """Note what was written and deleted since the last time."""
-        if self._news is not None:
+        """Apply what was written and deleted since the last call."""
+        if self._subscription is not None:
             try:
-                for event in self._news.take():
+                for event in self._subscription.take():
                     self._note(event)
                 return
             except CompactedError:
-                # So much was written that the history does not reach back: begin anew.
-                self._news.close()
-                self._news = None
+                # The watch was compacted: list again.
+                self._subscription.close()
+                self._subscription = None
         await self._read_all()
 
     def _note(self, event: Event) -> None:
@@ -91,16 +90,16 @@ class EventExpiry:
 
     async def _read_all(self) -> None:
         page = await self._store.list(STORAGE)
-        news = self._store.watch(STORAGE, after=page.revision)
-        found = sorted(page.records, key=lambda record: record.revision)
-        inherited: list[tuple[datetime, Key, int]] = []
-        for place, record in enumerate(found):
+        subscription = self._store.watch(STORAGE, after=page.revision)
+        records = sorted(page.records, key=lambda record: record.revision)
+        inherited: list[tuple[datetime, StoreKey, int]] = []
+        for place, record in enumerate(records):
             if place % _TOGETHER == _TOGETHER - 1:
                 await self._clock.sleep(0)
             if self._old < record.revision <= self._start:
                 inherited.append((_written(record), record.key, record.revision))
-        self._news = news
-        self._last = OrderedDict((record.key, record.revision) for record in found)
+        self._subscription = subscription
+        self._last = OrderedDict((record.key, record.revision) for record in records)
         self._inherited = deque(sorted(inherited))
 
     def _look_back(self) -> None:
@@ -111,18 +110,18 @@ class EventExpiry:
         if self._old >= self._start:
             self._inherited.clear()
 
-    def _outlived(self) -> Iterator[tuple[Key, int]]:
-        """Yield the events that nobody has written for a lifetime of ours."""
+    def _outlived(self) -> Iterator[tuple[StoreKey, int]]:
+        """Yield the events whose time to live has passed."""
         for key, revision in self._last.items():
             if revision > self._old:
                 return
             yield key, revision
 
-    def _outdated(self) -> Iterator[tuple[Key, int]]:
-        """Yield those from before us whose time is over."""
+    def _outdated(self) -> Iterator[tuple[StoreKey, int]]:
+        """Yield the expired events from before the start."""
         inherited, limit = self._inherited, self._clock.now() - self._lifetime
         while inherited and self._last.get(inherited[0][1]) != inherited[0][2]:
-            # It went, or was written again.
+            # It was deleted or written again.
             inherited.popleft()
         for written, key, revision in inherited:
             if written > limit:
@@ -130,15 +129,15 @@ class EventExpiry:
             if self._last.get(key) == revision:
                 yield key, revision
 
-    async def _remove(self, event: tuple[Key, int]) -> None:
-        # Whoever wrote it meanwhile, or deleted it, was quicker.
+    async def _remove(self, event: tuple[StoreKey, int]) -> None:
+        # It was written or deleted meanwhile.
         with suppress(ConflictError):
             await self._store.commit([Delete(*event)])
 
 
 def _written(record: Record) -> datetime:
-    """Return when the server last wrote an event; what clients say in it can be any time."""
+    """Return when the server last wrote an event; times in the event are chosen by clients."""
     metadata = from_json(record.value)["metadata"]
     managed: Iterable[dict[str, str]] = metadata.get("managedFields", ())
-    times = [metadata.get("creationTimestamp"), *(each.get("time") for each in managed)]
-    return max((parse_time(each) for each in times if each), default=_LATER)
+    times = [metadata.get("creationTimestamp"), *(entry.get("time") for entry in managed)]
+    return max((parse_time(text) for text in times if text), default=_LATER)

@@ -1,7 +1,7 @@
-"""An index of stored objects by something they say, fed by the store and by what was just accepted.
+"""An index of stored objects by a value, updated by the store and by writes in flight.
 
-What it names are hints: an object may have gone or changed a moment ago, so whoever decides by it
-looks at the newest state of each key. What it does not name is not there, nor about to be.
+Its keys are hints: an object may have just been changed or deleted, so a decision reads the newest
+state of each key. An object that is not indexed does not exist and is not being written.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -9,58 +9,58 @@ from contextlib import contextmanager
 from typing import Any
 
 from sully.server.storage.objects import Objects
-from sully.store.base import Key, Record, Store
+from sully.store.base import Record, Store, StoreKey
 
 Obj = dict[str, Any]
 
 
-class Filing:
-    """Keys of one resource, by a value of each object; a sink of a `Feed`."""
+class StoreIndex:
+    """Keys of one resource by a value of each object; a handler of a `StoreInformer`."""
 
     def __init__(
         self, store: Store, objects: Objects, resource: str, value_of: Callable[[Obj], str | None]
     ) -> None:
-        """`value_of` returns None for objects that are not to be filed."""
+        """`value_of` returns None for objects that are not indexed."""
         self._store = store
         self._objects = objects
         self._resource = resource
         self._value_of = value_of
-        self._keys: dict[str, set[Key]] = {}
-        self.values: dict[Key, str] = {}
+        self._keys: dict[str, set[StoreKey]] = {}
+        self.values: dict[StoreKey, str] = {}
 
-    def under(self, value: str) -> Collection[Key]:
-        """Return the keys filed under a value."""
+    def under(self, value: str) -> Collection[StoreKey]:
+        """Return the keys under a value."""
         return self._keys.get(value, ())
 
     def newest(self, value: str) -> list[Record]:
-        """Return the newest state of what is filed under a value, in order."""
-        found = map(self._store.newest, sorted(self.under(value)))
-        return [record for record in found if record is not None]
+        """Return the newest records under a value, in order."""
+        records = map(self._store.newest, sorted(self.under(value)))
+        return [record for record in records if record is not None]
 
     @contextmanager
-    def accepting(self, key: Key, obj: Obj) -> Iterator[None]:
-        """File a new object while it is being written; it may come to nothing."""
+    def accepting(self, key: StoreKey, obj: Obj) -> Iterator[None]:
+        """Index a new object while it is being written, which may fail."""
         if self._store.newest(key) is None:
-            self._file(key, self._value_of(obj))
+            self._set(key, self._value_of(obj))
         try:
             yield
         finally:
-            self._refile(key)
+            self._reindex(key)
 
     def put(self, obj: Obj) -> None:
-        """File an object; its newest state counts, which may be newer than this one."""
+        """Index an object by its newest state, which may be newer than this one."""
         metadata = obj["metadata"]
         self.drop(metadata.get("namespace", ""), metadata["name"])
 
     def drop(self, namespace: str, name: str) -> None:
-        """Look at an object again that changed or went."""
-        self._refile(Key(self._resource, namespace, name))
+        """Index an object again after a change or a deletion."""
+        self._reindex(StoreKey(self._resource, namespace, name))
 
-    def _refile(self, key: Key) -> None:
+    def _reindex(self, key: StoreKey) -> None:
         record = self._store.newest(key)
-        self._file(key, None if record is None else self._value_of(self._objects.bare(record)))
+        self._set(key, None if record is None else self._value_of(self._objects.bare(record)))
 
-    def _file(self, key: Key, value: str | None) -> None:
+    def _set(self, key: StoreKey, value: str | None) -> None:
         before = self.values.get(key)
         if before == value:
             return

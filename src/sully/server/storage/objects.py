@@ -1,9 +1,9 @@
-"""Objects as the API shows them, made from store records and remembered there.
+"""Objects as the API shows them, derived from store records and cached there.
 
 A record's value is the hub object as JSON without kind, apiVersion and resourceVersion. From it
 come the live object (a dict in the hub version), views in other versions and their encodings;
 each is computed once per record and kept in its memo, so a hundred readers cost one encoding.
-Nobody may change what these functions return.
+Never modify what these functions return.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from sully.machinery.decode import empty_object
 from sully.machinery.scheme import Scheme
 from sully.machinery.strategy import Obj, ResourceType
 from sully.server.requests import Target
-from sully.store.base import Key, Record
+from sully.store.base import Record, StoreKey
 
 _BEGINNING = b'{"metadata":{"'
 """How nearly all stored objects begin."""
@@ -25,23 +25,23 @@ class Objects:
     def __init__(self, scheme: Scheme) -> None:
         self.scheme = scheme
 
-    def key(self, target: Target, name: str = "") -> Key:
+    def key(self, target: Target, name: str = "") -> StoreKey:
         """Return where the store keeps an object of the target's resource."""
-        return Key(target.resource.storage_key, target.namespace, name or target.name)
+        return StoreKey(target.resource.storage_key, target.namespace, name or target.name)
 
     def bare(self, record: Record) -> Obj:
         """Return the hub object as stored."""
-        found: Obj | None = record.derived.get("bare")
-        if found is None:
-            found = record.derived["bare"] = from_json(record.value)
-        return found
+        bare: Obj | None = record.derived.get("bare")
+        if bare is None:
+            bare = record.derived["bare"] = from_json(record.value)
+        return bare
 
     def live(self, record: Record) -> Obj:
         """Return the hub object with its resourceVersion."""
-        found = record.derived.get("live")
-        if found is None:
-            found = record.derived["live"] = self.stamped(self.bare(record), record.revision)
-        return found
+        live = record.derived.get("live")
+        if live is None:
+            live = record.derived["live"] = self.stamped(self.bare(record), record.revision)
+        return live
 
     @staticmethod
     def stamped(obj: Obj, revision: int) -> Obj:
@@ -56,26 +56,26 @@ class Objects:
         return self.convert(self.live(record), resource, version)
 
     def convert(self, obj: Obj, resource: ResourceType, version: str) -> Obj:
-        """Bring a hub object into a version."""
-        found = resource.version(version)
-        if found is None or found.from_hub is None:
+        """Convert a hub object to a version."""
+        served = resource.version(version)
+        if served is None or served.from_hub is None:
             return obj
-        return found.from_hub(obj)
+        return served.from_hub(obj)
 
     def to_hub(self, obj: Obj, resource: ResourceType, version: str) -> Obj:
-        """Bring an object of a version into the hub version."""
-        found = resource.version(version)
-        if found is None or found.to_hub is None:
+        """Convert an object to the hub version."""
+        served = resource.version(version)
+        if served is None or served.to_hub is None:
             return obj
-        return found.to_hub(obj)
+        return served.to_hub(obj)
 
     def body(self, record: Record, resource: ResourceType, version: str) -> bytes:
-        """Return the encoding of a view, remembered."""
+        """Return the encoding of a view, cached."""
         memo = ("body", resource.group, version)
-        found = record.derived.get(memo)
-        if found is None:
-            found = record.derived[memo] = self._encoded(record, resource, version)
-        return found
+        encoded = record.derived.get(memo)
+        if encoded is None:
+            encoded = record.derived[memo] = self._encoded(record, resource, version)
+        return encoded
 
     def _encoded(self, record: Record, resource: ResourceType, version: str) -> bytes:
         shape, stored = resource.version(version), record.value

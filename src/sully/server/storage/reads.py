@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 
+from sully.machinery.compat import Compat
 from sully.machinery.errors import (
     ApiError,
     BadRequest,
@@ -17,7 +18,7 @@ from sully.machinery.gotext import quote
 from sully.server.requests import Request, Target
 from sully.server.storage.continue_tokens import read_token, write_token
 from sully.server.storage.objects import Objects
-from sully.server.storage.selection import Selection, selection
+from sully.server.storage.selection import SelectionPredicate, selection
 from sully.store.base import Record, Store
 from sully.store.errors import CompactedError, FutureRevisionError
 
@@ -35,7 +36,7 @@ class Listing:
 
 
 class Reader:
-    """Answers get and list from the store."""
+    """Serves get and list from the store."""
 
     def __init__(self, store: Store, objects: Objects) -> None:
         self._store = store
@@ -79,7 +80,7 @@ class Reader:
         if number > self._store.revision:
             raise too_large_version(number, self._store.revision)
         exact = request.option("resourceVersionMatch") == "Exact"
-        # A limit with a version and no match rule reads at that version, as the reference does.
+        # A limit with a version and no match rule reads at that version, as Kubernetes does.
         legacy = bool(request.option("limit")) and not request.option("resourceVersionMatch")
         return None, number if number and (exact or legacy) else None
 
@@ -101,7 +102,7 @@ class Reader:
     async def _page(
         self,
         target: Target,
-        chosen: Selection,
+        chosen: SelectionPredicate,
         start: tuple[str, str] | None,
         at: int | None,
         limit: int | None,
@@ -123,7 +124,7 @@ class Reader:
         if limit is None or len(records) <= limit:
             return Listing(records, page.revision)
         kept = records[:limit]
-        # With a selector the reference does not say how many are left.
+        # With a selector Kubernetes does not say how many are left.
         return Listing(kept, page.revision, self._next_token(target, kept, page.revision, 1))
 
     def _next_token(
@@ -136,7 +137,7 @@ class Reader:
 
 
 def check_list_options(request: Request) -> None:
-    """Refuse combinations of version options that mean nothing for a list."""
+    """Reject combinations of version options that mean nothing for a list."""
     match = request.option("resourceVersionMatch")
     version = request.option("resourceVersion")
     problems: list[FieldError] = []
@@ -164,12 +165,12 @@ def check_list_options(request: Request) -> None:
         raise invalid("ListOptions", "meta.k8s.io", "", problems)
 
 
-def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> int:
+def parse_version(text: str, *, wrapped: bool = False, compat: Compat = Compat.SULLY) -> int:
     """Read a resourceVersion option; empty and 0 mean none in particular."""
     if not text:
         return 0
     digits = text.isdigit() and text.isascii()
-    # Twenty digits are more than the largest version has; Python refuses thousands of them.
+    # Twenty digits are more than the largest version has; Python rejects thousands of them.
     if digits and len(text) <= 20 and int(text) < 2**64:
         return int(text)
     why = "value out of range" if digits else "invalid syntax"
@@ -178,17 +179,17 @@ def parse_version(text: str, *, wrapped: bool = False, strict: bool = False) -> 
     )
     if wrapped:
         raise BadRequest(f"invalid resource version: {problem}")
-    raise client_error(str(problem), strict=strict)
+    raise client_error(str(problem), compat)
 
 
 async def catch_up_to(store: Store, version: int) -> None:
-    """Wait for a version that another replica may have told a client about."""
+    """Wait for a version that another replica may have returned to a client."""
     if version > store.revision:
         await store.catch_up()
 
 
 def too_large_version(asked: int, current: int) -> Timeout:
-    """Say that a version has not happened yet."""
+    """Return the error for a resourceVersion in the future."""
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return Timeout(
         f"Timeout: Too large resource version: {asked}, current: {current}",

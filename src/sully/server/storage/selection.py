@@ -1,4 +1,4 @@
-"""Which objects of a resource a request means: label and field selectors."""
+"""Which objects of a resource a request selects: label and field selectors."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from sully.server.requests import Request, Target
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
-    """The two selectors of one request, ready to be asked."""
+class SelectionPredicate:
+    """The parsed selectors of one request."""
 
     labels: labels.Selector
     fields: fieldselectors.FieldSelector
@@ -20,18 +20,18 @@ class Selection:
 
     @property
     def everything(self) -> bool:
-        """Say whether nothing is left out."""
+        """Say whether every object matches."""
         return self.labels.everything and not self.fields.requirements
 
     def matches(self, obj: Obj) -> bool:
-        """Say whether a hub object is meant."""
+        """Say whether a hub object matches."""
         if not self.labels.matches(obj["metadata"].get("labels") or {}):
             return False
         return not self.fields.requirements or self.fields.matches(self.values(obj))
 
 
-def selection(request: Request) -> Selection:
-    """Read the selectors of a request; refuse what the kind cannot be selected by."""
+def selection(request: Request) -> SelectionPredicate:
+    """Read the selectors of a request; reject what the kind cannot be selected by."""
     target = request.target
     try:
         by_label = labels.parse(request.option("labelSelector"))
@@ -43,7 +43,7 @@ def selection(request: Request) -> Selection:
         raise BadRequest(str(error)) from None
     for requirement in by_field.requirements:
         _check_label(target, requirement.field)
-    return Selection(by_label, by_field, lambda obj: field_values(target.resource, obj))
+    return SelectionPredicate(by_label, by_field, lambda obj: field_values(target.resource, obj))
 
 
 def _check_label(target: Target, label: str) -> None:

@@ -12,13 +12,14 @@ from typing import Protocol
 
 import msgspec
 
+from sully.machinery.compat import Compat
 from sully.machinery.errors import BadRequest, Expired, InternalError, invalid
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.strategy import Obj
 from sully.server.requests import Request
 from sully.server.storage.objects import Objects
 from sully.server.storage.reads import catch_up_to, parse_int, parse_version
-from sully.server.storage.selection import Selection, selection
+from sully.server.storage.selection import SelectionPredicate, selection
 from sully.store.base import Event, Record, Store, Subscription
 from sully.store.errors import (
     ClosedError,
@@ -33,8 +34,8 @@ MAX_TIMEOUT_SECONDS = 2 * MIN_TIMEOUT_SECONDS
 """The longest that a watch lasts: what it would at most get if its client asked for nothing."""
 
 
-class Change(msgspec.Struct, frozen=True):
-    """One thing to tell a watcher. `source` carries the memo its encodings are kept in."""
+class WatchChange(msgspec.Struct, frozen=True):
+    """One event for a watcher. `source` carries the memo of its encodings."""
 
     type: str  # ADDED MODIFIED DELETED BOOKMARK
     record: Record | None
@@ -54,22 +55,22 @@ class Watcher:
     """Opens watches on one store."""
 
     def __init__(
-        self, store: Store, objects: Objects, random: Random, *, strict: bool = False
+        self, store: Store, objects: Objects, random: Random, *, compat: Compat = Compat.SULLY
     ) -> None:
         self.bookmark_seconds = BOOKMARK_SECONDS  # how often a quiet watch gets one
-        self._strict = strict
+        self._compat = compat
         self._store = store
         self._objects = objects
         self._random = random
         self.stopping = asyncio.Event()
         self._open: set[Subscription] = set()
 
-    async def watch(self, request: Request) -> AsyncGenerator[Sequence[Change], None]:
+    async def watch(self, request: Request) -> AsyncGenerator[Sequence[WatchChange], None]:
         """Check the request, then return its stream of batches."""
         check_watch_options(request)
         chosen = selection(request)
         seconds = timeout(request.option("timeoutSeconds"), self._random)
-        version = parse_version(request.option("resourceVersion"), strict=self._strict)
+        version = parse_version(request.option("resourceVersion"), compat=self._compat)
         plan = await self._start(request, chosen, version)
         return self._stream(request, chosen, plan, seconds)
 
@@ -79,7 +80,7 @@ class Watcher:
         for subscription in list(self._open):
             subscription.close()
 
-    async def _start(self, request: Request, chosen: Selection, version: int) -> "_Plan":
+    async def _start(self, request: Request, chosen: SelectionPredicate, version: int) -> "_Plan":
         target = request.target
         where = (target.resource.storage_key, target.namespace or None)
         initial = request.options.get("sendInitialEvents")
@@ -98,7 +99,7 @@ class Watcher:
         page = await self._store.list(*where)
         subscription = self._subscribe(where, page.revision)
         first = [
-            Change("ADDED", record, record.revision)
+            WatchChange("ADDED", record, record.revision)
             for record in page.records
             if chosen.matches(self._objects.live(record))
         ]
@@ -114,8 +115,8 @@ class Watcher:
             raise InternalError("the watch starts at a version that has not happened") from None
 
     async def _stream(
-        self, request: Request, chosen: Selection, plan: "_Plan", seconds: float
-    ) -> AsyncGenerator[Sequence[Change], None]:
+        self, request: Request, chosen: SelectionPredicate, plan: "_Plan", seconds: float
+    ) -> AsyncGenerator[Sequence[WatchChange], None]:
         if plan.gone is not None:
             raise plan.gone
         if plan.subscription is not None:
@@ -124,17 +125,17 @@ class Watcher:
             if plan.first:
                 first, plan.first = plan.first, []
                 yield first
-                # Here and below: a watch that waits must not keep what it told.
+                # Here and below: a waiting watch must not hold what it has sent.
                 del first
             if plan.wants_bookmark:
-                yield [Change("BOOKMARK", None, plan.revision, initial_end=True)]
+                yield [WatchChange("BOOKMARK", None, plan.revision, initial_end=True)]
             bookmarks = request.flag("allowWatchBookmarks")
             async for batch in self._follow(plan, seconds, bookmarks=bookmarks):
-                told = self._tell(batch, chosen)
+                events = self._select(batch, chosen)
                 del batch
-                if told:
-                    yield told
-                del told
+                if events:
+                    yield events
+                del events
         finally:
             if plan.subscription is not None:
                 self._open.discard(plan.subscription)
@@ -148,13 +149,15 @@ class Watcher:
             await self._until_stopped(seconds)
             return
         subscription = plan.subscription
-        alarm = Alarm(subscription.wake, seconds, self.bookmark_seconds if bookmarks else seconds)
+        timer = IntervalTimer(
+            subscription.wake, seconds, self.bookmark_seconds if bookmarks else seconds
+        )
         try:
-            while not alarm.over and not self.stopping.is_set():
+            while not timer.over and not self.stopping.is_set():
                 events: list[Event | int] = list(subscription.take())
                 if events:
                     yield events
-                elif bookmarks and alarm.rang():
+                elif bookmarks and timer.fired():
                     marked = await self._mark(subscription)
                     if marked:
                         yield marked
@@ -165,10 +168,10 @@ class Watcher:
         except CompactedError:
             raise Expired(f"too old resource version: {plan.revision}") from None
         finally:
-            alarm.cancel()
+            timer.cancel()
 
     async def _mark(self, subscription: Subscription) -> list[Event | int]:
-        """Return what there was still to tell, and then that nothing is missing.
+        """Return the remaining events and a final bookmark.
 
         Clients rely on that word, so a replica that cannot know what others wrote does not give it.
         """
@@ -183,27 +186,27 @@ class Watcher:
             async with asyncio.timeout(seconds):
                 await self.stopping.wait()
 
-    def _tell(self, batch: list[Event | int], chosen: Selection) -> list[Change]:
+    def _select(self, batch: list[Event | int], chosen: SelectionPredicate) -> list[WatchChange]:
         if chosen.everything:
             return [
-                Change("BOOKMARK", None, item)
+                WatchChange("BOOKMARK", None, item)
                 if isinstance(item, int)
-                else Change(item.kind, item.record, item.revision, item)
+                else WatchChange(item.kind, item.record, item.revision, item)
                 for item in batch
             ]
-        return [told for item in batch if (told := self._judge(item, chosen)) is not None]
+        return [event for item in batch if (event := self._judge(item, chosen)) is not None]
 
-    def _judge(self, item: Event | int, chosen: Selection) -> Change | None:
+    def _judge(self, item: Event | int, chosen: SelectionPredicate) -> WatchChange | None:
         if isinstance(item, int):
-            return Change("BOOKMARK", None, item)
+            return WatchChange("BOOKMARK", None, item)
         live = self._objects.live
         matches = item.kind != "DELETED" and chosen.matches(live(item.record))
         before = item.previous if item.kind != "DELETED" else item.record
         matched = before is not None and chosen.matches(live(before))
         if matches:
-            return Change("MODIFIED" if matched else "ADDED", item.record, item.revision, item)
+            return WatchChange("MODIFIED" if matched else "ADDED", item.record, item.revision, item)
         if matched:
-            return Change("DELETED", before, item.revision, item)
+            return WatchChange("DELETED", before, item.revision, item)
         return None
 
 
@@ -217,27 +220,27 @@ def timeout(asked: str, random: Random) -> float:
 
 @dataclass(slots=True)
 class _Plan:
-    """How a watch begins. No subscription: its version lies in the future, or is `gone`."""
+    """How a watch begins. No subscription: its version is in the future, or is `gone`."""
 
     subscription: Subscription | None
-    first: list[Change]
+    first: list[WatchChange]
     revision: int
     wants_bookmark: bool
     gone: Expired | None = None
 
 
-class Alarm:
-    """One timer for the whole life of a watch: it rings at each interval and at the end.
+class IntervalTimer:
+    """One timer for the whole life of a watch: it fires at each interval and at the end.
 
     A timer for every wait would cost more than sending the event that ends it.
     """
 
-    def __init__(self, ring: Callable[[], None], seconds: float, interval: float) -> None:
+    def __init__(self, callback: Callable[[], None], seconds: float, interval: float) -> None:
         self._loop = asyncio.get_running_loop()
-        self._ring = ring
+        self._callback = callback
         self._end = self._loop.time() + seconds
         self._interval = interval
-        self._rang = False
+        self._fired = False
         self.over = False
         self._timer = self._set()
 
@@ -246,23 +249,23 @@ class Alarm:
 
     def _due(self) -> None:
         self.over = self._loop.time() >= self._end
-        self._rang = True
+        self._fired = True
         if not self.over:
             self._timer = self._set()
-        self._ring()
+        self._callback()
 
-    def rang(self) -> bool:
+    def fired(self) -> bool:
         """Say once that an interval has passed."""
-        rang, self._rang = self._rang, False
-        return rang
+        fired, self._fired = self._fired, False
+        return fired
 
     def cancel(self) -> None:
-        """Let it not ring any more."""
+        """Stop the timer."""
         self._timer.cancel()
 
 
 def check_watch_options(request: Request) -> None:
-    """Refuse combinations of options that mean nothing for a watch."""
+    """Reject combinations of options that mean nothing for a watch."""
     match = request.option("resourceVersionMatch")
     initial = request.options.get("sendInitialEvents")
     at = Path("resourceVersionMatch")
@@ -287,7 +290,7 @@ def check_watch_options(request: Request) -> None:
         raise BadRequest("a watch of one object is a list with a field selector on its name")
 
 
-def bookmark(change: Change, empty: Obj) -> Obj:
+def bookmark(change: WatchChange, empty: Obj) -> Obj:
     """Return the object of a BOOKMARK event: an empty one of its kind, with a version."""
     metadata: Obj = {"resourceVersion": str(change.revision)}
     if change.initial_end:

@@ -1,9 +1,9 @@
-"""Where an etcd is, and under which keys a store lies in it.
+"""Where an etcd is, and under which keys it holds a store.
 
     etcd://10.0.0.1:2379,10.0.0.2:2379,10.0.0.3:2379/team-a
            └─ members, any of them will do ────────┘└ prefix, `/sully` unless given
 
-Under the prefix lie `objects/<resource>/<namespace>/<name>`, what processes agree on in `shared/`,
+Under the prefix are `objects/<resource>/<namespace>/<name>`, what processes agree on in `shared/`,
 and `tip`. Every transaction of every process writes `tip` too, so its revision is that of the
 newest write, deletions included, however busy other users of the same etcd are.
 """
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from sys import intern
 
-from sully.store.base import Key
+from sully.store.base import StoreKey
 
 SCHEME = "etcd://"
 DEFAULT_PREFIX = "/sully"
@@ -23,14 +23,14 @@ DEFAULT_PORT = "2379"
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files with which to prove who we are, and to check who answers."""
+    """The client certificate and the CA, as files."""
 
     ca: Path | None = None
     certificate: Path | None = None
     key: Path | None = None
 
     def check(self) -> None:
-        """Refuse half a pair: without its other half it proves nothing."""
+        """Reject a certificate without its key, and the reverse."""
         if (self.certificate is None) != (self.key is None):
             raise ValueError("--etcd-certfile and --etcd-keyfile only work together")
         if self.certificate is not None and self.ca is None:
@@ -39,14 +39,14 @@ class Tls:
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """Who we are to an etcd that asks for a password; nobody, unless there is a name."""
+    """The user and password for etcd; none without a name."""
 
     user: str = ""
     password: Path | None = None
-    """A file: flags can be read by everyone on the machine."""
+    """A file: flags are visible to all users of the machine."""
 
     def check(self) -> None:
-        """Refuse half of it."""
+        """Reject a name without a password, and the reverse."""
         if bool(self.user) != (self.password is not None):
             raise ValueError("--etcd-username and --etcd-password-file only work together")
 
@@ -97,20 +97,20 @@ class Keys:
         self.objects = f"{prefix}/objects/".encode()
         self.objects_end = f"{prefix}/objects0".encode()
 
-    def encode(self, key: Key) -> bytes:
+    def encode(self, key: StoreKey) -> bytes:
         """Return where etcd has an object."""
         path = f"{key.resource}/{_quote(key.namespace)}/{_quote(key.name)}"
         return self.objects + path.encode()
 
-    def decode(self, path: bytes) -> Key | None:
-        """Return the key of an object; `None` for what is not one of ours."""
+    def decode(self, path: bytes) -> StoreKey | None:
+        """Return the key of an object; `None` for other keys."""
         if not path.startswith(self.objects):
             return None
         # From the right: a resource has a slash in its name, the others have none.
         parts = path.removeprefix(self.objects).decode(errors="replace").rsplit("/", 2)
         if len(parts) != 3:
             return None
-        return Key(intern(parts[0]), intern(_unquote(parts[1])), _unquote(parts[2]))
+        return StoreKey(intern(parts[0]), intern(_unquote(parts[1])), _unquote(parts[2]))
 
 
 def _quote(text: str) -> str:

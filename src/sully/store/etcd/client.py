@@ -1,11 +1,12 @@
-"""Talks to the members of an etcd cluster: whichever answers.
+"""Calls the members of an etcd cluster, with failover.
 
 A call that finds a member gone, cut off or without a leader goes to the next one, until `PATIENCE`
 is over. That is safe for reads, and for transactions because the store makes every one of them
 depend on the revisions of all it writes: applied once, it cannot be applied again. Whether an
-earlier try may have been applied is reported with the answer, because then a refusal is ambiguous.
+earlier attempt may have been applied is reported with the answer, because then a rejection is
+ambiguous.
 
-The messages are in `messages.py`, `tokens.py` has what proves who we are; the paths below are the
+The messages are in `messages.py`, `tokens.py` has the credentials; the paths below are the
 methods of etcd's services.
 """
 
@@ -37,12 +38,12 @@ _PAUSE = 0.05
 _OPTIONS = (
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
-    # A retry behind our back could not be told from a first try.
+    # A hidden retry could not be distinguished from a first attempt.
     ("grpc.enable_retries", 0),
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1000),
-    # A watch on a machine that vanished would otherwise wait for ever; etcd allows every 5 s.
+    # A watch on a machine that vanished would otherwise wait indefinitely; etcd allows every 5 s.
     ("grpc.keepalive_time_ms", 6000),
     ("grpc.keepalive_timeout_ms", 3000),
     ("grpc.http2.max_pings_without_data", 0),
@@ -70,7 +71,7 @@ _log = get_logger("store")
 
 
 class HistoryGoneError(StoreError):
-    """etcd has compacted what was asked for."""
+    """The requested revision was compacted."""
 
     def __init__(self, compacted: int = 0) -> None:
         self.compacted = compacted
@@ -78,14 +79,14 @@ class HistoryGoneError(StoreError):
 
 
 class RefusedError(UnavailableError):
-    """etcd understood, and said no."""
+    """etcd rejected the request."""
 
     doubtful = False
-    """Whether an earlier try may have been done, before this one was refused."""
+    """Whether an earlier attempt may have been applied, before this one was rejected."""
 
 
 class NoPasswordsError(RefusedError):
-    """etcd has no users: whoever reaches it may do anything."""
+    """etcd has authentication disabled."""
 
 
 class _Member:
@@ -141,7 +142,7 @@ class Client:
         return response
 
     async def txn(self, request: m.Message) -> tuple[m.Message, bool]:
-        """Do a transaction; also say whether an earlier try may have been done already."""
+        """Do a transaction; also say whether an earlier attempt may have been applied already."""
         return await self._call("txn", request)
 
     async def compact(self, revision: int) -> None:
@@ -158,7 +159,7 @@ class Client:
         """
         token = await self._tokens.metadata()
         member = self._current
-        # A member that is cut off from the others must say so, not fall silent.
+        # A partitioned member must report it, not stall.
         call = self._members[member].watch(metadata=(("hasleader", "true"), *token))
         create = m.WatchCreateRequest(
             key=start, range_end=end, start_revision=revision, progress_notify=True
@@ -191,8 +192,8 @@ class Client:
             return error.compacted
         return 0
 
-    def move_on(self) -> None:
-        """Ask another member from now on."""
+    def switch_member(self) -> None:
+        """Switch to another member."""
         self._current = (self._current + 1) % len(self._members)
 
     async def close(self) -> None:
@@ -215,7 +216,7 @@ class Client:
             token = () if name == "login" else await self._tokens.metadata()
             member, left = self._current, deadline - self._clock.monotonic()
             if name == "txn":
-                # Reads are shared: the end of one who asked is not that of the others.
+                # Reads are shared: cancelling one reader must not cancel the others.
                 left = min(left, _allowed())
             try:
                 call = self._members[member].unary[name]
@@ -236,11 +237,13 @@ class Client:
         return is_forgotten(error) and self._tokens.forget(token)
 
     def _leave(self, member: int, error: Exception | None) -> None:
-        """Go to the next member, unless someone else has done so."""
+        """Switch to the next member, unless another call has done so."""
         if member == self._current:
-            self.move_on()
+            self.switch_member()
             why = _text(error) if error else "the stream ended"
-            _log.warning("left an etcd member", left=self._members[member].endpoint, why=why)
+            _log.warning(
+                "switched to another etcd member", left=self._members[member].endpoint, why=why
+            )
 
 
 def _allowed() -> float:
@@ -252,7 +255,7 @@ def _allowed() -> float:
 
 
 def _check_refusal(error: Any, *, doubtful: bool) -> None:
-    """Raise what a retry would only repeat."""
+    """Raise errors that a retry does not fix."""
     if error.code() is grpc.StatusCode.OUT_OF_RANGE and "compacted" in (error.details() or ""):
         raise HistoryGoneError from error
     if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "not enabled" in error.details():

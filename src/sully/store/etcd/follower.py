@@ -1,10 +1,10 @@
-"""How one process learns what all of them did: etcd's watch, applied to the state in memory.
+"""Applies the etcd watch to the state in memory.
 
 Own writes come this way too, so every process sees the same events in the same order. At the start
 the state is read as it was some thousand revisions ago, and the watch brings it up to date: a
-client that watched another process, or this one before it was started again, can go on from there.
-If a gap cannot be closed, because its history was compacted meanwhile, the state is read anew and
-those who watch are told to do the same.
+client that watched another process, or this one before it was started again, can resume from there.
+If a gap cannot be closed, because its history was compacted meanwhile, the state is listed again
+and watchers must do the same.
 
 A revision of the store is etcd's plus an offset, which is 0 unless the store took the place of
 another one (`migration.py`): what that one numbered must not come again. Numbers of etcd stay in
@@ -22,7 +22,7 @@ from sully.runtime.backoff import Backoff
 from sully.runtime.clock import Clock
 from sully.runtime.log import get_logger
 from sully.runtime.tasks import wait_first
-from sully.store.base import Derived, Event, Key, Record
+from sully.store.base import Derived, Event, Record, StoreKey
 from sully.store.errors import UnavailableError
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Keys
@@ -35,16 +35,16 @@ HISTORY = 2_000
 _PAGE = 500
 """Keys per page: pages of large objects must stay far from what one message may hold."""
 
-Memo = Callable[[bytes], dict[Key, Derived]]
-"""Returns what is known about the values of one of our own transactions, by its mark."""
-Told = Callable[[bytes, Transaction], None]
+Memo = Callable[[bytes], dict[StoreKey, Derived]]
+"""Returns what is known about the values of a transaction of this process, by its mark."""
+OnTransaction = Callable[[bytes, Transaction], None]
 """Called with the mark of each transaction once readers see it."""
 
 _log = get_logger("store")
 
 
 class Follower:
-    """Keeps a `State` up to date with what lies under a prefix."""
+    """Keeps a `State` up to date with the keys under a prefix."""
 
     def __init__(self, client: Client, keys: Keys, clock: Clock) -> None:
         self._client = client
@@ -61,9 +61,9 @@ class Follower:
         self.offset = 0
         self.state = State(revision=0, compacted=0)
         self.memo: Memo = lambda _: {}
-        self.told: Told = lambda *_: None
+        self.on_transaction: OnTransaction = lambda *_: None
         self.renewed: Callable[[int], None] = lambda _: None
-        """Called after the state was read anew, with its revision."""
+        """Called after the state was listed again, with its revision."""
 
     async def tip(self) -> int:
         """Return etcd's revision of the newest write that was acknowledged to anyone."""
@@ -93,23 +93,23 @@ class Follower:
             return
 
     async def run(self) -> None:
-        """Follow for ever, from member to member."""
+        """Watch until cancelled, from member to member."""
         failures = 0
         while True:
             before = self._applied
             try:
                 self._stuck.clear()
                 await wait_first(self._follow(), self._stuck.wait())
-                self._client.move_on()
+                self._client.switch_member()
                 raise UnavailableError("the watch lags behind")
             except HistoryGoneError as error:
-                _log.warning("fell behind etcd's history, reading all", error=str(error))
+                _log.warning("etcd watch compacted, relisting", error=str(error))
                 await self._renew()
             except UnavailableError as error:
                 failures = failures + 1 if self._applied == before else 1
                 delay = self._backoff.delay(failures)
                 self.problem = str(error)
-                _log.warning("not following etcd", error=str(error), retry_in=round(delay, 3))
+                _log.warning("etcd watch failed", error=str(error), retry_in=round(delay, 3))
                 await self._clock.sleep(delay)
 
     async def reached(self, revision: int) -> None:
@@ -119,7 +119,7 @@ class Follower:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((revision, future))
         if not await _within(self._client.patience / 4, future):
-            # The member we watch may be slower than it admits.
+            # The watched member may lag.
             self._stuck.set()
             if not await _within(self._client.patience, future):
                 future.cancel()
@@ -139,7 +139,7 @@ class Follower:
     async def _check_history(self, revision: int) -> None:
         """Raise `HistoryGoneError` if a watch from after this revision may have missed something.
 
-        etcd refuses a watch that begins before the compacted revision, but not one that begins at
+        etcd rejects a watch that begins before the compacted revision, but not one that begins at
         it, though the deletions of just that revision are gone.
         """
         await self._client.range(
@@ -157,7 +157,7 @@ class Follower:
             # other users of the same etcd must not make a quiet store fall out of its history.
             self.resume = max(self.resume, response.header.revision + 1)
         for mark, transaction in marked:
-            self.told(mark, transaction)
+            self.on_transaction(mark, transaction)
         self._wake()
 
     def _wake(self) -> None:
@@ -169,26 +169,28 @@ class Follower:
                 future.set_result(None)
 
     def _transactions(self, changes: list[m.Message]) -> Iterator[tuple[bytes, Transaction]]:
-        """Turn what etcd tells into transactions, each with the mark of who did it."""
-        latest: dict[Key, Record | None] = {}
-        for revision, group in groupby(changes, lambda each: each.kv.mod_revision):
+        """Yield etcd events as transactions, each with the mark of its writer."""
+        latest: dict[StoreKey, Record | None] = {}
+        for revision, group in groupby(changes, lambda change: change.kv.mod_revision):
             if revision <= self._applied:
                 continue
             of_one, shown = list(group), revision + self.offset
-            mark = next((each.kv.value for each in of_one if each.kv.key == self._keys.tip), b"")
+            mark = next(
+                (change.kv.value for change in of_one if change.kv.key == self._keys.tip), b""
+            )
             memo = self.memo(mark)
             events = [
                 event
-                for each in of_one
-                if (event := self._event(each, latest, memo, shown)) is not None
+                for change in of_one
+                if (event := self._event(change, latest, memo, shown)) is not None
             ]
             yield mark, Transaction(shown, events, tuple(event.record for event in events))
 
     def _event(
         self,
         change: m.Message,
-        latest: dict[Key, Record | None],
-        memo: dict[Key, Derived],
+        latest: dict[StoreKey, Record | None],
+        memo: dict[StoreKey, Derived],
         revision: int,
     ) -> Event | None:
         key = self._keys.decode(change.kv.key)
@@ -203,14 +205,14 @@ class Follower:
         return Event("MODIFIED" if previous else "ADDED", record, previous, revision)
 
     async def _renew(self) -> None:
-        """Read everything anew, as it is now."""
+        """List everything again."""
         try:
             revision = (
                 await self._client.range(m.RangeRequest(key=self._keys.tip))
             ).header.revision
             records = await self._read(revision)
         except (UnavailableError, HistoryGoneError) as error:
-            _log.warning("cannot read etcd", error=str(error))
+            _log.warning("failed to list from etcd", error=str(error))
             await self._clock.sleep(self._backoff.delay(1))
             return
         self.state.reset(records, revision + self.offset)
@@ -218,7 +220,7 @@ class Follower:
         self.renewed(revision + self.offset)
         self._wake()
 
-    def _record(self, key: Key, kv: m.Message) -> Record:
+    def _record(self, key: StoreKey, kv: m.Message) -> Record:
         created, written = kv.create_revision + self.offset, kv.mod_revision + self.offset
         return Record(key, kv.value, created, written)
 

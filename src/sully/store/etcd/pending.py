@@ -1,10 +1,10 @@
 """Writes that were accepted and whose revision is not known yet.
 
 etcd gives a transaction its revision when it is done. Until then its records have a number below
-zero, which no reader ever sees: whoever computes the next write of the same key from `newest` may
-expect it, and `resolve` puts the true revision in its place. So writes of one key are done one
-after the other, and all others at the same time. If one fails, so does at once all that builds on
-it: were it to stay until its turn, the next attempts would build on what is bound to fail.
+zero, which no reader ever sees: the next write of the same key may be computed from `newest` and
+expect it, and `resolve` puts the true revision in its place. So writes of one key are
+serialized, and all others are concurrent. If one fails, so does all that builds on
+it: otherwise later attempts would build on what is bound to fail.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from sully.store.base import Commit, Derived, Event, Key, Op, Put, Record
+from sully.store.base import Commit, Derived, Event, Op, Put, Record, StoreKey
 from sully.store.errors import ConflictError, StoreError, UnavailableError
 from sully.store.transactions import Transaction
 
 
 @dataclass(slots=True, eq=False)
 class Pending:
-    """A transaction on its way to etcd."""
+    """A transaction that was sent to etcd."""
 
     number: int
     """Below zero; the revision of its records until the true one is known."""
     ident: bytes
-    """What it writes to the tip, by which its own events are told from those of others."""
+    """What it writes to the tip, which identifies its own events."""
     ops: Sequence[Op]
     events: list[Event]
     before: list[Pending]
@@ -33,16 +33,16 @@ class Pending:
     done: asyncio.Future[Commit]
     revision: int = 0
     """The true revision, once it is known."""
-    derived: dict[Key, Derived] = field(default_factory=dict)
+    derived: dict[StoreKey, Derived] = field(default_factory=dict)
 
 
-class Book:
-    """Knows all that is pending, by key."""
+class PendingWrites:
+    """The pending transactions, by key."""
 
     def __init__(self, replica: str) -> None:
         self._replica = replica
         self._count = 0
-        self._by_key: dict[Key, Pending] = {}
+        self._by_key: dict[StoreKey, Pending] = {}
         self.by_ident: dict[bytes, Pending] = {}
 
     @property
@@ -50,16 +50,16 @@ class Book:
         """Return the number that the next transaction gets."""
         return -(self._count + 1)
 
-    def newest(self, key: Key, stored: Record | None) -> Record | None:
+    def newest(self, key: StoreKey, stored: Record | None) -> Record | None:
         """Return the state a key will have if all that is pending succeeds."""
         pending = self._by_key.get(key)
         if pending is None:
             return stored
-        event = next(each for each in pending.events if each.record.key == key)
+        event = next(event for event in pending.events if event.record.key == key)
         return None if event.kind == "DELETED" else event.record
 
     def enter(self, ops: Sequence[Op], transaction: Transaction) -> Pending:
-        """Note a transaction that was judged to be right."""
+        """Add an accepted transaction."""
         self._count += 1
         before = self.writing(ops)
         done: asyncio.Future[Commit] = asyncio.get_running_loop().create_future()
@@ -76,7 +76,7 @@ class Book:
         return pending
 
     def leave(self, pending: Pending) -> None:
-        """Forget a transaction whose end is known."""
+        """Remove a settled transaction."""
         self.by_ident.pop(pending.ident, None)
         for event in pending.events:
             if self._by_key.get(event.record.key) is pending:
@@ -85,16 +85,16 @@ class Book:
     def built_on(self, pending: Pending) -> list[tuple[Pending, Op]]:
         """Return what expects a state that this transaction was to make."""
         return [
-            (each, op)
-            for each in self.by_ident.values()
-            for op in each.ops
+            (later, op)
+            for later in self.by_ident.values()
+            for op in later.ops
             if op.expect == pending.number
         ]
 
     def writing(self, ops: Iterable[Op]) -> list[Pending]:
         """Return what is pending for the keys of these operations."""
         found = (self._by_key.get(op.key) for op in ops)
-        return list(dict.fromkeys(each for each in found if each is not None))
+        return list(dict.fromkeys(pending for pending in found if pending is not None))
 
     async def settled(self, ops: Iterable[Op]) -> None:
         """Wait until nothing that is pending now for these keys is pending any more."""
@@ -103,14 +103,14 @@ class Book:
 
 async def over(pending: Iterable[Pending]) -> None:
     """Wait for the end of transactions, good or bad."""
-    waits = [each.done for each in pending if not each.done.done()]
+    waits = [transaction.done for transaction in pending if not transaction.done.done()]
     if waits:
         await asyncio.wait(waits)
 
 
 def resolve(pending: Pending) -> list[Op]:
     """Return the operations with true revisions; what they build on must have succeeded."""
-    before = {each.number: each.revision for each in pending.before}
+    before = {earlier.number: earlier.revision for earlier in pending.before}
     return [
         replace(op, expect=before[op.expect]) if op.expect is not None and op.expect < 0 else op
         for op in pending.ops

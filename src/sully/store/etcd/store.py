@@ -1,16 +1,15 @@
 """A store that several processes share: etcd underneath, reads from memory.
 
-    commit ─ plan against newest() ─ book ─▶ etcd: compare revisions, write, mark the tip
+    commit ─ plan against newest() ─ pending ─▶ etcd: compare revisions, write, mark the tip
        ▲                                       │ watch
        └── future ◀── State.apply, watchers wake ◀──┘
 
 A revision is etcd's, in some stores plus an offset. Every transaction compares the revision of each
 key it writes, whether its caller expected one or not: so it can be applied once only, and sent
 again when an answer was lost.
-A read first asks etcd for the revision of the tip, which is that of the newest write anyone was
-told of, and waits until the state in memory has it; readers that come meanwhile share one question.
-`follower.py` brings the state up to date, `pending.py` has what is on its way, and `transacting.py`
-puts it into etcd's words.
+A read first asks etcd for the revision of the tip, which is that of the newest acknowledged write,
+and waits until the state in memory has it; concurrent readers share one request. `follower.py`
+keeps the state up to date, `pending.py` has writes in flight, `transacting.py` builds requests.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from typing import Any, BinaryIO, TypeVar
 from sully.runtime.clock import Clock, SystemClock
 from sully.runtime.ids import Ids
 from sully.runtime.log import get_logger
-from sully.store.base import Commit, Derived, Key, Op, Page, Record
+from sully.store.base import Commit, Derived, Op, Record, RecordPage, StoreKey
 from sully.store.errors import (
     ClosedError,
     ConflictError,
@@ -34,7 +33,7 @@ from sully.store.etcd import messages as m
 from sully.store.etcd.address import Address, Keys
 from sully.store.etcd.client import PATIENCE, Client, HistoryGoneError, RefusedError
 from sully.store.etcd.follower import Follower
-from sully.store.etcd.pending import Book, Pending, follow_up, over, resolve
+from sully.store.etcd.pending import Pending, PendingWrites, follow_up, over, resolve
 from sully.store.etcd.transacting import Numbers, refusal, tip_in, write_request
 from sully.store.memory import ReadSide
 from sully.store.transactions import Transaction, plan, validate
@@ -44,7 +43,7 @@ T = TypeVar("T")
 _log = get_logger("store")
 
 OFFSET = "offset"
-"""What is agreed on: how much greater our revisions are than etcd's."""
+"""The shared value: the offset of revisions to those of etcd."""
 _UNKNOWN = "etcd did not say whether it was written: look before you write it again"
 
 
@@ -57,12 +56,12 @@ class EtcdStore(ReadSide):
         self._keys = keys
         self._follower = follower
         self._numbers = Numbers(keys, follower.offset)
-        self._book = Book(ids.suffix() + ids.suffix())
+        self._pending = PendingWrites(ids.suffix() + ids.suffix())
         self._closed: asyncio.Future[None] | None = None
         self._under_way: set[asyncio.Future[Any]] = set()
         self._asking: asyncio.Task[None] | None = None
         self._next_round: asyncio.Task[None] | None = None
-        follower.memo, follower.told = self._memo, self._told
+        follower.memo, follower.on_transaction = self._memo, self._on_transaction
         follower.renewed = self._renewed
         self._following = asyncio.ensure_future(follower.run())
         self._following.add_done_callback(_report)
@@ -71,12 +70,12 @@ class EtcdStore(ReadSide):
     def problem(self) -> str:
         """Return why this process may be behind the others; empty while it is not."""
         if self._following.done() and self._closed is None:
-            return "nobody follows etcd any more"
+            return "the etcd watch has stopped"
         return self._follower.problem
 
     @property
     def shared(self) -> bool:
-        """Return yes: that is what it is for."""
+        """Return True: several processes write."""
         return True
 
     @classmethod
@@ -114,7 +113,7 @@ class EtcdStore(ReadSide):
         """Wait until all is seen here that was acknowledged, to anyone, before this call."""
         self._check_open()
         if self._next_round is None:
-            # A question that is under way may have been answered before this call.
+            # A request in progress may have been answered before this call.
             self._next_round = asyncio.ensure_future(self._round(self._asking))
             self._next_round.add_done_callback(_retrieve)
         asked = self._next_round
@@ -131,7 +130,7 @@ class EtcdStore(ReadSide):
         self._asking, self._next_round = self._next_round, None
         await self._follower.reached(await self._follower.tip())
 
-    async def get(self, key: Key) -> Record | None:
+    async def get(self, key: StoreKey) -> Record | None:
         """Return the newest acknowledged state of a key."""
         await self.catch_up()
         return self._state.get(key)
@@ -144,18 +143,18 @@ class EtcdStore(ReadSide):
         at: int | None = None,
         start: tuple[str, str] | None = None,
         limit: int | None = None,
-    ) -> Page:
+    ) -> RecordPage:
         """Return the records of a resource, or of one namespace of it, in order."""
         if at is None or at > self._state.revision:
             await self.catch_up()
         return await super().list(resource, namespace, at=at, start=start, limit=limit)
 
-    def newest(self, key: Key) -> Record | None:
+    def newest(self, key: StoreKey) -> Record | None:
         """Return the newest state, including writes that are accepted but not yet durable."""
-        return self._book.newest(key, self._state.get(key))
+        return self._pending.newest(key, self._state.get(key))
 
     async def agree(self, name: str, value: bytes) -> bytes:
-        """Lay down something all processes of a store must share; return what the first laid."""
+        """Store a value that all processes must share; return that of the first process."""
         self._check_open()
         return await asyncio.shield(self._begin(self._agree(name, value)))
 
@@ -169,8 +168,8 @@ class EtcdStore(ReadSide):
         response, _ = await self._client.txn(request)
         if response.succeeded:
             return value
-        found: bytes = response.responses[0].response_range.kvs[0].value
-        return found
+        stored: bytes = response.responses[0].response_range.kvs[0].value
+        return stored
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -180,26 +179,26 @@ class EtcdStore(ReadSide):
         while True:
             self._check_open()
             try:
-                planned = plan(ops, self.newest, revision=self._book.next_number)
+                planned = plan(ops, self.newest, revision=self._pending.next_number)
             except ConflictError:
                 planned = None
             if planned is not None and planned.events:
                 return await self._accept(ops, planned)
-            # Judge by what is durable, here and anywhere, before anyone is told.
-            await self._book.settled(ops)
+            # Judge by what is durable everywhere, before it is reported.
+            await self._pending.settled(ops)
             await self.catch_up()
             judged = plan(ops, self._state.get, revision=0)
             if not judged.events:
                 return Commit(self._state.revision, judged.records)
 
     async def _accept(self, ops: Sequence[Op], planned: Transaction) -> Commit:
-        pending = self._book.enter(ops, planned)
-        # Not ours to cancel: others may already build on it.
+        pending = self._pending.enter(ops, planned)
+        # Not cancelled: later writes may already build on it.
         self._begin(self._write(pending))
         return await asyncio.shield(pending.done)
 
     def _begin(self, change: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
-        """Start a change of what etcd has; `close` waits for it, whoever else does."""
+        """Start a change of what etcd has; `close` waits for it in any case."""
         task = asyncio.ensure_future(change)
         self._under_way.add(task)
         task.add_done_callback(self._under_way.discard)
@@ -218,7 +217,7 @@ class EtcdStore(ReadSide):
             raise
 
     async def _send(self, pending: Pending, ops: Sequence[Op]) -> None:
-        """Write until etcd has judged; what it did is told by the watch."""
+        """Write until etcd has judged; the watch delivers the result."""
         doubtful = False
         while not pending.done.done():
             request = write_request(self._numbers, ops, self._state.get, pending.ident)
@@ -227,13 +226,13 @@ class EtcdStore(ReadSide):
             except UnavailableError as error:
                 if isinstance(error, RefusedError) and not (doubtful or error.doubtful):
                     raise refusal(error, ops) from error
-                await self._told_late(pending)
+                await self._await_delivery(pending)
                 raise UncertainError(f"{_UNKNOWN} ({error})") from error
             doubtful = doubtful or again
             if response.succeeded:
                 pending.revision = response.header.revision + self._follower.offset
                 await self._shown(response.header.revision, doubtful=True)
-                # If the state was read anew meanwhile, no watch has told.
+                # If the state was listed again meanwhile, the watch did not deliver it.
                 self._succeed(pending, pending.revision, {})
                 return
             await self._shown(tip_in(response), doubtful=doubtful)
@@ -255,37 +254,37 @@ class EtcdStore(ReadSide):
             plan(ops, self._state.get, revision=0)
         except ConflictError:
             if doubtful:
-                # An answer was lost. What it would have said cannot be found out any more.
+                # A response was lost, and its content cannot be reconstructed.
                 raise UncertainError(_UNKNOWN) from None
             raise
 
-    async def _told_late(self, pending: Pending) -> None:
-        """Give the watch a last chance to tell what the answer would have told."""
+    async def _await_delivery(self, pending: Pending) -> None:
+        """Give the watch a last chance to deliver what the lost response contained."""
         await asyncio.wait([pending.done], timeout=self._client.patience / 10)
 
-    # -- what the watch tells --------------------------------------------------------------------
+    # -- what the watch delivers ---------------------------------------------------------------
 
-    def _memo(self, mark: bytes) -> dict[Key, Derived]:
-        pending = self._book.by_ident.get(mark)
+    def _memo(self, mark: bytes) -> dict[StoreKey, Derived]:
+        pending = self._pending.by_ident.get(mark)
         return {} if pending is None else pending.derived
 
-    def _told(self, mark: bytes, transaction: Transaction) -> None:
-        pending = self._book.by_ident.get(mark)
+    def _on_transaction(self, mark: bytes, transaction: Transaction) -> None:
+        pending = self._pending.by_ident.get(mark)
         if pending is None:
             return
         records = {event.record.key: event.record for event in transaction.events}
         self._succeed(pending, transaction.revision, records)
 
     def _renewed(self, revision: int) -> None:
-        """Settle what etcd acknowledged and the watch will never tell."""
-        for pending in list(self._book.by_ident.values()):
+        """Settle what etcd acknowledged and the watch will never deliver."""
+        for pending in list(self._pending.by_ident.values()):
             if 0 < pending.revision <= revision:
                 self._succeed(pending, pending.revision, {})
 
-    def _succeed(self, pending: Pending, revision: int, records: dict[Key, Record]) -> None:
+    def _succeed(self, pending: Pending, revision: int, records: dict[StoreKey, Record]) -> None:
         if pending.done.done():
             return
-        self._book.leave(pending)
+        self._pending.leave(pending)
         pending.revision = revision
         found = (
             records[op.key] if op.key in records else self._state.get(op.key) for op in pending.ops
@@ -299,11 +298,11 @@ class EtcdStore(ReadSide):
             pending, error = failed.pop()
             if pending.done.done():
                 continue
-            self._book.leave(pending)
+            self._pending.leave(pending)
             pending.done.set_exception(error)
-            # Its caller may have left; then nobody asks.
+            # Its caller may be cancelled.
             pending.done.exception()
-            for other, op in self._book.built_on(pending):
+            for other, op in self._pending.built_on(pending):
                 failed.append((other, follow_up(op, error, self._state.get(op.key))))
 
     # -- history and the end ---------------------------------------------------------------------
@@ -321,10 +320,10 @@ class EtcdStore(ReadSide):
             compaction = self._client.compact(self._numbers.at_etcd(revision))
             await asyncio.shield(self._begin(compaction))
         except HistoryGoneError:
-            return  # another process was quicker
+            return  # another process has compacted
 
     async def snapshot(self) -> BinaryIO:
-        """Refuse: etcd makes better copies of itself."""
+        """Fail: use the snapshots of etcd."""
         raise UnavailableError(
             "the data is in etcd: `etcdctl snapshot save FILE` backs it up, and"
             " `sully migrate` copies it into a data directory"
@@ -340,7 +339,7 @@ class EtcdStore(ReadSide):
     async def _close(self) -> None:
         if self._under_way:
             await asyncio.wait(list(self._under_way))
-        rounds = [each for each in (self._asking, self._next_round) if each is not None]
+        rounds = [request for request in (self._asking, self._next_round) if request is not None]
         for task in (*rounds, self._following):
             task.cancel()
         await asyncio.gather(*rounds, self._following, return_exceptions=True)
@@ -353,20 +352,20 @@ class EtcdStore(ReadSide):
 
 
 def _report(following: asyncio.Task[None]) -> None:
-    """Say why nobody follows any more: it never ends by itself."""
+    """Log why the watch stopped: it never ends by itself."""
     error = None if following.cancelled() else following.exception()
     if error is not None:
-        _log.error("stopped following etcd", exc_info=error)
+        _log.error("etcd watch stopped", exc_info=error)
 
 
 def _retrieve(task: asyncio.Future[Any]) -> None:
-    """Take note of an error that nobody may be left to hear."""
+    """Retrieve an exception whose waiter may be gone."""
     if not task.cancelled():
         task.exception()
 
 
 async def begin_at(address: Address, revision: int) -> None:
-    """Let an empty store number what it writes from a revision on.
+    """Set the first revision of an empty store.
 
     For a store that takes the place of another: what that one numbered must not come again.
     """

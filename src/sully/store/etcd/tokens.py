@@ -1,9 +1,9 @@
-"""The token with which an etcd that asks for passwords knows us again.
+"""The token of an etcd with authentication.
 
 A password is exchanged for a token, which goes with every call. etcd forgets tokens: after some
-minutes without use, when a member is started again, when rights change. Then the call is refused
+minutes without use, when a member is started again, when rights change. Then the call is rejected
 before anything was done, and is made again with a new token. The password is read from its file
-each time, so that it can be changed while we run.
+each time, so that it can be rotated.
 
 `client.py` makes the calls.
 """
@@ -22,12 +22,12 @@ from sully.store.etcd.address import Login
 
 Metadata = tuple[tuple[str, str], ...]
 Authenticate = Callable[[m.Message], Awaitable[str]]
-"""Exchanges name and password for a token; empty if etcd asks nobody."""
+"""Exchanges name and password for a token; empty without authentication."""
 
 _FORGOTTEN = (
     "invalid auth token",
     "revision of auth store is old",
-    # What it says to those without a token, if passwords were turned on just now.
+    # The error without a token, where authentication was enabled just now.
     "user name is empty",
 )
 
@@ -46,7 +46,7 @@ class Tokens:
         if not self._login.user:
             return ()
         if self._token is None:
-            # Those who wait here at the same time share what the first one gets.
+            # Concurrent callers share the token of the first one.
             async with self._renewing:
                 if self._token is None:
                     self._token = await self._authenticate(self._request())
@@ -70,7 +70,7 @@ class Tokens:
 
 
 def is_forgotten(error: Any) -> bool:
-    """Say whether a call was refused for its token alone."""
+    """Say whether a call was rejected for its token alone."""
     return error.code() in (
         grpc.StatusCode.UNAUTHENTICATED,
         grpc.StatusCode.INVALID_ARGUMENT,

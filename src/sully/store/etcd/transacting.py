@@ -1,4 +1,4 @@
-"""A transaction of the store in etcd's words, and etcd's refusals in the store's.
+"""Transactions of the store as requests to etcd, and errors of etcd as those of the store.
 
 `store.py` decides when to send one, and what the answer means.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from sully.store.base import Delete, Key, Op, Put, Record
+from sully.store.base import Delete, Op, Put, Record, StoreKey
 from sully.store.errors import StoreError, TooLargeError, UnavailableError
 from sully.store.etcd import messages as m
 from sully.store.etcd.address import Keys
@@ -24,17 +24,17 @@ class Numbers:
 
     def at_etcd(self, revision: int) -> int:
         """Return how etcd numbers a revision; 0, no record, is 0 there too."""
-        # What was before the offset is nowhere, and that is not the same as no record.
+        # A revision before the offset does not exist in etcd; it is not the same as no record.
         return revision - self.offset if revision > self.offset else -1 if revision else 0
 
 
 def write_request(
-    numbers: Numbers, ops: Sequence[Op], stored: Callable[[Key], Record | None], ident: bytes
+    numbers: Numbers, ops: Sequence[Op], stored: Callable[[StoreKey], Record | None], ident: bytes
 ) -> m.Message:
-    """Return what does these operations if every key is at the revision it should have.
+    """Return the request for these operations, if every key has its expected revision.
 
     An operation that expects nothing in particular expects what is stored now, so that the same
-    request cannot be done twice. If it is refused, the answer has the tip.
+    request cannot be done twice. If it is rejected, the answer has the tip.
     """
     compare, success = [], []
     for op in ops:
@@ -57,7 +57,7 @@ def write_request(
 
 
 def tip_in(response: m.Message) -> int:
-    """Return etcd's revision of the newest write that a refused request was compared with."""
+    """Return etcd's revision of the newest write that a rejected request was compared with."""
     kvs = response.responses[0].response_range.kvs
     return kvs[0].mod_revision if kvs else 0
 

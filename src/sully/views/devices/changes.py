@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from sully.api.resource.types import DeviceTaintRule
 from sully.domain.devices.pools import PoolId
+from sully.machinery.compat import Compat
 from sully.machinery.gates import Gates
 
 Touched = Mapping[PoolId, frozenset[str] | None]
@@ -30,18 +31,15 @@ class Features:
     every pool. Follows no gate."""
 
 
-def features(gates: Gates, *, strict: bool = False) -> Features:
-    """Return what the gates switch on; rules are nothing without taints.
-
-    `strict`: as Kubernetes does, without our additions.
-    """
+def features(gates: Gates, compat: Compat = Compat.SULLY) -> Features:
+    """Return what the gates switch on; rules are nothing without taints."""
     return Features(
         taints=gates["DRADeviceTaints"],
         rules=gates["DRADeviceTaints"] and gates["DRADeviceTaintRules"],
         rule_selectors=gates["SullyRuleSelectors"],
         taint_slices=gates["SullyTaintSlices"],
         patch_attributes=gates["DRAAdminControlledDeviceAttributes"],
-        pool_owners=not strict,
+        pool_owners=compat.enforces_pool_owners,
     )
 
 

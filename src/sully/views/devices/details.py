@@ -16,11 +16,11 @@ from datetime import datetime
 from sully.api.resource.annotations import expiry, pause_reason
 from sully.api.resource.claim_types import DeviceToleration
 from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key
+from sully.domain.allocation.availability import Availability, Obstacle, used_up
 from sully.domain.allocation.capacity import left_of, taken_of
-from sully.domain.allocation.vacancy import Obstacle, Vacancies, used_up
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.domain.devices.rules import choose_by_content, recorded, sourced
@@ -107,7 +107,7 @@ class Sights:
         self,
         inventory: Inventory,
         usage: Usage,
-        patches: Copy[ResourceSlicePatch],
+        patches: Cache[ResourceSlicePatch],
         *,
         terms: Terms = ALL_EFFECTS,
         users_known: bool = True,
@@ -136,7 +136,7 @@ class Sights:
         held: dict[str, list[Held]] = {}
         for each in self._usage.held(Names(pool.driver, pool.pool, None)):
             held.setdefault(each.result.device, []).append(each)
-        vacancies = self._vacancies(pool, held)
+        availability = self._availability(pool, held)
         # Behind the key the name itself: gpu-1 and gpu-01 have the same one.
         for name in sorted({*published, *held}, key=lambda each: (natural(each), each)):
             id_ = DeviceId(pool.driver, pool.pool, name)
@@ -145,13 +145,13 @@ class Sights:
                 yield self._sight(id_, None, known, self._taints_of_gone(id_, known), now)
                 continue
             sight = self._sight(id_, device, known, device.taints, now)
-            yield _with_room(sight, device, known, vacancies)
+            yield _with_room(sight, device, known, availability)
 
-    def _vacancies(self, pool: PoolId, held: Mapping[str, Iterable[Held]]) -> Vacancies:
+    def _availability(self, pool: PoolId, held: Mapping[str, Iterable[Held]]) -> Availability:
         known = self._inventory.pool(pool)
         slices = tuple(known.slices.values()) if known is not None else ()
         used = {name for name, each in held.items() if any(not one.admin for one in each)}
-        return Vacancies(slices, used)
+        return Availability(slices, used)
 
     def _sight(
         self,
@@ -238,11 +238,11 @@ class Sights:
 
 
 def _with_room(
-    sight: Sight, device: EffectiveDevice, held: Iterable[Held], vacancies: Vacancies
+    sight: Sight, device: EffectiveDevice, held: Iterable[Held], availability: Availability
 ) -> Sight:
     """Add what is in the way of whoever wants a device, and how much is left of it."""
     published = device.published
-    obstacle = vacancies.obstacle(published.slice, published.device)
+    obstacle = availability.obstacle(published.slice, published.device)
     if not device.shareable:
         return sight if obstacle is None else replace(sight, obstacle=obstacle)
     shares = (each.result.consumed_capacity for each in held if not each.admin)

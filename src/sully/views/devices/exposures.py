@@ -25,7 +25,7 @@ from sully.domain.devices.rules import Choice, needs_content, recorded, sourced
 from sully.domain.devices.selectors import Content
 from sully.domain.devices.taints import NO_EXECUTE, Origin, SourcedTaint
 from sully.domain.eviction.judge import KEEP, USUAL, Exposure, Terms, Verdict, judge, leaves_at
-from sully.domain.eviction.preview import Leaver, Preview
+from sully.domain.eviction.preview import Preview, PreviewedPod
 from sully.domain.eviction.status import Counts, count_pods
 from sully.runtime.clock import Clock
 from sully.views.devices.changes import Change
@@ -34,7 +34,7 @@ from sully.views.devices.name_index import names_in
 from sully.views.devices.usage import Held, Usage
 
 REMEMBERED = 5000
-"""How many pods that left are remembered; far more than leave before a cache catches up."""
+"""How many evicted pods are remembered; far more than are evicted before a cache catches up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,39 +62,48 @@ class Exposures:
         self.terms = terms
         self._clock = clock
         self._pauses = pauses
-        self._departed: OrderedDict[str, None] = OrderedDict()
+        self._evicted: OrderedDict[str, None] = OrderedDict()
 
     def now(self) -> datetime:
         """Return the moment as of which questions are answered."""
         return self._clock.now()
 
-    def departed(self, uid: str) -> None:
-        """Note that a pod was made to leave; the cache may show it as staying for a moment."""
-        self._departed[uid] = None
-        if len(self._departed) > REMEMBERED:
-            self._departed.popitem(last=False)
+    def note_evicted(self, uid: str) -> None:
+        """Note that a pod was evicted; the cache may show it as running for a moment."""
+        self._evicted[uid] = None
+        if len(self._evicted) > REMEMBERED:
+            self._evicted.popitem(last=False)
 
-    def has_departed(self, pod: Pod) -> bool:
-        """Say whether a pod was made to leave by whoever asks."""
-        return pod.metadata.uid in self._departed
+    def was_evicted(self, pod: Pod) -> bool:
+        """Say whether a pod was evicted by this process."""
+        return pod.metadata.uid in self._evicted
 
     def counts_as_running(self, pod: Pod) -> bool:
-        """Say whether a pod is one that can be made to leave.
+        """Say whether a pod is one that can be evicted.
 
         Kubernetes does not look at the phase; a finished pod then counts until it is released.
         """
-        return bool(pod.spec.node_name) and (self.terms.strict or not pod.finished)
+        ignored = pod.finished and self.terms.compat.ignores_finished_pods
+        return bool(pod.spec.node_name) and not ignored
 
-    def judge(self, pod: Pod) -> Verdict:
-        """Decide whether and when a pod must leave."""
-        # A device without taints makes nobody leave.
-        exposures = [each for each in self._exposures(pod) if each.taints]
+    def judge(self, pod: Pod, now: datetime) -> Verdict:
+        """Decide whether and when a pod is to be evicted."""
+        # A device without taints evicts no pod.
+        exposures = [exposure for exposure in self._exposures(pod) if exposure.taints]
         if not exposures:
             return KEEP
-        now = self._clock.now()
         if not self._pauses:
             return judge(exposures, now=now, terms=self.terms)
         return judge(exposures, now=now, terms=self.terms, paused=self._is_paused)
+
+    def is_tainted(self, pod: Pod) -> bool:
+        """Say whether a taint that evicts pods is on a device of a pod, tolerated or not."""
+        effects = self.terms.effects
+        return any(
+            taint.taint.effect in effects
+            for exposure in self._exposures(pod)
+            for taint in exposure.taints
+        )
 
     def pause_reason(self, rule: DeviceTaintRule) -> str | None:
         """Return why a rule is paused, or None when it is not."""
@@ -127,7 +136,7 @@ class Exposures:
         return tuple(sourced(rule) for rule in self.inventory.rules_for(device, content))
 
     def touched_by(self, change: Change) -> Iterator[Key]:
-        """Yield the pods for which a change of the inventory may decide otherwise."""
+        """Yield the pods for which a change of the inventory may change the verdict."""
         if not change.rules:
             for pool, devices in change.pools.items():
                 yield from self.usage.pods_on(pool, devices)
@@ -138,13 +147,13 @@ class Exposures:
 
     def _pods_under(self, rules: Iterable[DeviceTaintRule]) -> Iterator[Key]:
         for rule in rules:
-            selector = rule.spec.device_selector
+            selector = self.inventory.selector_of(rule)
             if selector is not None:
                 for held in self.usage.held(names_in(selector)):
                     yield from (key_of(pod) for pod in self.usage.users(key_of(held.claim)))
 
     def counts(self, rule: DeviceTaintRule, *, evicted: int) -> Counts:
-        """Count what a rule selects, and whom it makes leave, or would if its effect did so."""
+        """Count what a rule selects, and the pods it evicts, or would if its effect did so."""
         taint = self._evicting(rule)
         now, allocated = self._clock.now(), 0
         leaving: set[tuple[str, str]] = set()
@@ -162,11 +171,11 @@ class Exposures:
         )
 
     def preview(self, rule: DeviceTaintRule) -> Preview:
-        """Return what would happen if a rule began to evict now."""
+        """Return what would happen if a rule started to evict now."""
         now, allocated = self._clock.now(), 0
-        # A rule whose effect changes is stamped anew.
+        # A rule whose effect changes gets a new timeAdded.
         taint = msgspec.structs.replace(self._evicting(rule), time_added=now)
-        leavers: dict[Key, Leaver] = {}
+        evictions: dict[Key, PreviewedPod] = {}
         for held in self._held_by(rule):
             allocated += 1
             due = leaves_at(taint, held.result.tolerations, now=now, terms=self.terms)
@@ -175,14 +184,14 @@ class Exposures:
             after = int((due - now).total_seconds())
             for pod in self.running(held.claim):
                 key = key_of(pod)
-                if key not in leavers or after < leavers[key].after:
-                    leavers[key] = Leaver(*key, owner_of(pod), after)
+                if key not in evictions or after < evictions[key].after:
+                    evictions[key] = PreviewedPod(*key, owner_of(pod), after)
         return Preview(
-            published=self.published(rule), allocated=allocated, leavers=tuple(leavers.values())
+            published=self.published(rule), allocated=allocated, evictions=tuple(evictions.values())
         )
 
     def due(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
-        """Return when each pod must leave that leaves because of a rule, as if it were alone."""
+        """Return when each pod that a rule evicts is due, as if the rule were alone."""
         found: dict[Key, datetime] = {}
         for held, at in self.unwelcome(rule):
             for pod in self.running(held.claim):
@@ -191,7 +200,7 @@ class Exposures:
         return found
 
     def leaving(self, rule: DeviceTaintRule) -> dict[Key, datetime]:
-        """Return the pods on their way out that a rule made leave, and when their grace ends.
+        """Return the terminating pods that a rule evicts, and when their grace period ends.
 
         Whoever deleted them: that a pod had to go for a rule as well is all that objects tell.
         """
@@ -219,14 +228,14 @@ class Exposures:
         return msgspec.structs.replace(taint, effect=NO_EXECUTE)
 
     def running(self, claim: ResourceClaim) -> Iterator[Pod]:
-        """Yield the pods that hold a claim and are not on their way out."""
+        """Yield the pods that hold a claim and are not terminating."""
         for pod in self.usage.holders(claim):
-            if self.counts_as_running(pod) and not pod.leaving and not self.has_departed(pod):
+            if self.counts_as_running(pod) and not pod.leaving and not self.was_evicted(pod):
                 yield pod
 
     def problems(self, rule: DeviceTaintRule) -> Iterator[Problem]:
         """Yield the devices of which a rule cannot tell whether it selects them."""
-        selector = rule.spec.device_selector
+        selector = self.inventory.selector_of(rule)
         if selector is None or not needs_content(selector):
             return
         for device in self.inventory.named(selector):
@@ -240,7 +249,7 @@ class Exposures:
                     yield Problem(held.device, choice)
 
     def _held_by(self, rule: DeviceTaintRule) -> Iterator[Held]:
-        selector = rule.spec.device_selector
+        selector = self.inventory.selector_of(rule)
         if selector is None:
             return
         plain = not needs_content(selector)
@@ -250,7 +259,7 @@ class Exposures:
 
     def published(self, rule: DeviceTaintRule) -> int:
         """Count the devices in slices that a rule selects."""
-        selector = rule.spec.device_selector
+        selector = self.inventory.selector_of(rule)
         if selector is None:
             return 0
         if not needs_content(selector):

@@ -21,7 +21,7 @@ from sully.api.resource.types import (
     ResourceSlice,
     ResourceSlicePatch,
 )
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.transport import Key
 from sully.domain.devices.device import EffectiveDevice, Published
 from sully.domain.devices.pools import DeviceId, PoolId, pool_of
@@ -44,10 +44,10 @@ class Inventory:
     def __init__(
         self,
         *,
-        slices: Copy[ResourceSlice],
-        classes: Copy[DeviceClass],
-        rules: Copy[DeviceTaintRule] | None = None,
-        patches: Copy[ResourceSlicePatch] | None = None,
+        slices: Cache[ResourceSlice],
+        classes: Cache[DeviceClass],
+        rules: Cache[DeviceTaintRule] | None = None,
+        patches: Cache[ResourceSlicePatch] | None = None,
         features: Features | None = None,
         defer: bool = False,
     ) -> None:
@@ -78,7 +78,7 @@ class Inventory:
     # Reading
 
     @property
-    def sources(self) -> tuple[Copy[Any], ...]:
+    def sources(self) -> tuple[Cache[Any], ...]:
         """Return the copies that all this is made from, for those who ask how current they are."""
         found = (self._slice_cache, self._classes, self._rule_cache, self._patch_cache)
         return tuple(each for each in found if each is not None)
@@ -154,6 +154,13 @@ class Inventory:
         """Return the rules whose choice depends on more than names."""
         found = (self.rule(name) for name in sorted(self._content_rules))
         return [rule for rule in found if rule is not None]
+
+    def selector_of(self, rule: DeviceTaintRule) -> DeviceTaintSelector | None:
+        """Return what a rule selects by; None: it has no selector, and selects no device."""
+        selector = rule.spec.device_selector
+        if selector is None and self._features.absent_selects_all:
+            return DeviceTaintSelector()
+        return selector
 
     def named(self, selector: DeviceTaintSelector) -> Iterator[DeviceId]:
         """Yield the devices whose names fit a selector, pool by pool."""
@@ -328,6 +335,10 @@ class Inventory:
                 touched[pool] = None if before is None else before | {names.device}
         return touched
 
+    def _names_of(self, rule: DeviceTaintRule) -> list[Names]:
+        selector = self.selector_of(rule)
+        return [names_in(selector)] if selector is not None else []
+
     def _pools_named(self, names: Names) -> list[PoolId]:
         """Return the pools that have devices with these names."""
         if names.driver is not None and names.pool is not None:
@@ -336,16 +347,10 @@ class Inventory:
         elif names.driver is not None:
             pools = list(self._by_driver.get(names.driver, ()))
         else:
-            pools = [each for each in self._pools if names.pool in (None, each.pool)]
+            pools = list(filter(names.match_pool, self._pools))
         if names.device is not None:
             pools = [each for each in pools if names.device in self._pools[each]]
         return pools
-
-    def _names_of(self, rule: DeviceTaintRule) -> list[Names]:
-        selector = rule.spec.device_selector
-        if selector is None:
-            return [ANY] if self._features.absent_selects_all else []
-        return [names_in(selector)]
 
 
 def _same(old: DeviceTaintRule, new: DeviceTaintRule) -> bool:

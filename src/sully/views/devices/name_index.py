@@ -27,6 +27,10 @@ class Names(NamedTuple):
     pool: str | None = None
     device: str | None = None
 
+    def match_pool(self, pool: PoolId) -> bool:
+        """Say whether a pool may have devices with these names."""
+        return self.driver in (None, pool.driver) and self.pool in (None, pool.pool)
+
 
 ANY = Names()
 

@@ -1,6 +1,6 @@
 """When the taints were added that make pods leave, over all objects that can say so.
 
-The scheduler asks, to know whether a toleration for some time is over (domain/allocation/lapses).
+The scheduler asks, to know whether tolerationSeconds are over (`toleration_expiry.py`).
 A taint that is on no device counts too: it only makes the answer finer than need be.
 """
 

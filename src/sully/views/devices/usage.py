@@ -2,7 +2,7 @@
 
 Kept from pods and claims as they come, in both directions, so that a change of a device finds the
 pods it matters to without looking at others. Whether a pod really holds a claim is asked of
-`domain/holding.py` at the time of the question.
+`domain/claims/reservations.py` at the time of the question.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
 from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
-from sully.client.informers.collection import Copy, ReadCopy
+from sully.client.informers.cache import Cache, CacheReader
 from sully.client.objects import key_of
 from sully.client.transport import Key
-from sully.domain.claims.pods import Pod
+from sully.domain.claims.pods import ClaimReference, Pod, claim_references, refers_as
 from sully.domain.claims.reservations import made_for, reserved_for
 from sully.domain.devices.pools import DeviceId, PoolId
 from sully.views.devices.name_index import Names
@@ -22,13 +22,6 @@ from sully.views.devices.name_index import Names
 K = TypeVar("K")
 P = TypeVar("P", bound=Pod)
 """Whoever has pods that say more has no need to keep them twice."""
-
-
-class Reference(NamedTuple):
-    """A claim that a pod names; one made from a template must have been made for this pod."""
-
-    claim: Key
-    generated: bool = False
 
 
 class Held(NamedTuple):
@@ -54,12 +47,12 @@ class Usage:
     def __init__(
         self,
         *,
-        pods: Copy[P],
-        claims: Copy[ResourceClaim],
+        pods: Cache[P],
+        claims: Cache[ResourceClaim],
         extended_resources: bool = True,
         pod_groups: bool = True,
     ) -> None:
-        self._pods: ReadCopy[Pod] = pods
+        self._pods: CacheReader[Pod] = pods
         self._claims = claims
         self._extended = extended_resources
         self._groups = pod_groups
@@ -77,8 +70,8 @@ class Usage:
 
     def claims_of(self, pod: Pod) -> Iterator[ResourceClaim]:
         """Yield the allocated claims that a pod holds: named, made for it, and reserved for it."""
-        for reference in self._references(pod):
-            claim = self._claims.get(reference.claim)
+        for key, reference in self._references(pod):
+            claim = self._claims.get(key)
             if claim is not None and self._holds(pod, claim, reference):
                 yield claim
 
@@ -86,8 +79,8 @@ class Usage:
         """Yield the pods that hold an allocated claim, by key."""
         key = key_of(claim)
         for pod in self.users(key):
-            for reference in self._references(pod):
-                if reference.claim == key and self._holds(pod, claim, reference):
+            for named, reference in self._references(pod):
+                if named == key and self._holds(pod, claim, reference):
                     yield pod
                     break
 
@@ -146,26 +139,15 @@ class Usage:
         if names.driver is not None and names.pool is not None:
             place = PoolId(names.driver, names.pool)
             return [place] if place in self._holders else []
-        return sorted(
-            pool
-            for pool in self._holders
-            if names.driver in (None, pool.driver) and names.pool in (None, pool.pool)
-        )
+        return sorted(filter(names.match_pool, self._holders))
 
-    def _references(self, pod: Pod) -> Iterator[Reference]:
+    def _references(self, pod: Pod) -> Iterator[tuple[Key, ClaimReference]]:
         namespace = pod.metadata.namespace
-        made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
-        for each in pod.spec.resource_claims:
-            if each.resource_claim_name is not None:
-                yield Reference(Key(namespace, each.resource_claim_name))
-            elif name := made.get(each.name):
-                # No entry: not made yet. An entry without a name: none is needed.
-                yield Reference(Key(namespace, name), generated=True)
-        extended = pod.status.extended_resource_claim_status
-        if self._extended and extended is not None and extended.resource_claim_name:
-            yield Reference(Key(namespace, extended.resource_claim_name), generated=True)
+        for reference in claim_references(pod, extended=self._extended):
+            if reference.name:
+                yield Key(namespace, reference.name), reference
 
-    def _holds(self, pod: Pod, claim: ResourceClaim, reference: Reference) -> bool:
+    def _holds(self, pod: Pod, claim: ResourceClaim, reference: ClaimReference) -> bool:
         uid, group = pod.metadata.uid, pod.group if self._groups else ""
         return (
             claim.status.allocation is not None
@@ -175,11 +157,11 @@ class Usage:
 
     def _pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         touched = frozenset((key_of(new if new is not None else old),))
-        if old is not None and new is not None and _names_as(new, old):
+        if old is not None and new is not None and refers_as(new, old):
             self._tell(touched)
             return
-        before = [each.claim for each in self._references(old)] if old is not None else ()
-        after = [each.claim for each in self._references(new)] if new is not None else ()
+        before = [claim for claim, _ in self._references(old)] if old is not None else ()
+        after = [claim for claim, _ in self._references(new)] if new is not None else ()
         for claim in dict.fromkeys(before):
             if claim not in after:
                 _drop(self._users, claim, touched)
@@ -210,16 +192,6 @@ class Usage:
     def _tell(self, pods: frozenset[Key]) -> None:
         for listener in list(self._listeners) if pods else ():
             listener(pods)
-
-
-def _names_as(pod: Pod, other: Pod) -> bool:
-    """Say whether a pod names the same claims as another state of it."""
-    status, before = pod.status, other.status
-    return (
-        pod.spec.resource_claims == other.spec.resource_claims
-        and status.resource_claim_statuses == before.resource_claim_statuses
-        and status.extended_resource_claim_status == before.extended_resource_claim_status
-    )
 
 
 def _results(claim: ResourceClaim | None) -> tuple[DeviceRequestAllocationResult, ...]:

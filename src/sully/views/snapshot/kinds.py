@@ -10,8 +10,6 @@ from typing import Any
 
 from sully.api.resource.claim_types import ResourceClaimTemplate
 from sully.api.resource.types import GROUP
-from sully.api.sully.types import GROUP as OURS
-from sully.api.sully.types import VERSION, EvictionRecord, TaintRecord
 from sully.client.transport import Kind
 from sully.domain.scheduling.objects import Node
 from sully.domain.scheduling.objects import Pod as SchedulablePod
@@ -24,7 +22,16 @@ from sully.views.fleet_kinds import (
     SCORES,
     SETS,
 )
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
+from sully.views.kinds import (
+    CLAIMS,
+    CLASSES,
+    EVICTION_RECORDS,
+    PATCHES,
+    PODS,
+    RULES,
+    SLICES,
+    TAINT_RECORDS,
+)
 
 NODES: Kind[Node] = Kind("", "v1", "nodes", "Node", Node, namespaced=False)
 SCHEDULABLE_PODS: Kind[SchedulablePod] = Kind("", "v1", "pods", "Pod", SchedulablePod)
@@ -32,13 +39,6 @@ SCHEDULABLE_PODS: Kind[SchedulablePod] = Kind("", "v1", "pods", "Pod", Schedulab
 TEMPLATES: Kind[ResourceClaimTemplate] = Kind(
     GROUP, "v1", "resourceclaimtemplates", "ResourceClaimTemplate", ResourceClaimTemplate
 )
-EVICTION_RECORDS: Kind[EvictionRecord] = Kind(
-    OURS, VERSION, "evictionrecords", "EvictionRecord", EvictionRecord
-)
-TAINT_RECORDS: Kind[TaintRecord] = Kind(
-    OURS, VERSION, "taintrecords", "TaintRecord", TaintRecord, namespaced=False
-)
-
 DEVICES: tuple[Kind[Any], ...] = (SLICES, CLASSES, RULES, PATCHES, CLAIMS, PODS)
 """What the devices are, what is on them, and who uses them."""
 SCHEDULING: tuple[Kind[Any], ...] = (

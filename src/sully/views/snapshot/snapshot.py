@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from sully.client.informers.collection import Copy
+from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of, unreadable
 from sully.client.transport import Key, Kind
 from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS, Terms
+from sully.machinery.compat import Compat
 from sully.views.devices.changes import Features
 from sully.views.devices.exposures import Exposures
 from sully.views.devices.inventory import Inventory
 from sully.views.devices.usage import Usage
-from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES
-from sully.views.snapshot.kinds import TAINT_RECORDS
+from sully.views.kinds import CLAIMS, CLASSES, PATCHES, PODS, RULES, SLICES, TAINT_RECORDS
 
 if TYPE_CHECKING:
     from sully.views.fleet import FleetView
@@ -33,7 +33,7 @@ T = TypeVar("T")
 
 ALL_EFFECTS = Terms(effects=EVICTING_WITH_BUDGETS)
 """Whoever stored a taint that asks budgets had them switched on, so all effects count."""
-AS_KUBERNETES = Terms(strict=True)
+AS_KUBERNETES = Terms(compat=Compat.KUBERNETES)
 """How the controller evicts that Kubernetes brings along."""
 Resource = tuple[str, str]
 """A group and a plural: the same resource, as whatever type it is read."""
@@ -95,15 +95,15 @@ class Snapshot:
         ours = patches is None or patches.why != "not served"
         self.features = features or Features(pool_owners=ours)
         self._objects: dict[Resource, Objects] = {_resource(each.kind): each for each in objects}
-        self._copies: dict[Kind[Any], Copy[Any]] = {}
+        self._copies: dict[Kind[Any], Cache[Any]] = {}
 
     # Reading
 
-    def of(self, kind: Kind[T]) -> Copy[T]:
+    def of(self, kind: Kind[T]) -> Cache[T]:
         """Return the objects of a kind, as the type that is asked for; none if it is not loaded."""
         found = self._copies.get(kind)
         if found is None:
-            found = self._copies[kind] = Copy(kind)
+            found = self._copies[kind] = Cache(kind)
             known = self._objects.get(_resource(kind))
             found.replace(_read_as(kind, known) if known is not None else ())
         return found
@@ -160,10 +160,10 @@ class Snapshot:
     ) -> FleetView:
         """Return the clusters and placements, as a hub with such flags places.
 
-        One that does not have our kinds places as the reference does.
+        One that does not have our kinds places as Open Cluster Management does.
         """
         # Late imports: only few questions are about clusters.
-        from sully.domain.placement.behaviour import REFERENCE, improved
+        from sully.domain.placement.options import OCM, PlacementOptions
         from sully.views.fleet import Caches, FleetView
         from sully.views.fleet_kinds import (
             BINDINGS,
@@ -185,14 +185,14 @@ class Snapshot:
         )
         gap = self.gap(POLICIES)
         ours = gap is None or gap.why == "not allowed"
-        behaviour = (
-            improved(
+        options = (
+            PlacementOptions(
                 health_toleration_seconds=toleration_seconds, leaves_per_minute=leaves_per_minute
             )
             if ours
-            else REFERENCE
+            else OCM
         )
-        return FleetView(caches, clock=StoppedClock(self.taken), behaviour=behaviour)
+        return FleetView(caches, clock=StoppedClock(self.taken), options=options)
 
     # Trying
 

@@ -149,7 +149,7 @@ def _class_values(pod: Obj, name: str, ctx: WriteContext) -> tuple[int, str]:
 def _runtime_class(pod: Obj, ctx: WriteContext) -> None:
     """Take the name of a RuntimeClass on trust: none can be created here, and nothing is run."""
     name = pod["spec"].get("runtimeClassName")
-    if name and ctx.strict_compat:
+    if name and not ctx.compat.accepts_unknown_runtime_classes:
         raise _refuse(pod, f"pod rejected: RuntimeClass {quote(name)} not found")
 
 

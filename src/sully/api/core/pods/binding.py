@@ -3,7 +3,7 @@
 from typing import Any
 
 from sully.api.core.pods.conditions import with_condition
-from sully.machinery.errors import ApiError, BadRequest, aggregate, conflict
+from sully.machinery.errors import BadRequest, aggregate, client_error, conflict
 from sully.machinery.fields import FieldError, Path
 from sully.machinery.gotext import quote
 from sully.machinery.strategy import ResourceType, Strategy, Version, WriteContext
@@ -33,9 +33,7 @@ def check_binding(name: str, binding: Obj, ctx: WriteContext) -> None:
         raise BadRequest("name in URL does not match name in Binding object")
     problems = [*_problems(binding["target"])]
     if problems:
-        # Kubernetes takes its own findings for a crash and answers 500.
-        answer = ApiError if ctx.strict_compat else BadRequest
-        raise answer(aggregate(problems))
+        raise client_error(aggregate(problems), ctx.compat)
 
 
 def _problems(target: Obj) -> list[FieldError]:

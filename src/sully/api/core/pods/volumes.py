@@ -208,7 +208,7 @@ def mounts(container: Obj, known: Collection[str], at: Path) -> Errors:
     for position, mount in enumerate(container.get("volumeMounts") or ()):
         yield from _mount(mount, known, paths, devices, at.index(position))
         paths.add(mount.get("mountPath", ""))
-        # Upstream leaves the index out here.
+        # Kubernetes leaves the index out here.
         if mount.get("subPath"):
             yield from descending(mount["subPath"], at.child("subPath"))
         if mount.get("subPathExpr"):

@@ -1,6 +1,6 @@
-"""The roles and bindings that every cluster has from the start.
+"""The default cluster roles and bindings.
 
 Owns: their content, as data, and bringing a cluster back to it (reconcile.py).
 Never: decides anything; these roles are objects like any others, which people may change.
-Start at: catalogue.py (all of them), then people.py (admin, edit, view).
+Start at: reconcile.py (all of them), then people.py (admin, edit, view).
 """

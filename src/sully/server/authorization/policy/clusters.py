@@ -1,8 +1,8 @@
-"""Roles around managed clusters: who places work, and how a new cluster introduces itself.
+"""Roles for managed clusters: who creates placements, and how a new cluster registers.
 
-Whoever may edit a namespace may place work from it, on the sets that are bound to it; to bind one
-takes a right on the set. What the agent of an accepted cluster may is for its cluster alone, so
-those roles are made when a cluster is accepted, not here.
+Who may edit a namespace may create placements in it, on the sets that are bound to it; to bind one
+requires a permission on the set. The roles of agents are for their own clusters alone and are
+created when a cluster is accepted.
 """
 
 from sully.server.authorization.policy.writing import READ, WRITE, Obj, bind, group, on, role
@@ -25,7 +25,7 @@ ROLES: tuple[Obj, ...] = (
     role(
         _BOOTSTRAP,
         on(CLUSTER, "managedclusters", "create get"),
-        # A cluster that names no set is put into the default one.
+        # A cluster without a set is added to the default set.
         on(CLUSTER, "managedclustersets/join", "create", "default"),
     ),
 )

@@ -1,7 +1,7 @@
 """What nodes may do in general; nodes.py beside this folder narrows it down to their own objects.
 
-The rules are also the role `system:node`, which nobody is bound to: an identity decides, not a
-binding.
+The rules are also the role `system:node`, which has no binding: the node
+authorizer uses them.
 """
 
 from sully.server.authorization.policy.writing import (

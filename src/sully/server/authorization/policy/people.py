@@ -1,7 +1,7 @@
-"""Roles for people: cluster-admin, admin, edit and view, and what everybody may.
+"""Roles for people: cluster-admin, admin, edit and view, and those of all users.
 
-The last three are gathered from `system:aggregate-to-…`, so that whoever adds a kind can add to
-them by a label. Nobody but cluster admins may write device taint rules, classes or slices.
+The last three are gathered from `system:aggregate-to-…`, so that new kinds are added
+by a label. Only cluster admins may write device taint rules, classes or slices.
 """
 
 from sully.server.authorization.policy.writing import (

@@ -1,4 +1,4 @@
-"""Roles of the programs that make a control plane: each may do what its work needs, no more.
+"""Roles of the control plane components: least privilege.
 
 Controllers are service accounts in kube-system, by their own names; scheduler and controller
 manager are users, as in Kubernetes.
@@ -24,7 +24,7 @@ _LEASE_VERBS = "create get list patch update watch"
 # By the name of the controller, which is that of its service account.
 CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     "clusterrole-aggregation-controller": (
-        # It gathers rules it does not have itself.
+        # It aggregates rules that it does not hold itself.
         on("rbac.authorization.k8s.io", "clusterroles", f"escalate patch update {READ}"),
     ),
     "deployment-controller": (
@@ -66,7 +66,7 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
         on(CLUSTER, "managedclusters/status", "patch update"),
         on("core", "namespaces", f"create patch {READ}"),
         on(RBAC, "clusterrolebindings clusterroles rolebindings", f"create delete patch {READ}"),
-        # It may not escalate: what it gives to agents is the following, and what stands above.
+        # It may not escalate: it grants agents the following and the above.
         on("coordination.k8s.io", "leases", f"update {READ}"),
         on("events.k8s.io", "events", "list watch"),
         events(),
@@ -84,14 +84,14 @@ CONTROLLERS: dict[str, tuple[Obj, ...]] = {
     ),
     "managed-cluster-taint-controller": (on(CLUSTER, "managedclusters", f"patch {READ}"),),
     "generic-garbage-collector": (on("*", "*", f"delete patch update {READ}"), events()),
-    # Registers the members of `sully up --hollow-clusters`; their agents have their own roles.
+    # Registers simulated clusters; their agents have their own roles.
     "hollow-clusters": (
         on(CLUSTER, "managedclusters", f"create delete patch {READ}"),
         on(CLUSTER, "managedclustersets/join", "create", "default"),
         on("register.open-cluster-management.io", "managedclusters/accept", "update"),
         events(),
     ),
-    # The machines of `sully up --hollow-nodes`: what kubelets and a driver do, in one.
+    # Simulated nodes: kubelets and a driver.
     "hollow-nodes": (
         on("core", "nodes", f"create delete patch {READ}"),
         on("core", "nodes/status", "patch"),
@@ -195,7 +195,7 @@ _SCHEDULER = role(
     on(RESOURCE, "resourceclaims/binding", "patch update"),
 )
 
-# Its informers are shared by the controllers, so it reads whatever any of them has to know.
+# Its informers are shared by the controllers, so it reads all that any of them needs.
 _MANAGER = role(
     "system:kube-controller-manager",
     events(),

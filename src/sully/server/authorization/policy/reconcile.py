@@ -1,17 +1,14 @@
-"""Brings the default roles and bindings back to what they should at least contain.
+"""The default cluster roles and bindings, and their auto-reconciliation at every start.
 
-Run at every start. What is missing is created; what exists keeps everything people added and gets
-back what it lacks, unless its annotation `rbac.authorization.kubernetes.io/autoupdate` says
-otherwise. Nothing is ever taken away.
+Missing ones are created; existing ones keep additions and get back what they lack, unless their
+annotation `rbac.authorization.kubernetes.io/autoupdate` is false. Nothing is ever removed.
 """
 
-from typing import Any
-
+from sully.api.rbac.aggregation import gathered
 from sully.api.rbac.coverage import missing
 from sully.machinery.codec import copy
-from sully.server.authorization.policy.writing import AUTO_UPDATE
-
-Obj = dict[str, Any]
+from sully.server.authorization.policy import clusters, nodes, people, programs
+from sully.server.authorization.policy.writing import AUTO_UPDATE, Obj
 
 
 def role_lacks(found: Obj, wanted: Obj) -> Obj | None:
@@ -21,9 +18,9 @@ def role_lacks(found: Obj, wanted: Obj) -> Obj | None:
         return None
     rule = wanted.get("aggregationRule")
     if rule is not None:
-        # The rules are then somebody else's; only the selectors count.
+        # The aggregation controller writes the rules; only the selectors count.
         have = (found.get("aggregationRule") or {}).get("clusterRoleSelectors") or []
-        want = [each for each in rule["clusterRoleSelectors"] if each not in have]
+        want = [selector for selector in rule["clusterRoleSelectors"] if selector not in have]
         if want:
             changed["aggregationRule"] = {"clusterRoleSelectors": [*have, *want]}
     else:
@@ -39,7 +36,7 @@ def binding_lacks(found: Obj, wanted: Obj) -> Obj | None:
     if changed is None:
         return None
     have = found.get("subjects") or []
-    want = [each for each in wanted["subjects"] if each not in have]
+    want = [subject for subject in wanted["subjects"] if subject not in have]
     if want:
         changed["subjects"] = [*have, *want]
     return changed if changed != found else None
@@ -54,3 +51,23 @@ def _with_metadata(found: Obj, wanted: Obj) -> Obj | None:
         have = found["metadata"].get(part) or {}
         changed["metadata"][part] = {**wanted["metadata"][part], **have}
     return changed
+
+
+def _complete(roles: tuple[Obj, ...]) -> tuple[Obj, ...]:
+    """Give aggregated roles their rules, so that they hold before any controller runs.
+
+    In the order in which they gather from each other: view, edit, admin.
+    """
+    named = {role["metadata"]["name"]: role for role in roles}
+    for name in ("view", "edit", "admin"):
+        named[name] = named[name] | {"rules": gathered(named[name], named.values())}
+    return tuple(named.values())
+
+
+_SUBJECTS = (people, nodes, clusters, programs)
+CLUSTER_ROLES: tuple[Obj, ...] = _complete(
+    tuple(role for module in _SUBJECTS for role in module.ROLES)
+)
+CLUSTER_ROLE_BINDINGS: tuple[Obj, ...] = tuple(
+    binding for module in _SUBJECTS for binding in module.BINDINGS
+)

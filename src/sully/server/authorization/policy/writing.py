@@ -18,7 +18,7 @@ RESOURCE = "resource.k8s.io"
 def on(group: str, resources: str, verbs: str, names: str = "") -> Obj:
     """Write a rule about resources; words are separated by spaces, `core` is the core group."""
     rule: Obj = {
-        "apiGroups": sorted("" if each == "core" else each for each in group.split()),
+        "apiGroups": sorted("" if name == "core" else name for name in group.split()),
         "resources": sorted(resources.split()),
         "verbs": sorted(verbs.split()),
     }
@@ -31,7 +31,7 @@ def on_paths(paths: str, verbs: str = "get") -> Obj:
 
 
 def events() -> Obj:
-    """Let somebody write down what happens."""
+    """Allow writing events."""
     return on("core events.k8s.io", "events", "create patch update")
 
 
@@ -57,7 +57,7 @@ def aggregated(name: str, *, gives_to: str = "") -> Obj:
 
 
 def bind(name: str, subjects: Iterable[Obj]) -> Obj:
-    """Write a binding that gives the cluster role of the same name to somebody."""
+    """Write a binding that grants the cluster role of the same name."""
     return {
         "metadata": _metadata(name, {}),
         "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": name},

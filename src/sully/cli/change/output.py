@@ -1,0 +1,78 @@
+"""What `taint` and `untaint` print, and where.
+
+By default everything is written to standard output. With `-o json`, `yaml` or `name` only the
+objects are, as kubectl prints them; the plan and all other texts are written to standard error.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TextIO
+
+from sully.cli.change.plan import UNSCHEDULABLE
+from sully.cli.client.options import NAMES, TABLES
+from sully.cli.client.session import Session
+
+if TYPE_CHECKING:
+    from sully.domain.planning.report import Plan
+
+Obj = dict[str, Any]
+
+
+def for_programs(session: Session) -> bool:
+    """Report whether standard output is for objects."""
+    return session.options.output not in TABLES
+
+
+def text_stream(session: Session) -> TextIO:
+    return sys.stderr if for_programs(session) else sys.stdout
+
+
+def report(session: Session, text: str) -> None:
+    print(text, file=text_stream(session), flush=True)
+
+
+def is_dry_run(session: Session) -> bool:
+    return bool(session.options.dry_run != "none")
+
+
+async def confirmed(session: Session, plan: "Plan", *, ask: bool) -> int | None:
+    """Show a plan and ask for confirmation if needed; return the exit code if that was all."""
+    from sully.cli.change.confirm import confirm
+    from sully.cli.change.plan_printer import show_plan
+
+    out = text_stream(session)
+    lines = show_plan(plan, wide=session.options.output == "wide", stream=out)
+    if is_dry_run(session):
+        return UNSCHEDULABLE if plan.homeless else 0
+    if ask and not session.options.yes and not await confirm(plan, out, lines=lines):
+        report(session, "Nothing changed.")
+        return 1
+    return None
+
+
+def print_objects(session: Session, objects: Sequence[Obj]) -> None:
+    """Print objects with -o json, yaml or name: one by itself, several as a List."""
+    from sully.cli.client.printers import print_document
+
+    if not for_programs(session):
+        return
+    output = session.options.output
+    if output == NAMES:
+        sys.stdout.writelines(f"{_full_name(each)}\n" for each in objects)
+        sys.stdout.flush()
+        return
+    shown = [_without_managers(each) for each in objects]
+    whole = {"apiVersion": "v1", "kind": "List", "items": shown}
+    print_document(shown[0] if len(shown) == 1 else whole, output)
+
+
+def _full_name(obj: Obj) -> str:
+    """Return the name of an object as `kubectl get -o name` prints it."""
+    group = obj["apiVersion"].rpartition("/")[0]
+    return f"{obj['kind'].lower()}.{group}/{obj['metadata']['name']}"
+
+
+def _without_managers(obj: Obj) -> Obj:
+    """Return an object without managedFields, which kubectl does not print either."""
+    metadata = {name: each for name, each in obj["metadata"].items() if name != "managedFields"}
+    return {**obj, "metadata": metadata}

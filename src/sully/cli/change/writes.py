@@ -1,0 +1,173 @@
+"""Writes the rules of `taint` and deletes those of `untaint`.
+
+Others may have changed a rule between the plan and its confirmation; such changes are not
+overwritten.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.change.output import report
+from sully.cli.change.rules import already_exists, own_label
+from sully.cli.client.session import Session
+from sully.cli.client.spinner import spinner
+from sully.cli.command import CommandError
+
+if TYPE_CHECKING:
+    from sully.api.resource.types import DeviceTaintRule
+    from sully.planning.changes import Remove
+    from sully.views.snapshot.snapshot import Snapshot
+
+Obj = dict[str, Any]
+_RETRIES = 10
+"""How often a write is retried after a conflict; the status changes once a second at most."""
+
+
+async def delete_rules(session: Session, deletions: "Sequence[Remove]") -> None:
+    from sully.machinery.errors import NotFound
+
+    for each in deletions:
+        try:
+            await session.transport.delete(each.kind, each.key)
+            report(session, f"devicetaintrule {each.key} deleted")
+        except NotFound:
+            report(session, f"devicetaintrule {each.key} was already deleted")
+
+
+async def write_rules(session: Session, snapshot: "Snapshot", bodies: Sequence[Obj]) -> list[Obj]:
+    """Write rules, and return them as the server stored them.
+
+    Several rules that evict pods first only prevent scheduling, until all exist. Otherwise pods
+    evicted because of the first would be rescheduled to devices of the next, and evicted again.
+    """
+    several = len(bodies) > 1
+    held = {_name(each): each for each in bodies if several and _evicts_anew(snapshot, each)}
+    made: dict[str, Obj] = {}
+    evicting = 0
+    try:
+        for body in bodies:
+            rule = _without_eviction(body) if _name(body) in held else body
+            made[_name(body)] = await _write(session, snapshot, lasting(session, rule))
+        for name, body in held.items():
+            made[name] = await _let_evict(session, body)
+            evicting += 1
+    finally:
+        if made and (len(made) < len(bodies) or evicting < len(held)):
+            _warn_of_partial(session, snapshot, bodies, list(made.values()), evicting)
+    return list(made.values())
+
+
+def _warn_of_partial(
+    session: Session,
+    snapshot: "Snapshot",
+    bodies: Sequence[Obj],
+    made: Sequence[Obj],
+    evicting: int,
+) -> None:
+    text = f"{len(made)} of {len(bodies)} rules were written"
+    if len(made) == len(bodies):
+        text = f"all rules prevent scheduling, and {evicting} of {len(bodies)} evict pods yet"
+    undo = f"kubectl delete devicetaintrule {_named(snapshot, made)}"
+    session.warn(f"warning: {text}\n  to undo:  {undo}")
+
+
+def _evicts_anew(snapshot: "Snapshot", body: Obj) -> bool:
+    """Report whether a rule evicts pods, and did not before."""
+    from sully.client.transport import Key
+    from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
+    from sully.views.kinds import RULES
+
+    known = snapshot.get(RULES, Key("", _name(body)))
+    if known is not None and known.spec.taint.effect in EVICTING_WITH_BUDGETS:
+        return False
+    return body["spec"]["taint"]["effect"] in EVICTING_WITH_BUDGETS
+
+
+def _without_eviction(body: Obj) -> Obj:
+    spec = body["spec"]
+    return {**body, "spec": {**spec, "taint": {**spec["taint"], "effect": "NoSchedule"}}}
+
+
+async def _let_evict(session: Session, body: Obj) -> Obj:
+    """Give a rule that was just written its final effect."""
+    from sully.client.transport import Key
+    from sully.views.kinds import RULES
+
+    name, effect = _name(body), body["spec"]["taint"]["effect"]
+    with spinner(lambda: f"Writing devicetaintrule {name}"):
+        change = {"spec": {"taint": {"effect": effect}}}
+        return await session.transport.patch(RULES.read_as(dict), Key("", name), change)
+
+
+def _name(rule: Obj) -> str:
+    return str(rule["metadata"]["name"])
+
+
+def _named(snapshot: "Snapshot", rules: Sequence[Obj]) -> str:
+    from sully.domain.devices.rules import TOGETHER
+
+    group = own_label(snapshot, rules)
+    return f"-l {TOGETHER}={group}" if group else " ".join(map(_name, rules))
+
+
+def lasting(session: Session, body: Obj) -> Obj:
+    """Return a rule with --for counted from now, not from when the plan was made."""
+    from sully.domain.planning.rulemaking import expiring
+
+    if session.options.lasts is None:
+        return body
+    return expiring(body, session.clock.now() + timedelta(seconds=session.options.lasts))
+
+
+async def _write(session: Session, snapshot: "Snapshot", body: Obj) -> Obj:
+    from sully.client.transport import Key
+    from sully.machinery.errors import AlreadyExists
+    from sully.views.kinds import RULES
+
+    name = _name(body)
+    known = snapshot.get(RULES, Key("", name))
+    try:
+        with spinner(lambda: f"Writing devicetaintrule {name}"):
+            if known is not None:
+                made = await _overwrite(session, known, body)
+            else:
+                made = await session.transport.create(RULES.read_as(dict), body)
+    except AlreadyExists as error:
+        # It was created after the plan was made.
+        raise CommandError(already_exists(name)) from error
+    except asyncio.CancelledError:
+        undo = f"\n  to undo it:   kubectl delete devicetaintrule {name}" if known is None else ""
+        session.warn(
+            f"warning: the server did not answer, devicetaintrule {name} may have been written"
+            f"\n  to check it:  kubectl get devicetaintrule {name}{undo}"
+        )
+        raise
+    report(session, f"devicetaintrule {name} {'created' if known is None else 'changed'}")
+    return made
+
+
+async def _overwrite(session: Session, known: "DeviceTaintRule", body: Obj) -> Obj:
+    """Change a rule that is still as in the plan; its status may have changed."""
+    from sully.client.objects import key_of
+    from sully.machinery.errors import Conflict, NotFound
+    from sully.views.kinds import RULES
+
+    plain, key = RULES.read_as(dict), key_of(known)
+    for _ in range(_RETRIES):
+        try:
+            now = await session.transport.get(RULES, key)
+            if (now.metadata.uid, now.spec) != (known.metadata.uid, known.spec):
+                break
+            version = {"resourceVersion": now.metadata.resource_version}
+            change = {**body, "metadata": body["metadata"] | version}
+            return await session.transport.patch(plain, key, change)
+        except Conflict:
+            continue
+        except NotFound:
+            break
+    raise CommandError(
+        f'devicetaintrule "{key.name}" was changed by another user after the plan was made\n'
+        "  it was not overwritten; run the command again for a new plan"
+    )

@@ -1,0 +1,118 @@
+"""Errors between a command and its server, or in the files it was given, with what to do next."""
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+from sully.cli.client.session import Session
+from sully.cli.client.snapshots import read_bytes
+from sully.cli.client.text import printable
+from sully.cli.command import CommandError
+
+if TYPE_CHECKING:
+    from sully.client.kubeconfig.access import Access
+
+_STARTED = ("data/kubeconfig", "data/demo/kubeconfig")
+"""What `make up` and `make demo` write, relative to where they run."""
+
+
+def api_error_text(error: Any) -> str:
+    """Return the message of an API error, and what to do about it."""
+    from sully.machinery.errors import Forbidden, Unauthorized
+
+    # On one line: what follows below it is ours.
+    text = printable(error.message)
+    if isinstance(error, Unauthorized):
+        return f"{text}\n  the server rejected the credentials of the kubeconfig; renew them"
+    if isinstance(error, Forbidden):
+        return f"{text}\n  ask an administrator for a role that allows this"
+    return text
+
+
+def no_access_text(error: Exception) -> str:
+    """Return why there is no server to talk to, and suggest one that was started here."""
+    from sully.client.kubeconfig.kubeconfig import NotConfiguredError
+
+    started = [path for path in map(Path, _STARTED) if path.exists()]
+    if not isinstance(error, NotConfiguredError) or not started:
+        return str(error)
+    last = max(started, key=lambda path: path.stat().st_mtime).resolve()
+    return f"{error}\n  a server was started here: export KUBECONFIG={quote(str(last))}"
+
+
+async def unreachable_text(error: Exception, access: "Access", now: datetime) -> str:
+    """Return why the server did not answer, as far as can be told from here."""
+    from sully.client.http.connection_errors import UNTRUSTED
+
+    text = str(error)
+    expiry = _expiry((await access.credentials.current()).certificate)
+    if expiry is not None and expiry < now:
+        # Servers just close the connection then.
+        return (
+            f"{text}\n  the client certificate in the kubeconfig expired at"
+            f" {expiry:%Y-%m-%dT%H:%M:%SZ}; renew it"
+        )
+    if UNTRUSTED in text:
+        return f"{text}\n  check that this is the right server, and the right kubeconfig for it"
+    return f"{text}\n  check that the server is running, and that this is the right kubeconfig"
+
+
+def _expiry(certificate: bytes) -> datetime | None:
+    from cryptography import x509
+
+    try:
+        return x509.load_pem_x509_certificate(certificate).not_valid_after_utc
+    except ValueError:
+        return None
+
+
+# -- files ----------------------------------------------------------------------------------------
+
+
+def invalid_file_text(session: Session, error: Exception) -> str:
+    """Return which object in the given files is invalid; empty if all are valid.
+
+    Objects are not validated when they are read (views/snapshot/misfits.py), so this looks at them
+    after a failure.
+    """
+    from sully.client.transport import UnreadableError
+    from sully.views.snapshot.misfits import misfit
+
+    names = list(_files(session))
+    # Invalid characters may also be in the command line itself.
+    for strictly in (False,) if isinstance(error, UnicodeError) else (False, True):
+        for name in names:
+            for obj in _objects(session, name):
+                problem = misfit(obj, strictly=strictly)
+                if problem:
+                    return f"{name}: {_named(obj)}: {problem}"
+    if names and isinstance(error, UnreadableError):
+        return f"{', '.join(names)}: {error}"
+    return ""
+
+
+def _files(session: Session) -> Iterator[str]:
+    yield from getattr(session.options, "snapshot", ())
+    if getattr(session.options, "filename", ()):
+        from sully.cli.change.manifests import files_named
+
+        yield from files_named(session)
+
+
+def _objects(session: Session, name: str) -> "Iterator[dict[str, Any]]":
+    from sully.views.snapshot.documents import TextError, read_documents
+    from sully.views.snapshot.file import SnapshotError, objects_in
+
+    try:
+        yield from objects_in(document for document, _ in read_documents(read_bytes(session, name)))
+    except (CommandError, SnapshotError, TextError):
+        return  # It has changed since.
+
+
+def _named(obj: Mapping[str, Any]) -> str:
+    metadata = obj.get("metadata")
+    known = metadata if isinstance(metadata, dict) else {}
+    parts = (known.get("namespace"), known.get("name"))
+    return f"{obj['kind']} {'/'.join(str(part) for part in parts if part)}".rstrip()

@@ -1,0 +1,73 @@
+"""How values of objects are printed: taints, tolerations, origins, durations."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sully.api.resource.claim_types import DeviceToleration
+    from sully.api.resource.types import DeviceTaint
+    from sully.domain.devices.taints import Origin
+
+SHORT_KINDS = {"DeviceTaintRule": "rule", "ResourceSlicePatch": "patch", "ResourceSlice": "slice"}
+EFFECT_STYLES = {
+    "NoExecute": "red",
+    "NoExecuteWithPodDisruptionBudget": "red",
+    "NoSchedule": "yellow",
+}
+"""The color of each effect."""
+OVERDUE = 60
+"""Seconds after which it is shown that something has not happened yet."""
+
+
+def taint_text(taint: "DeviceTaint") -> str:
+    """Write a taint as kubectl does: key=value:Effect."""
+    value = f"={taint.value}" if taint.value else ""
+    return f"{taint.key}{value}:{taint.effect}"
+
+
+def origin_text(origin: "Origin", *, wide: bool = False) -> str:
+    """Write the source of a taint; which slice of a driver it is, only in the wide format."""
+    if origin.kind == "ResourceSlice" and not wide:
+        return "driver"
+    return f"{SHORT_KINDS[origin.kind]}/{origin.name}"
+
+
+def toleration_text(toleration: "DeviceToleration") -> str:
+    """Write a toleration like a taint."""
+    key = toleration.key or "*"
+    exists = toleration.operator == "Exists"
+    value = "" if exists or not toleration.value else f"={toleration.value}"
+    effect = f":{toleration.effect}" if toleration.effect else ""
+    seconds = toleration.toleration_seconds
+    return f"{key}{value}{effect}" + (f" for {seconds}s" if seconds is not None else "")
+
+
+def duration(seconds: float) -> str:
+    from sully.machinery.timestamps import human_duration
+
+    return human_duration(max(0, int(seconds)))
+
+
+def age(time: datetime | None, now: datetime) -> str:
+    return duration((now - time).total_seconds()) if time is not None else ""
+
+
+def until(time: datetime, now: datetime) -> str:
+    return f"in {duration((time - now).total_seconds())}" if time > now else "now"
+
+
+def eviction_text(time: datetime, now: datetime) -> str:
+    """Write when a pod is evicted; a rate, a budget or a missing evictor may delay it."""
+    late = (now - time).total_seconds()
+    return f"evicted {until(time, now)}" if late < OVERDUE else f"eviction overdue {duration(late)}"
+
+
+def expiry_text(time: datetime, now: datetime) -> str:
+    """Write when a taint expires; a server may have no controller that removes it."""
+    late = (now - time).total_seconds()
+    return f"expires {until(time, now)}" if late < OVERDUE else f"expired {duration(late)} ago"
+
+
+def number(count: int, thing: str) -> str:
+    """Write a number of things: 1 pod, 2 pods."""
+    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"

@@ -1,0 +1,192 @@
+"""The flags that several commands share, named as kubectl names them."""
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sully.cli.command import Choice, Options
+from sully.cli.names import complete_classes, complete_contexts, complete_namespaces
+
+if TYPE_CHECKING:
+    from sully.client.kubeconfig.kubeconfig import Impersonation
+
+Decorator = Callable[[Any], Any]
+TABLES = ("table", "wide")
+NAMES = "name"
+"""The output format that prints names only, one per line."""
+OUTPUTS = (*TABLES, "json", "yaml")
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+
+
+def options(*decorators: Decorator) -> Decorator:
+    """Join flags, in the order in which help lists them."""
+
+    def decorate(function: Any) -> Any:
+        for each in reversed(decorators):
+            function = each(function)
+        return function
+
+    return decorate
+
+
+def client_options(
+    *,
+    namespace: str = "If present, only objects in this namespace.",
+    everywhere: bool = True,
+    outputs: Sequence[str] = OUTPUTS,
+) -> Decorator:
+    """Return the flags of commands that talk to a server.
+
+    `namespace` is the help of `-n`, empty where there is none; `everywhere` adds `-A`.
+    """
+    flags: list[Decorator] = [connection_options]
+    if namespace:
+        flags.append(namespace_option(namespace))
+    if namespace and everywhere:
+        flags.append(
+            click.option(
+                "--all-namespaces",
+                "-A",
+                is_flag=True,
+                help="Objects in all namespaces, the default. Takes precedence over -n.",
+            )
+        )
+    if outputs:
+        flags.append(output_option(outputs))
+    return options(*flags)
+
+
+def namespace_option(help_: str) -> Decorator:
+    return click.option(
+        "--namespace",
+        "-n",
+        default="",
+        metavar="NS",
+        shell_complete=complete_namespaces,
+        help=help_,
+    )
+
+
+def choice_option(*names: str, choices: Sequence[str], help_: str, **given: Any) -> Decorator:
+    """Return a flag with one of several values; the first is the default."""
+    settings = {"default": choices[0], "show_default": True, **given}
+    listed = f"{help_} One of: {', '.join(choices)}."
+    return click.option(*names, type=Choice(choices), help=listed, **settings)
+
+
+def output_option(outputs: Sequence[str]) -> Decorator:
+    """Return `-o`; the first format is the default."""
+    return choice_option(
+        "--output", "-o", choices=outputs, metavar="FORMAT", help_="Output format."
+    )
+
+
+def evictor_option(help_: str, **given: Any) -> Decorator:
+    choices = ("auto", "server", "sully")
+    return choice_option("--evictor", choices=choices, metavar="WHO", help_=help_, **given)
+
+
+def compat_option(help_: str) -> Decorator:
+    choices = ("sully", "reference")
+    return choice_option("--compat", choices=choices, metavar="MODE", help_=help_)
+
+
+def feature_gates_option(help_: str) -> Decorator:
+    return click.option("--feature-gates", default="", metavar="A=true,B=false", help=help_)
+
+
+def data_dir_option(help_: str) -> Decorator:
+    """Return `--data-dir`, of commands that work on the files of a control plane."""
+    return click.option(
+        "--data-dir",
+        type=click.Path(path_type=Path),
+        default="data",
+        show_default="./data",
+        metavar="DIR",
+        help=help_,
+    )
+
+
+def duration_option(*names: str, default: str | None = None, **given: Any) -> Decorator:
+    """Return a flag with a duration such as 15s."""
+    settings = {"type": seconds, "metavar": "DURATION", "show_default": bool(default), **given}
+    return click.option(*names, default=default, **settings)
+
+
+connection_options = options(
+    click.option(
+        "--kubeconfig",
+        default="",
+        metavar="FILE",
+        type=click.Path(),
+        show_default="KUBECONFIG, ~/.kube/config, in-cluster",
+        help="Path to the kubeconfig file.",
+    ),
+    click.option(
+        "--context",
+        default="",
+        metavar="NAME",
+        shell_complete=complete_contexts,
+        help="Context of the kubeconfig to use.",
+    ),
+    click.option("--as", "as_user", default="", metavar="USER", help="User to impersonate."),
+    click.option(
+        "--as-group",
+        "as_groups",
+        multiple=True,
+        metavar="GROUP",
+        help="Group to impersonate. Can be repeated.",
+    ),
+)
+no_headers_option = click.option("--no-headers", is_flag=True, help="Do not print table headers.")
+watch_option = click.option(
+    "--watch", "-w", is_flag=True, help="After listing, watch for changes and print them."
+)
+class_option = click.option(
+    "--class",
+    "device_class",
+    default="",
+    metavar="NAME",
+    shell_complete=complete_classes,
+    help="Only devices that match the selectors of this DeviceClass.",
+)
+snapshot_option = click.option(
+    "--snapshot",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(),
+    help="Read objects from a file written by 'sully snapshot' or 'kubectl get -o yaml' instead of"
+    " a server. Use - for standard input. Can be repeated.",
+)
+
+
+def impersonation(given: Options) -> "Impersonation":
+    from sully.client.kubeconfig.kubeconfig import Impersonation
+
+    return Impersonation(given.as_user, tuple(given.as_groups))
+
+
+def seconds(text: str) -> float:
+    """Parse a duration such as 15s, 500ms, 1m30s, 2h or 30d; for `type=` of a flag."""
+    parts = _PART.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        raise click.BadParameter(f"invalid duration {text!r} (for example 15s, 1m30s)")
+    return sum(float(number) * _UNITS[unit] for number, unit in parts)
+
+
+def whole_number(least: int = 0, most: int | None = None) -> Callable[[str], int]:
+    """Return what parses a whole number within bounds; for `type=` of a flag."""
+    bounds = f"{least} or more" if most is None else f"{least} to {most}"
+
+    def parse(text: str) -> int:
+        # Not `int`, which also takes signs, spaces and underscores.
+        number = int(text) if str(text).isdecimal() and len(str(text)) < 20 else -1
+        if number < least or (most is not None and number > most):
+            raise click.BadParameter(f"invalid number {text!r} (a whole number, {bounds})")
+        return number
+
+    return parse

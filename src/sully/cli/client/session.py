@@ -1,0 +1,138 @@
+"""How a command talks to a server: connect, work, and report a failure as one error.
+
+def devices(options: Options) -> int:
+    return call(options, "devices", _show)
+
+async def _show(session: Session) -> int: ...
+"""
+
+import gc
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from errno import ENOSPC
+from typing import TYPE_CHECKING
+
+from sully.cli.client.options import impersonation
+from sully.cli.command import USAGE_ERROR, CommandError, Options
+from sully.cli.process import INTERRUPTED, PIPE_CLOSED, discard_output
+
+if TYPE_CHECKING:
+    from sully.client.http.transport import HttpTransport
+    from sully.runtime.clock import Clock
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    """What a command works with."""
+
+    options: Options
+    command: str
+    clock: "Clock"
+    connection: "HttpTransport | None" = None
+    server: str = ""
+    """The address of the server."""
+    default_namespace: str = "default"
+    """The namespace of the kubeconfig; for commands that need exactly one."""
+    kept: dict[str, bytes] = field(default_factory=dict)
+    """What can be read only once: standard input, as `-`."""
+
+    @property
+    def transport(self) -> "HttpTransport":
+        """Return the connection; a command with --snapshot has none."""
+        if self.connection is None:
+            raise CommandError("this needs a server and cannot be used with --snapshot", code=2)
+        return self.connection
+
+    @property
+    def namespace(self) -> str:
+        """Return the namespace to list; empty means all."""
+        if getattr(self.options, "all_namespaces", False):
+            return ""
+        return str(getattr(self.options, "namespace", "") or "")
+
+    def warn(self, text: str) -> None:
+        """Print something that is not part of the answer."""
+        print(text, file=sys.stderr)
+
+
+def call(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:
+    """Run a command and return its exit code; raise `CommandError` for any failure."""
+    # Late imports: `--help` needs none of this.
+    import uvloop
+
+    from sully.cli.client.errors import api_error_text, no_access_text
+    from sully.client.kubeconfig.credentials import AccessError
+    from sully.client.transport import UnreadableError
+    from sully.machinery.errors import ApiError
+
+    # What a single answer reads lives until the end; garbage collection would be wasted.
+    pausing = not getattr(options, "watch", False) and gc.isenabled()
+    if pausing:
+        gc.disable()
+    try:
+        return int(uvloop.run(_work(options, command, work)))
+    except ApiError as error:
+        raise CommandError(api_error_text(error)) from error
+    except BrokenPipeError:
+        # The reader has read enough (`| head`).
+        discard_output()
+        return PIPE_CLOSED
+    except AccessError as error:
+        raise CommandError(no_access_text(error)) from error
+    except (UnreadableError, OSError) as error:
+        if isinstance(error, OSError) and error.errno == ENOSPC:
+            # This is the output, which process.py reports.
+            raise
+        raise CommandError(str(error)) from error
+    except UnicodeEncodeError as error:
+        # Bytes of the command line that are not text.
+        raise CommandError(f"{error.object!a} is not valid UTF-8", USAGE_ERROR) from error
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    finally:
+        if pausing:
+            gc.enable()
+
+
+async def _work(options: Options, command: str, work: Callable[[Session], Awaitable[int]]) -> int:
+    from sully.client.kubeconfig.credentials import AccessError
+    from sully.machinery.errors import ApiError
+
+    async with _session(options, command) as session:
+        try:
+            return await work(session)
+        except (CommandError, ApiError, AccessError, OSError):
+            raise
+        except Exception as error:
+            # Files are not validated when they are read, so look for the cause in them now.
+            from sully.cli.client.errors import invalid_file_text
+
+            text = invalid_file_text(session, error)
+            if not text:
+                raise
+            raise CommandError(text) from error
+
+
+@asynccontextmanager
+async def _session(options: Options, command: str) -> AsyncIterator[Session]:
+    from sully.cli.client.errors import unreachable_text
+    from sully.client.discovery.adapting import AdaptingTransport
+    from sully.client.http.aiohttp_import import import_aiohttp
+    from sully.client.kubeconfig.kubeconfig import find_access
+    from sully.client.transport import UnreachableError
+    from sully.runtime.clock import SystemClock
+
+    if getattr(options, "snapshot", ()):
+        yield Session(options, command, SystemClock())
+        return
+    access = find_access(options.kubeconfig, options.context, impersonate=impersonation(options))
+    clock, namespace = SystemClock(), access.namespace or "default"
+    if access.server.startswith("https:"):
+        import_aiohttp()
+    async with AdaptingTransport(access) as transport:
+        try:
+            yield Session(options, command, clock, transport, access.server, namespace)
+        except UnreachableError as error:
+            raise CommandError(await unreachable_text(error, access, clock.now())) from error

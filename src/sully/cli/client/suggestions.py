@@ -1,0 +1,75 @@
+"""Suggestions for devices and classes that were not found."""
+
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from sully.cli.client.selectors import ANY, Pattern, fits
+from sully.cli.client.text import did_you_mean
+from sully.cli.command import CommandError
+
+if TYPE_CHECKING:
+    from sully.views.snapshot.snapshot import Snapshot
+
+MOST = 2000
+"""Names that are compared; more would take too long."""
+
+
+def device_not_found(snapshot: "Snapshot", pattern: Pattern) -> str:
+    """Return which part of a pattern matches nothing, with a suggestion; empty if all match."""
+    inventory = snapshot.inventory
+    pools = [each for each in inventory.pools() if fits(pattern.driver, each.driver)]
+    if not pools:
+        moved = _without_driver(snapshot, pattern)
+        drivers = {each.driver for each in inventory.pools()}
+        hint = f" (did you mean {moved}?)" if moved else _suggest(pattern.driver, drivers)
+        return _no_match("driver", pattern.driver) + hint
+    near = [each for each in pools if fits(pattern.pool, each.pool)]
+    if not near:
+        hint = _suggest(pattern.pool, {each.pool for each in pools})
+        return _no_match("pool", pattern.pool) + hint
+    names = {name for pool in near for name in inventory.devices(pool)}
+    if any(fits(pattern.device, name) for name in names):
+        return ""
+    where = f' in pool "{pattern.pool}"' if pattern.pool != ANY else ""
+    return _no_match("device", pattern.device) + where + _suggest(pattern.device, names)
+
+
+def _no_match(part: str, name: str) -> str:
+    is_glob = any(mark in name for mark in "*?[")
+    return f'no {part} matches "{name}"' if is_glob else f'{part} "{name}" not found'
+
+
+def _without_driver(snapshot: "Snapshot", pattern: Pattern) -> str:
+    """Return a pattern that matches where the driver was left out; empty if none does."""
+    inventory = snapshot.inventory
+    pools = list(islice(inventory.pools(), MOST))
+    one, two = pattern.driver, pattern.pool
+    for each in pools:
+        if fits(one, each.pool) and any(fits(two, name) for name in inventory.devices(each)):
+            return f"'{ANY}/{one}/{two}'"
+    alone = (two, pattern.device) == (ANY, ANY)
+    named = alone and any(one in inventory.devices(each) for each in pools)
+    return f"'{ANY}/{ANY}/{one}'" if named else ""
+
+
+def _suggest(word: str, known: Iterable[str]) -> str:
+    return did_you_mean(word, islice(sorted(known), MOST))
+
+
+def check_class(snapshot: "Snapshot", name: str) -> None:
+    """Refuse a class that does not exist; where classes may not be listed, accept any."""
+    from sully.views.kinds import CLASSES
+
+    if not name or snapshot.gap(CLASSES) is not None:
+        return
+    known = [each.metadata.name for each in snapshot.of(CLASSES).values()]
+    if name not in known:
+        raise class_not_found(name, known)
+
+
+def class_not_found(name: str, known: Iterable[str] = ()) -> CommandError:
+    return CommandError(
+        f'deviceclass "{name}" not found{_suggest(name, known)}\n'
+        "  list them with 'kubectl get deviceclasses'"
+    )

@@ -1,0 +1,170 @@
+"""Commands as click runs them, with kubectl's habits where click has others.
+
+Help has the order of kubectl's: what the command does, examples, flags, usage. A usage error is one
+line and a pointer to the help. A flag with an optional value (`--dry-run`) does not take the next
+word for it, and a renamed flag still works, with a warning.
+
+    @command("devices", usage="[PATTERN...] [flags]", help="List devices ...", examples="...")
+    @click.option("--tainted", is_flag=True, help="List only devices with taints.")
+    def devices(options: Options) -> int: ...
+"""
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import click
+
+from sully.cli.client.text import did_you_mean
+
+Options = SimpleNamespace
+"""The values of all flags and arguments of a command."""
+HELP_NAMES = ("-h", "--help")
+SETTINGS = {"help_option_names": list(HELP_NAMES), "max_content_width": 100}
+USAGE_ERROR = 2
+"""The exit code of a command line that cannot be parsed."""
+
+_JSON = "use -o json"
+_JQ = "use -o json with jq"
+_KUBECONFIG = "set it in the kubeconfig"
+_KUSTOMIZE = "use 'kubectl kustomize DIR | sully plan -f -'"
+_APPLY = "use 'kubectl apply -f' to apply files, 'sully plan -f' to preview them"
+_ALTERNATIVES = {
+    "-l": _JQ,
+    "--selector": _JQ,
+    "--field-selector": _JQ,
+    "--sort-by": _JQ,
+    "--no-headers": _JSON,
+    "--template": _JSON,
+    "--server": _KUBECONFIG,
+    "--token": _KUBECONFIG,
+    "--user": _KUBECONFIG,
+    "-k": _KUSTOMIZE,
+    "--kustomize": _KUSTOMIZE,
+    "-f": _APPLY,
+    "--filename": _APPLY,
+}
+"""What to use where kubectl has a flag that a command lacks."""
+_TEMPLATES = ("name", "jsonpath", "custom-columns", "go-template")
+"""Output formats of kubectl that print parts of objects."""
+
+
+class CommandError(Exception):
+    """A command failed; the text names the object and the remedy."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Choice(click.Choice[str]):
+    """One of several values; the error lists them and suggests the closest."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        known = [str(choice) for choice in self.choices]
+        if value in known:
+            return str(value)
+        hint = did_you_mean(str(value), known)
+        if not hint and "json" in known and str(value).startswith(_TEMPLATES):
+            hint = f"; {_JSON}"
+        raise click.BadParameter(f"unknown value {value!r} (one of: {', '.join(known)}){hint}")
+
+
+class Command(click.Command):
+    """A command with examples; `renamed` maps old flags to new ones."""
+
+    def __init__(
+        self,
+        *args: Any,
+        usage: str = "[flags]",
+        examples: str = "",
+        renamed: Mapping[str, str] | None = None,
+        **given: Any,
+    ) -> None:
+        super().__init__(*args, **{"context_settings": SETTINGS, **given})
+        self.usage = usage
+        self.examples = examples
+        self.renamed = renamed or {}
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse flags and arguments in any order; refuse what is left."""
+        ctx.allow_extra_args = True
+        rest = super().parse_args(ctx, list(self.expanded(args, quiet=ctx.resilient_parsing)))
+        if rest and not ctx.resilient_parsing:
+            raise click.UsageError(f"unexpected argument: {' '.join(rest)}", ctx)
+        return rest
+
+    def expanded(self, args: Sequence[str], *, quiet: bool = True) -> Iterator[str]:
+        """Yield arguments with renamed flags and optional values written out."""
+        optional = {
+            name: f"{name}={param.flag_value}"
+            for param in self.params
+            if isinstance(param, click.Option)
+            and isinstance(param.flag_value, str)
+            and not param.is_flag
+            for name in param.opts
+        }
+        for arg in args:
+            flag, equals, value = arg.partition("=")
+            new = self.renamed.get(flag, flag)
+            if new != flag and not quiet:
+                print(f"Flag {flag} has been deprecated, use {new} instead", file=sys.stderr)
+            full = f"{new}{equals}{value}"
+            yield optional.get(full, full)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command with its options as one value."""
+        if self.callback is None:
+            raise TypeError(f"{self.name} does nothing")
+        return self.callback(Options(**ctx.params))
+
+    def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.format_help_text(ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples.strip("\n").splitlines():
+                    formatter.write(f"{'':{formatter.current_indent}}{line}".rstrip() + "\n")
+        self.format_options(ctx, formatter)
+        with formatter.section("Usage"):
+            for usage in self.usage.splitlines() or ("",):
+                line = f"{'':{formatter.current_indent}}{ctx.command_path} {usage}"
+                formatter.write(line.rstrip() + "\n")
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what the command does, without an indent."""
+        formatter.write_text(self.help or "")
+
+
+def command(name: str, **given: Any) -> Callable[[Callable[[Options], int]], Command]:
+    return click.command(name, cls=Command, **given)
+
+
+def usage_error(error: click.UsageError) -> str:
+    """Return what is wrong with a command line, and where to read more."""
+    path = error.ctx.command_path if error.ctx is not None else "sully"
+    return f"error: {_message(error)}\nSee '{path} --help' for usage."
+
+
+def _message(error: click.UsageError) -> str:
+    match error:
+        case click.NoSuchOption(option_name=flag):
+            return f"unknown flag: {flag}{_alternative(flag, error.ctx)}"
+        case click.BadOptionUsage(option_name=flag):
+            takes = "does not take a value" in error.message
+            return f"flag takes no value: {flag}" if takes else f"flag needs an argument: {flag}"
+        case click.MissingParameter(param=click.Option() as option):
+            return f"required flag {option.opts[0]} not set"
+        case click.MissingParameter(param=click.Parameter() as param):
+            return f"missing argument: {param.human_readable_name}"
+        case click.BadParameter(param=click.Option() as option):
+            return f"{max(option.opts, key=len)}: {error.message}"
+        case _:
+            # Texts of click are sentences.
+            return error.message[:1].lower() + error.message[1:].removesuffix(".")
+
+
+def _alternative(flag: str, ctx: click.Context | None) -> str:
+    known = [] if ctx is None else [opt for param in ctx.command.params for opt in param.opts]
+    instead = f"; {_ALTERNATIVES[flag]}" if flag in _ALTERNATIVES else ""
+    return did_you_mean(flag, known) or instead

@@ -1,0 +1,61 @@
+"""The output of `sully explain`: sentences, a list of remedies, and tables with details.
+
+In a pipe, each sentence is one line.
+"""
+
+import sys
+from collections.abc import Iterator
+
+from sully.cli.client.tables import STYLES, Column, Look, Table, broken, look_of
+from sully.cli.client.text import printable
+from sully.explain.explanation import Explanation
+
+_NARROW = frozenset(
+    (
+        "devices",
+        "excludes",
+        "wanted",
+        "available",
+        "weight",
+        "score",
+        "number",
+        "status",
+        "stage",
+        "nodes",
+    )
+)
+"""Columns that are never broken: numbers and words."""
+
+
+def lines(found: Explanation, look: Look | None = None) -> Iterator[str]:
+    shown = look if look is not None else look_of(sys.stdout)
+    yield _bold(found.title, shown)
+    for sentence in found.summary:
+        yield from _wrapped(sentence, shown)
+    if found.remedies:
+        yield ""
+        yield _bold("What would help:", shown)
+        for remedy in found.remedies:
+            yield from _wrapped(remedy, shown, "- ")
+    for table in found.details:
+        yield ""
+        yield _bold(f"{table.title}:", shown)
+        columns = [
+            Column(name.upper(), shrinks=0 if name in _NARROW else 1) for name in table.columns
+        ]
+        yield from Table(columns, shown).lines(table.rows)
+
+
+def _wrapped(text: str, look: Look, lead: str = "") -> Iterator[str]:
+    text = printable(text)
+    if look.width is None:
+        yield f"{lead}{text}"
+        return
+    blank = " " * len(lead)
+    for at, line in enumerate(broken(text, max(20, look.width - len(lead)))):
+        yield f"{blank if at else lead}{line}"
+
+
+def _bold(text: str, look: Look) -> str:
+    text = printable(text)
+    return f"\x1b[{STYLES['bold']}m{text}\x1b[0m" if look.color else text

@@ -1,0 +1,139 @@
+"""The output of `sully history`: rows of a table, and documents for programs."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from sully.api.resource.types import DeviceTaintSelector
+from sully.api.sully.types import EvictionCause, EvictionRecord
+from sully.cli.client.formatting import SHORT_KINDS, number, taint_text
+from sully.cli.client.printers import time_text, without_empty
+from sully.cli.client.tables import Cell, Column
+from sully.views.timeline import Happening
+
+_COLUMNS = (
+    Column("TIME"),
+    Column("EVENT"),
+    Column("OBJECT", shrinks=1),
+    Column("DETAILS", shrinks=1),
+)
+_WIDE_COLUMNS = (Column("DEVICES", shrinks=1), Column("BY", shrinks=1), Column("REASON", shrinks=1))
+_UNSURE = " (may include it)"
+"""After the devices of a rule, if it is not certain that it selected the one asked for."""
+_EVENTS = {
+    "tainted": Cell("tainted", "yellow"),
+    "evicted": Cell("evicted", "red"),
+    "lifted": Cell("deleted", "green"),
+    "changed": Cell("changed"),
+}
+"""How each is printed; documents for programs keep the older words."""
+
+
+def columns(*, wide: bool) -> Sequence[Column]:
+    return (*_COLUMNS, *_WIDE_COLUMNS) if wide else _COLUMNS
+
+
+def row(happening: Happening, *, wide: bool) -> Sequence[Cell | str]:
+    cells: list[Cell | str] = [
+        time_text(happening.time) or "",
+        _EVENTS[happening.what],
+        _object(happening),
+        _details(happening, wide=wide),
+    ]
+    if wide:
+        cells += [_devices(happening), happening.by or "-", happening.why or "-"]
+    return cells
+
+
+def _object(happening: Happening) -> str:
+    if happening.eviction is not None:
+        pod = happening.eviction.spec.pod
+        return f"pod/{pod.namespace}/{pod.name}"
+    return f"rule/{happening.rule}"
+
+
+def _details(happening: Happening, *, wide: bool) -> str:
+    if happening.eviction is not None:
+        return _eviction(happening.eviction)
+    may = " (of devices that may include it)" if happening.unsure and not wide else ""
+    if happening.what == "changed":
+        by = f", by {happening.by}" if happening.by and not wide else ""
+        return f"{happening.change}{by}{may}"
+    taint = taint_text(happening.taint) if happening.taint is not None else ""
+    if happening.what == "lifted":
+        by = f" by {happening.by}" if happening.by and not wide else ""
+        return f"{taint}{by}, {number(happening.evicted, 'pod')} evicted{may}"
+    if wide:
+        return taint
+    by = f", by {happening.by}" if happening.by else ""
+    why = f": {happening.why}" if happening.why else ""
+    return f"{taint} on {_devices(happening)}{by}{why}"
+
+
+def _eviction(record: EvictionRecord) -> str:
+    causes = dict.fromkeys(f"{_cause_taint(each)} of {_cause(each)}" for each in record.spec.causes)
+    node = f" from {record.spec.pod.node}" if record.spec.pod.node else ""
+    return f"{', '.join(causes) or 'cause unknown'}{node}"
+
+
+def _cause(cause: EvictionCause) -> str:
+    return f"{SHORT_KINDS.get(cause.kind, cause.kind)}/{cause.name}"
+
+
+def _cause_taint(cause: EvictionCause) -> str:
+    value = f"={cause.value}" if cause.value else ""
+    return f"{cause.key}{value}:{cause.effect}"
+
+
+def _devices(happening: Happening) -> str:
+    if happening.eviction is not None:
+        return ", ".join(happening.eviction.spec.devices) or "-"
+    return selector_text(happening.selector) + (_UNSURE if happening.unsure else "")
+
+
+def selector_text(selector: DeviceTaintSelector | None) -> str:
+    """Write which devices a selector selects, like a pattern."""
+    if selector is None:
+        return "no device"
+    names = (selector.driver, selector.pool, selector.device)
+    class_, expressions = selector.device_class_name, selector.selectors
+    if not any(names) and not class_ and not expressions:
+        return "every device"
+    text = "/".join(name or "*" for name in names) if any(names) else "devices"
+    if class_:
+        text += f" of class {class_}"
+    return f"{text} matching an expression" if expressions else text
+
+
+# -- for programs ----------------------------------------------------------------------------------
+
+
+def document(happening: Happening) -> dict[str, Any]:
+    """Return a record as a plain value; the fields are promised to scripts."""
+    from msgspec import to_builtins
+
+    taint, selector = happening.taint, happening.selector
+    found = without_empty(
+        time=time_text(happening.time),
+        what=happening.what,
+        rule=happening.rule,
+        taint=without_empty(key=taint.key, value=taint.value, effect=taint.effect)
+        if taint
+        else None,
+        change=happening.change,
+        by=happening.by,
+        why=happening.why,
+        evicted=happening.evicted if happening.what == "lifted" else None,
+        mayInclude=True if happening.unsure else None,
+    )
+    if selector is not None:
+        found["deviceSelector"] = to_builtins(selector)
+    if happening.eviction is not None:
+        spec = happening.eviction.spec
+        found |= without_empty(
+            pod=to_builtins(spec.pod),
+            claims=list(spec.claims),
+            devices=list(spec.devices),
+            causes=to_builtins(spec.causes),
+            dueTime=time_text(spec.due_time),
+        )
+    return found

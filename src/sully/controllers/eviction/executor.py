@@ -1,0 +1,200 @@
+"""Executes the effects of an eviction through the API, and returns the answers.
+
+One pod costs a GET, a PATCH and a DELETE, and its record. The uid guards every step against a new
+pod of the same name. A pod that budgets protect is not deleted but evicted: the server asks the
+budgets, and marks it.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sully.api.policy.protection import TWO_BUDGETS
+from sully.client.events import EventRecorder, Reference
+from sully.client.options import DeleteOptions, PatchType, WriteOptions
+from sully.client.transport import TRANSIENT, Key, Kind, Transport
+from sully.domain.claims.pods import PodMetadata
+from sully.domain.eviction.records import record
+from sully.evictor.effects import (
+    Announce,
+    DeletePod,
+    EvictPod,
+    MarkPod,
+    ReadPod,
+    RecordEviction,
+    TryEviction,
+    WithdrawRecord,
+)
+from sully.evictor.events import (
+    Event,
+    EvictionAllowed,
+    EvictionRecorded,
+    EvictionRefused,
+    PodDeleted,
+    PodMarked,
+    PodNotFound,
+    PodRead,
+    RecordWithdrawn,
+)
+from sully.machinery.errors import AlreadyExists, ApiError, NotFound, TooManyRequests
+from sully.machinery.meta import Wire, find_condition
+from sully.machinery.timestamps import format_time
+from sully.runtime.clock import Clock
+from sully.runtime.log import get_logger
+from sully.views.kinds import EVICTION_RECORDS
+
+log = get_logger("eviction")
+
+REASON = "DeviceTaintManagerEviction"
+CONDITION = {
+    "type": "DisruptionTarget",
+    "status": "True",
+    "reason": "DeletionByDeviceTaintManager",
+    "message": "Device Taint manager: deleting due to NoExecute taint",
+}
+
+
+class PodCondition(Wire, frozen=True, kw_only=True):
+    """One aspect of a pod's state."""
+
+    type: str
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: datetime | None = None
+
+
+class _Metadata(PodMetadata, frozen=True, kw_only=True):
+    labels: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class _Status(Wire, frozen=True, kw_only=True):
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class MarkedPod(Wire, frozen=True, kw_only=True):
+    """A pod, of which matters whether it is marked already, and which budgets select it."""
+
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+    status: _Status = msgspec.field(default_factory=_Status)
+
+    @property
+    def marked(self) -> bool:
+        """Say whether it has the condition as we would write it."""
+        return any(
+            {name: getattr(condition, name) for name in CONDITION} == CONDITION
+            for condition in self.status.conditions
+        )
+
+    @property
+    def ready(self) -> bool:
+        """Say whether it is ready."""
+        condition = find_condition(self.status.conditions, "Ready")
+        return condition is not None and condition.status == "True"
+
+
+PODS: Kind[MarkedPod] = Kind("", "v1", "pods", "Pod", MarkedPod)
+EVICTIONS: Kind[dict[str, Any]] = PODS.read_as(dict)
+
+
+class Executor:
+    """Executes what the evictor wants done to pods; errors that are no answer rise."""
+
+    def __init__(self, transport: Transport, recorder: EventRecorder, clock: Clock) -> None:
+        self._transport = transport
+        self._recorder = recorder
+        self._clock = clock
+
+    def announce(self, effect: Announce) -> None:
+        """Record an Event."""
+        about = Reference("v1", "Pod", effect.key, effect.uid)
+        self._recorder.event(about, "Normal", REASON, effect.message)
+
+    async def read(self, effect: ReadPod) -> Event:
+        """Read a pod."""
+        key = effect.key
+        try:
+            pod = await self._transport.get(PODS, key)
+        except NotFound:
+            return PodNotFound(key)
+        if pod.metadata.uid != effect.uid:
+            return PodNotFound(key)
+        return PodRead(
+            key,
+            terminating=pod.metadata.deletion_timestamp is not None,
+            marked=pod.marked,
+            ready=pod.ready,
+            labels=pod.metadata.labels,
+        )
+
+    async def record(self, effect: RecordEviction) -> Event:
+        """Create the record of an eviction."""
+        body = record(
+            effect.pod, effect.reasons, due=effect.due, now=effect.at, claims=effect.claims
+        )
+        try:
+            await self._transport.create(EVICTION_RECORDS, body)
+        except AlreadyExists:
+            pass
+        except TRANSIENT:
+            # Any other refusal would be repeated, and must not keep a pod running.
+            raise
+        except ApiError as error:
+            # A terminating namespace takes no new objects, but its pods must still be evicted.
+            log.warning("eviction not recorded", pod=str(effect.key), error=str(error))
+        return EvictionRecorded(effect.key)
+
+    async def withdraw(self, effect: WithdrawRecord) -> Event:
+        """Delete the record of an eviction."""
+        with suppress(NotFound):
+            await self._transport.delete(EVICTION_RECORDS, Key(effect.key.namespace, effect.uid))
+        return RecordWithdrawn(effect.key, effect.uid)
+
+    async def mark(self, effect: MarkPod) -> Event:
+        """Set the condition of a pod."""
+        condition = CONDITION | {"lastTransitionTime": format_time(self._clock.now())}
+        patch: dict[str, Any] = {
+            "metadata": {"uid": effect.uid},
+            "status": {"conditions": [condition]},
+        }
+        try:
+            await self._transport.patch(PODS, effect.key, patch, PatchType.STRATEGIC, "status")
+        except NotFound:
+            return PodNotFound(effect.key)
+        return PodMarked(effect.key)
+
+    async def delete(self, effect: DeletePod) -> Event:
+        """Delete a pod."""
+        try:
+            await self._transport.delete(PODS, effect.key, DeleteOptions(uid=effect.uid))
+        except NotFound:
+            return PodNotFound(effect.key)
+        return PodDeleted(effect.key)
+
+    async def evict(self, effect: TryEviction | EvictPod) -> Event:
+        """Evict a pod through the subresource, or try whether that is allowed."""
+        key, dry_run = effect.key, isinstance(effect, TryEviction)
+        read = effect.read or PodRead(key)
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": key.name, "namespace": key.namespace},
+            "deleteOptions": {"preconditions": {"uid": effect.uid}},
+        }
+        try:
+            options = WriteOptions(dry_run=dry_run)
+            await self._transport.create(EVICTIONS, body, "eviction", options)
+        except NotFound:
+            return PodNotFound(key)
+        except TooManyRequests:
+            return EvictionRefused(key, read.labels, read.ready)
+        except ApiError as error:
+            # Servers take this for a failure, of the client's or of their own.
+            if error.message != TWO_BUDGETS:
+                raise
+            return EvictionRefused(key, read.labels, None)
+        return EvictionAllowed(key) if dry_run else PodDeleted(key)

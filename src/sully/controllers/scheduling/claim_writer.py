@@ -1,0 +1,204 @@
+"""Writes claims for bindings: finalizer, allocation, reservation; and reverts them.
+
+Every write carries the resource version it was decided on. After a conflict the claim is read
+again, and the binding fails if the claim is no longer what was decided on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from msgspec.structs import replace
+
+from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
+from sully.api.resource.claim_types import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from sully.client.objects import key_of
+from sully.client.options import DeleteOptions, PatchType
+from sully.client.transport import Key, Transport
+from sully.controllers.scheduling.claim_locks import ClaimLocks
+from sully.domain.allocation.exclusion import IN_USE
+from sully.domain.claims.lifecycle import FINALIZER
+from sully.domain.claims.reservations import reserved_for
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.rules import record
+from sully.domain.scheduling.objects import Pod
+from sully.machinery.errors import AlreadyExists, ApiError, Conflict, NotFound
+from sully.runtime.clock import Clock
+from sully.scheduler.effects import ClaimReservation, ExtendedResourceClaim
+from sully.views.kinds import CLAIMS
+
+RETRIES = 8
+
+
+class ClaimChangedError(Exception):
+    """A claim is no longer what it was when the decision was made."""
+
+
+class ClaimWriter:
+    """Writes claims for pods."""
+
+    def __init__(
+        self, transport: Transport, clock: Clock, *, timestamps: bool, records: bool
+    ) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._timestamps = timestamps
+        self._records = records
+        """Whether to write into an annotation what the devices were when they were allocated."""
+        self._locks = ClaimLocks()
+
+    async def reserve(
+        self, pod: Pod, write: ClaimReservation, known: ResourceClaim
+    ) -> ResourceClaim:
+        """Reserve a claim for a pod, and allocate it if that was decided; return it then."""
+        async with self._locks.hold(known) as newest:
+            claim = await self._try(pod, write, newest)
+            self._locks.wrote(claim)
+            return claim
+
+    async def _try(self, pod: Pod, write: ClaimReservation, known: ResourceClaim) -> ResourceClaim:
+        key = key_of(known)
+        for _ in range(RETRIES):
+            try:
+                return await self._reserve(pod, write, known)
+            except (Conflict, NotFound) as error:
+                if _is_in_use(error):
+                    raise ClaimChangedError(str(error)) from error
+                known = await self._fresh(key)
+        raise ClaimChangedError(f"claim {key} keeps changing")
+
+    async def _fresh(self, key: Key) -> ResourceClaim:
+        try:
+            return await self._transport.get(CLAIMS, key)
+        except NotFound as error:
+            raise ClaimChangedError(f"claim {key} got deleted in the meantime") from error
+
+    async def _reserve(
+        self, pod: Pod, write: ClaimReservation, claim: ResourceClaim
+    ) -> ResourceClaim:
+        _check(write, claim)
+        if reserved_for(claim, uid=pod.metadata.uid):
+            return claim
+        status = claim.status
+        if write.allocation is not None and status.allocation is None:
+            claim = await self._protect(claim, self._record(write.devices))
+            status = replace(claim.status, allocation=self._stamped(write.allocation))
+        consumer = ResourceClaimConsumerReference(
+            resource="pods", name=pod.metadata.name, uid=pod.metadata.uid
+        )
+        status = replace(status, reserved_for=(*status.reserved_for, consumer))
+        return await self._transport.update(CLAIMS, replace(claim, status=status), "status")
+
+    async def _protect(self, claim: ResourceClaim, record: str) -> ResourceClaim:
+        metadata = claim.metadata
+        if FINALIZER not in metadata.finalizers:
+            metadata = replace(metadata, finalizers=(*metadata.finalizers, FINALIZER))
+        if record:
+            annotations = _with_record(metadata.annotations, record)
+            metadata = replace(metadata, annotations=annotations)
+        if metadata == claim.metadata:
+            return claim
+        return await self._transport.update(CLAIMS, replace(claim, metadata=metadata))
+
+    def _stamped(self, allocation: AllocationResult) -> AllocationResult:
+        if not self._timestamps:
+            return allocation
+        now: datetime = self._clock.now().replace(microsecond=0)
+        return replace(allocation, allocation_timestamp=now)
+
+    def _record(self, devices: Iterable[EffectiveDevice]) -> str:
+        return record((device.id, device.content) for device in devices) if self._records else ""
+
+    async def create(self, extended: ExtendedResourceClaim) -> ResourceClaim:
+        """Create the claim for the extended resources of a pod, or find the one created before."""
+        metadata = replace(
+            extended.claim.metadata,
+            uid="",
+            finalizers=(FINALIZER,),
+            annotations=_with_record(
+                extended.claim.metadata.annotations, self._record(extended.devices)
+            ),
+        )
+        claim = replace(extended.claim, metadata=metadata)
+        try:
+            return await self._transport.create(CLAIMS, claim)
+        except AlreadyExists as error:
+            existing = await self._fresh(key_of(claim))
+            if not _same_owner(existing, claim):
+                raise ClaimChangedError(str(error)) from error
+            return existing
+
+    async def discard(self, claim: ResourceClaim) -> str:
+        """Delete a claim for extended resources; return its uid, or nothing if there is none."""
+        for _ in range(RETRIES):
+            try:
+                existing = await self._transport.get(CLAIMS, key_of(claim))
+                if not _same_owner(existing, claim):
+                    return ""
+                finalizers = [name for name in existing.metadata.finalizers if name != FINALIZER]
+                version = {"resourceVersion": existing.metadata.resource_version}
+                patch = {"metadata": {**version, "finalizers": finalizers or None}}
+                await self._transport.patch(CLAIMS, key_of(claim), patch)
+                options = DeleteOptions(uid=existing.metadata.uid)
+                await self._transport.delete(CLAIMS, key_of(claim), options)
+            except Conflict:
+                continue
+            except NotFound:
+                return ""
+            return existing.metadata.uid
+        return ""
+
+    async def unreserve(self, pod: Pod, claim: ResourceClaim) -> None:
+        """Remove a reservation; the claim stays allocated."""
+        patch = {
+            "metadata": {"uid": claim.metadata.uid},
+            "status": {"reservedFor": [{"$patch": "delete", "uid": pod.metadata.uid}]},
+        }
+        try:
+            await self._transport.patch(CLAIMS, key_of(claim), patch, PatchType.STRATEGIC, "status")
+        except (Conflict, NotFound):
+            # The claim is gone: there is nothing to remove.
+            return
+
+    async def deallocate(self, claim: ResourceClaim) -> None:
+        """Deallocate a claim, unless it changed since the decision."""
+        bare = replace(claim, status=ResourceClaimStatus())
+        try:
+            await self._transport.update(CLAIMS, bare, "status")
+        except (Conflict, NotFound):
+            # The change activates its pod.
+            return
+
+
+def _with_record(annotations: Mapping[str, str], record: str) -> dict[str, str]:
+    return {**annotations, **({ALLOCATED_ATTRIBUTES: record} if record else {})}
+
+
+def _is_in_use(error: ApiError) -> bool:
+    """Report whether another claim got the devices in the meantime."""
+    causes = (error.details or {}).get("causes") or ()
+    return any(cause.get("reason") == IN_USE for cause in causes)
+
+
+def _same_owner(first: ResourceClaim, second: ResourceClaim) -> bool:
+    owners = first.metadata.controller(), second.metadata.controller()
+    return owners[0] is not None and owners[1] is not None and owners[0].uid == owners[1].uid
+
+
+def _check(write: ClaimReservation, claim: ResourceClaim) -> None:
+    key, allocation = key_of(claim), claim.status.allocation
+    same = claim.metadata.uid == write.claim.metadata.uid
+    if not same or claim.metadata.deletion_timestamp is not None:
+        raise ClaimChangedError(f"claim {key} got deleted in the meantime")
+    wanted = write.allocation if write.allocation is not None else write.claim.status.allocation
+    if allocation is None:
+        if write.allocation is None:
+            raise ClaimChangedError(f"claim {key} got deallocated in the meantime")
+    elif wanted is not None and allocation.devices != wanted.devices:
+        raise ClaimChangedError(f"claim {key} got allocated elsewhere in the meantime")

@@ -1,0 +1,55 @@
+"""Evictions that happened, as far as their records matter to later ones.
+
+There may be very many records, so caches hold no more of each than this.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from sully.machinery.meta import Wire
+
+
+class Cause(Wire, frozen=True, kw_only=True):
+    """The object whose taint evicted a pod, and what tells its taints apart."""
+
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class PastEvictionMetadata(Wire, frozen=True, kw_only=True):
+    """Which record it is; it is named after the uid of its pod."""
+
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _PodName(Wire, frozen=True, kw_only=True):
+    name: str = ""
+
+
+class PastEvictionSpec(Wire, frozen=True, kw_only=True):
+    """Which pod was evicted when, and why."""
+
+    pod: _PodName = msgspec.field(default_factory=_PodName)
+    causes: tuple[Cause, ...] = ()
+    evicted_time: datetime
+
+
+class PastEviction(Wire, frozen=True, kw_only=True):
+    """The record of an eviction."""
+
+    metadata: PastEvictionMetadata = msgspec.field(default_factory=PastEvictionMetadata)
+    spec: PastEvictionSpec
+
+    def rules(self) -> frozenset[Cause]:
+        """Return the rules that evicted the pod."""
+        return frozenset(cause for cause in self.spec.causes if cause.kind == "DeviceTaintRule")

@@ -1,0 +1,373 @@
+"""The evictor: takes events, keeps which pods are to be evicted, and returns effects.
+
+One eviction is a sequence of effects, each of which waits for its answer:
+
+    ReadPod -> TryEviction -> RecordEviction -> MarkPod -> DeletePod     a budget has no say: no
+                                                        -> EvictPod      TryEviction, and DeletePod
+
+Before each write (the record, the mark, the deletion) the pod is admitted again, because the
+cluster may have changed while the answer was awaited. An effect that fails is not answered; the
+next `PodChanged` starts over, and finds the rate token and the record that are there already.
+With an authoritative cache, as in plans, there is nothing to read, record or mark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+from sully.client.transport import Key
+from sully.domain.claims.pods import Pod, still_runs
+from sully.domain.eviction.judge import KEEP, Evict, Hold, Keep, Verdict, Wait, rules_in
+from sully.evictor.admission import Admission, Admitted, Delayed, DueEviction
+from sully.evictor.effects import (
+    Announce,
+    CountEviction,
+    DeletePod,
+    Effect,
+    EvictPod,
+    MarkPod,
+    ReadPod,
+    RefreshCache,
+    ReportProgress,
+    Requeue,
+    RequeueAt,
+    SkipPod,
+    TryEviction,
+    WithdrawRecord,
+)
+from sully.evictor.events import (
+    Answer,
+    BudgetChanged,
+    CacheConfirmed,
+    Event,
+    EvictionAllowed,
+    EvictionRecorded,
+    EvictionRefused,
+    PodChanged,
+    PodDeleted,
+    PodMarked,
+    PodNotFound,
+    PodRead,
+    RecordWithdrawn,
+    Requeued,
+)
+from sully.evictor.freshness import Cache
+from sully.evictor.pending import PendingEviction
+from sully.evictor.records import EvictionRecords, RecordSources
+from sully.evictor.settings import EvictionOptions
+from sully.views.devices.exposures import Exposures
+
+
+class Evictor:
+    """Decides about evictions: `step` takes all that happens."""
+
+    def __init__(
+        self,
+        exposures: Exposures,
+        options: EvictionOptions,
+        *,
+        sources: RecordSources | None = None,
+        caches: Sequence[Cache] = (),
+    ) -> None:
+        self._exposures = exposures
+        self._options = options
+        self._effects: list[Effect] = []
+        self._pending: dict[Key, PendingEviction] = {}
+        self._exempt: set[str] = set()
+        self.records = EvictionRecords(exposures, sources if options.records else None)
+        self._admission = Admission(
+            options,
+            past=self.records,
+            caches=caches,
+            requeue=lambda key: self._effects.append(Requeue(key)),
+            refresh=lambda cache: self._effects.append(RefreshCache(cache)),
+        )
+
+    # -- asking -----------------------------------------------------------------------------------
+
+    @property
+    def waiting_for_caches(self) -> int:
+        """Return how many pods are due and wait until the server has confirmed the caches."""
+        return self._admission.freshness.waiting
+
+    def pending(self) -> Iterator[tuple[Key, PendingEviction]]:
+        """Yield the pods that are to be evicted, by key."""
+        for key in sorted(self._pending):
+            yield key, self._pending[key]
+
+    def is_pending(self, key: Key) -> bool:
+        """Say whether a pod of this name is to be evicted."""
+        return key in self._pending
+
+    def concerns(self, key: Key, now: datetime) -> bool:
+        """Say whether a change of a pod matters: most run and end without a taint."""
+        if key in self._pending or self.records.open(key, now) is not None:
+            return True
+        pod = self._exposures.usage.pod(key)
+        return pod is not None and self._may_evict(pod) and self._exposures.is_tainted(pod)
+
+    def verdict(self, pod: Pod, now: datetime) -> Verdict:
+        """Return whether and when a pod is to be evicted, whatever delays that."""
+        return self._exposures.judge(pod, now) if self._may_evict(pod) else KEEP
+
+    def _may_evict(self, pod: Pod) -> bool:
+        # Nothing more can be done to a pod that is terminating.
+        ignored = self._options.compat.ignores_finished_pods
+        if pod.metadata.deletion_timestamp is not None and ignored:
+            return False
+        return not self._exposures.was_evicted(pod)
+
+    def exempt(self, uid: str) -> None:
+        """Never evict a pod; `SkipPod` is returned when it is due.
+
+        For plans, which could not end if a replacement were evicted and replaced again and again.
+        """
+        self._exempt.add(uid)
+
+    def clear_exemptions(self) -> None:
+        """Evict all pods again that are due."""
+        self._exempt.clear()
+
+    # -- events -----------------------------------------------------------------------------------
+
+    def step(self, event: Event, now: datetime) -> list[Effect]:
+        """Take an event, and return what is to be done."""
+        match event:
+            case PodChanged(key):
+                self._pod_changed(key, now)
+            case Requeued(key):
+                self._requeued(key, now)
+            case BudgetChanged(old, new):
+                self._admission.budget_changed(old, new)
+            case CacheConfirmed(cache):
+                self._admission.freshness.confirmed(cache)
+            case RecordWithdrawn(key, uid):
+                self.records.withdrawn(key, uid, now)
+            case _:
+                self._answered(event.key, event, now)
+        if not self._effects:
+            return []
+        effects, self._effects = self._effects, []
+        return effects
+
+    def _pod_changed(self, key: Key, now: datetime) -> None:
+        pod = self._exposures.usage.pod(key)
+        pending = self._pending.get(key)
+        if pending is not None and (pod is None or pod.metadata.uid != pending.uid):
+            self._forget(key)
+        self._settle_record(key, pod, now)
+        if pod is not None:
+            self._judge(key, pod, now)
+
+    def _requeued(self, key: Key, now: datetime) -> None:
+        pending = self._pending.get(key)
+        if pending is not None and isinstance(pending.decision, DueEviction):
+            # Time takes no reason away; it only makes more of them due.
+            self._admit(key, pending, now)
+        else:
+            self._pod_changed(key, now)
+
+    def _answered(self, key: Key, event: Answer, now: datetime) -> None:
+        """Take the next step of an eviction."""
+        pending = self._pending.get(key)
+        if pending is None or not isinstance(pending.decision, DueEviction):
+            return
+        verdict = pending.decision.verdict
+        match event:
+            case PodDeleted():
+                self._evicted(key, pending, verdict, now)
+            case PodRead():
+                self._read(key, verdict, event, now)
+            case EvictionAllowed():
+                self._record(key, self._admit_again(key, pending, now), now)
+            case EvictionRecorded():
+                self.records.created(key, pending.uid, verdict.because, now)
+                self._remove(key, self._admit_again(key, pending, now), now)
+            case PodMarked():
+                self._remove(key, self._admit_again(key, pending, now), now, marked=True)
+            case EvictionRefused():
+                self._withdraw(key, now)
+                self._delay(key, pending, self._admission.refuse(event, verdict, now))
+            case PodNotFound():
+                if pending.read is not None:
+                    # Otherwise it may be an earlier request of ours that deleted it.
+                    self._withdraw(key, now)
+                self._gone(key, pending)
+
+    # -- deciding ---------------------------------------------------------------------------------
+
+    def _judge(self, key: Key, pod: Pod, now: datetime) -> None:
+        verdict = self.verdict(pod, now)
+        if isinstance(verdict, Keep):
+            self._keep(key, pod, now)
+            return
+        if isinstance(verdict, Evict) and pod.metadata.uid in self._exempt:
+            self._forget(key)
+            self._effects.append(SkipPod(key))
+            return
+        self._admit(key, self._plan(key, pod, verdict), now)
+
+    def _plan(self, key: Key, pod: Pod, verdict: Hold | Wait | Evict) -> PendingEviction:
+        before = self._pending.get(key)
+        decision = DueEviction(verdict, self._options) if isinstance(verdict, Evict) else verdict
+        pending = self._pending[key] = PendingEviction(pod, decision)
+        if before is None:
+            self._report(pending)
+        elif not pending.reports_as(before):
+            self._report(pending, before)
+        return pending
+
+    def _admit(self, key: Key, pending: PendingEviction, now: datetime) -> None:
+        answer = self._admission.admit(key, pending.decision, now)
+        if isinstance(answer, Delayed):
+            self._delay(key, pending, answer)
+        else:
+            self._start(key, pending, within_budget=answer.within_budget)
+
+    def _delay(self, key: Key, pending: PendingEviction, delayed: Delayed) -> None:
+        pending.delayed = delayed
+        if delayed.until is not None:
+            self._effects.append(RequeueAt(key, delayed.until))
+
+    def _keep(self, key: Key, pod: Pod, now: datetime) -> None:
+        pending = self._forget(key)
+        if not pod.leaving:
+            self._withdraw(key, now)
+            if pending is not None:
+                self._effects.append(Announce(key, pending.uid, "Cancelling deletion"))
+
+    def _forget(self, key: Key) -> PendingEviction | None:
+        pending = self._pending.pop(key, None)
+        if pending is not None:
+            self._admission.release(key)
+            self._admission.freshness.forget(key)
+            self._report(pending)
+        return pending
+
+    # -- one eviction -----------------------------------------------------------------------------
+
+    def _start(self, key: Key, pending: PendingEviction, *, within_budget: bool) -> None:
+        pending.delayed = pending.read = None
+        reasons = pending.verdict.because
+        if not self._options.authoritative_cache:
+            self._effects.append(ReadPod(key, pending.uid, rules_in(reasons)))
+        elif within_budget:
+            self._effects.append(EvictPod(key, pending.uid, reasons, None))
+        else:
+            self._effects.append(DeletePod(key, pending.uid, reasons))
+
+    def _read(self, key: Key, verdict: Evict, read: PodRead, now: datetime) -> None:
+        pending = self._pending[key]
+        if read.terminating:
+            # Somebody else deleted it. Kubernetes counts that as well.
+            if not self._options.compat.ignores_finished_pods:
+                self._evicted(key, pending, verdict, now)
+            else:
+                self._gone(key, pending)
+            return
+        pending.read = read
+        admitted = self._admit_again(key, pending, now)
+        if admitted is not None and admitted.within_budget:
+            self._effects.append(TryEviction(key, pending.uid, read))
+        else:
+            self._record(key, admitted, now)
+
+    def _admit_again(self, key: Key, before: PendingEviction, now: datetime) -> Admitted | None:
+        """Decide once more about a pod whose eviction is under way; None: it is not evicted now."""
+        pod = self._exposures.usage.pod(key)
+        if pod is None or pod.metadata.uid != before.uid:
+            self._withdraw(key, now)
+            self._forget(key)
+            return None
+        verdict = self.verdict(pod, now)
+        if isinstance(verdict, Keep):
+            self._keep(key, pod, now)
+            return None
+        pending = self._plan(key, pod, verdict)
+        pending.read = before.read
+        answer = self._admission.admit(key, pending.decision, now)
+        if isinstance(answer, Admitted):
+            return answer
+        self._withdraw(key, now)
+        self._delay(key, pending, answer)
+        return None
+
+    def _record(self, key: Key, admitted: Admitted | None, now: datetime) -> None:
+        """Record the eviction of a pod that is admitted, unless that is done."""
+        pending = self._pending.get(key)
+        if admitted is None or pending is None:
+            return
+        known, verdict = self.records.open(key, now), pending.verdict
+        if not self.records.enabled or (known is not None and known.uid == pending.uid):
+            self._remove(key, admitted, now)
+        elif isinstance(verdict, Evict):
+            self._effects.append(self.records.record_of(key, pending.pod, verdict, now))
+
+    def _remove(
+        self, key: Key, admitted: Admitted | None, now: datetime, *, marked: bool = False
+    ) -> None:
+        """Mark a pod that is admitted, unless that is done, and then delete it."""
+        pending = self._pending.get(key)
+        if admitted is None or pending is None:
+            return
+        uid, read = pending.uid, pending.read
+        if not marked:
+            self._effects.append(Announce(key, uid, "Marking for deletion"))
+            if not admitted.within_budget and read is not None and not read.marked:
+                self._effects.append(MarkPod(key, uid))
+                return
+        known = self.records.open(key, now)
+        if known is not None:
+            known.sent = True
+        reasons = pending.verdict.because
+        if admitted.within_budget:
+            self._effects.append(EvictPod(key, uid, reasons, read))
+        else:
+            self._effects.append(DeletePod(key, uid, reasons))
+
+    def _evicted(self, key: Key, pending: PendingEviction, verdict: Evict, now: datetime) -> None:
+        del self._pending[key]
+        self._exposures.note_evicted(pending.uid)
+        self._admission.evicted(key)
+        if not self._options.authoritative_cache:
+            self.records.close(key, now)
+            self.records.count(rules_in(verdict.because))
+            self._effects.append(CountEviction(key, (now - verdict.since).total_seconds()))
+        self._report(pending)
+
+    def _gone(self, key: Key, pending: PendingEviction) -> None:
+        """Note that a pod was deleted by somebody else."""
+        self._exposures.note_evicted(pending.uid)
+        self._forget(key)
+
+    # -- records ----------------------------------------------------------------------------------
+
+    def _settle_record(self, key: Key, pod: Pod | None, now: datetime) -> None:
+        """Close or withdraw the open record of a pod that was deleted meanwhile."""
+        known = self.records.open(key, now)
+        if known is None or still_runs(pod, known.uid):
+            return
+        if not known.sent:
+            self._withdraw(key, now)
+            return
+        self.records.close(key, now)
+        self.records.count(known.rules, ours=known.ours)
+        if known.ours:
+            self._effects.append(CountEviction(key, 0.0))
+        self._effects.append(ReportProgress(known.rules))
+
+    def _withdraw(self, key: Key, now: datetime) -> None:
+        known = self.records.open(key, now)
+        if known is not None:
+            # Should this fail, and the pod be deleted later, that is not our doing.
+            known.sent = False
+            withdraw = WithdrawRecord(key, known.uid)
+            if withdraw not in self._effects:
+                self._effects.append(withdraw)
+
+    def _report(self, *changed: PendingEviction) -> None:
+        # A plan reports at its end, and counts by itself.
+        if not self._options.authoritative_cache:
+            reasons = (reason for pending in changed for reason in pending.reasons)
+            self._effects.append(ReportProgress(rules_in(reasons)))

@@ -1,0 +1,145 @@
+"""What the evictor wants done; events.py has the answers it expects.
+
+The first group needs no answer and cannot fail. Of the second, an effect that fails is not
+answered: the next `PodChanged` of its pod starts over, with the rate token and the record it has.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import msgspec
+
+from sully.api.sully.types import EvictedPod
+from sully.client.transport import Key
+from sully.domain.eviction.judge import Reason, Rules
+from sully.evictor.events import PodRead
+
+# -- without an answer ----------------------------------------------------------------------------
+
+
+class Requeue(msgspec.Struct, frozen=True, gc=False):
+    """Send `Requeued` for a pod now."""
+
+    key: Key
+
+
+class RequeueAt(msgspec.Struct, frozen=True, gc=False):
+    """Send `Requeued` for a pod at a time."""
+
+    key: Key
+    at: datetime
+
+
+class RefreshCache(msgspec.Struct, frozen=True, gc=False):
+    """Have the server confirm a cache, and send `CacheConfirmed`."""
+
+    cache: int
+
+
+class ReportProgress(msgspec.Struct, frozen=True, gc=False):
+    """The number of pods that rules evicted or will evict has changed."""
+
+    rules: Rules
+
+
+class CountEviction(msgspec.Struct, frozen=True, gc=False):
+    """A pod was evicted by this process, so many seconds after it was due."""
+
+    key: Key
+    delay: float
+
+
+class Announce(msgspec.Struct, frozen=True, gc=False):
+    """Record an Event about a pod."""
+
+    key: Key
+    uid: str
+    message: str
+
+
+class SkipPod(msgspec.Struct, frozen=True, gc=False):
+    """A pod is due that `Evictor.exempt` was called for."""
+
+    key: Key
+
+
+# -- with an answer -------------------------------------------------------------------------------
+
+
+class ReadPod(msgspec.Struct, frozen=True, gc=False):
+    """Read a pod from the API, after the rules that evict it had a chance to report so."""
+
+    key: Key
+    uid: str
+    rules: Rules
+
+
+class TryEviction(msgspec.Struct, frozen=True, gc=False):
+    """Ask the eviction subresource, as a dry run."""
+
+    key: Key
+    uid: str
+    read: PodRead
+
+
+class RecordEviction(msgspec.Struct, frozen=True, gc=False):
+    """Create the record of an eviction, before the pod is deleted."""
+
+    key: Key
+    pod: EvictedPod
+    reasons: tuple[Reason, ...]
+    claims: tuple[str, ...]
+    """The claims of the pod, by name."""
+    due: datetime
+    at: datetime
+
+
+class WithdrawRecord(msgspec.Struct, frozen=True, gc=False):
+    """Delete the record of an eviction that did not happen."""
+
+    key: Key
+    uid: str
+
+
+class MarkPod(msgspec.Struct, frozen=True, gc=False):
+    """Set the condition DisruptionTarget."""
+
+    key: Key
+    uid: str
+
+
+class DeletePod(msgspec.Struct, frozen=True, gc=False):
+    """Delete a pod."""
+
+    key: Key
+    uid: str
+    reasons: tuple[Reason, ...]
+
+
+class EvictPod(msgspec.Struct, frozen=True, gc=False):
+    """Delete a pod through the eviction subresource, which asks its budgets."""
+
+    key: Key
+    uid: str
+    reasons: tuple[Reason, ...]
+    read: PodRead | None
+    """None with an authoritative cache."""
+
+
+Effect = (
+    Requeue
+    | RequeueAt
+    | RefreshCache
+    | ReportProgress
+    | CountEviction
+    | Announce
+    | SkipPod
+    | ReadPod
+    | TryEviction
+    | RecordEviction
+    | WithdrawRecord
+    | MarkPod
+    | DeletePod
+    | EvictPod
+)

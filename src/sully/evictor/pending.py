@@ -1,0 +1,57 @@
+"""A pod that is to be evicted, as the evictor keeps it until that is done or not needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from sully.domain.claims.pods import Pod
+from sully.domain.eviction.judge import Evict, Hold, Reason, Wait
+from sully.evictor.admission import Delayed, DueEviction
+from sully.evictor.events import PodRead
+
+
+@dataclass(slots=True)
+class PendingEviction:
+    """A pod that is to be evicted, now or later."""
+
+    pod: Pod
+    decision: Hold | Wait | DueEviction
+    delayed: Delayed | None = None
+    """Why it has not been evicted yet."""
+    read: PodRead | None = None
+    """The pod as the API returned it for the eviction that is under way."""
+
+    @property
+    def uid(self) -> str:
+        """Return the uid of the pod."""
+        return self.pod.metadata.uid
+
+    @property
+    def verdict(self) -> Hold | Wait | Evict:
+        """Return the verdict of the judge."""
+        decision = self.decision
+        return decision.verdict if isinstance(decision, DueEviction) else decision
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        """Return the taints that evict it, those that are paused included."""
+        verdict = self.verdict
+        if isinstance(verdict, Hold):
+            return verdict.because
+        return verdict.because + verdict.paused
+
+    @property
+    def at(self) -> datetime | None:
+        """Return since or from when on it is due; None while all its taints are paused."""
+        match self.verdict:
+            case Evict(since):
+                return since
+            case Wait(until):
+                return until
+            case Hold():
+                return None
+
+    def reports_as(self, other: PendingEviction) -> bool:
+        """Say whether the rules have the same to report about it."""
+        return (self.uid, self.at, self.reasons) == (other.uid, other.at, other.reasons)

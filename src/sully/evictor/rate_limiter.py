@@ -1,0 +1,185 @@
+"""How many pods may be evicted now: the rates of taints, and the limit for the whole cluster.
+
+Each limit has a queue of pods. Only its first pod has to wait for a time; a pod that gets a token
+requeues the next, so a thousand pods that are due together cost no more than one after the other. A
+pod under several taints is in the queue of each, and takes the first token that is available. The
+arithmetic is `domain/eviction/rates.py`.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Protocol
+
+from sully.client.transport import Key
+from sully.domain.eviction.rates import Bucket, Cap, Limit, Source, bucket_after
+
+NO_LIMIT = Limit(Source(), 0)
+"""The queue of pods whose taints have no rate; they wait only for the limit of the cluster."""
+NOT_FIRST = datetime.max.replace(tzinfo=UTC)
+"""Another pod is first; this one will be requeued."""
+
+
+class EvictionTimes(Protocol):
+    """Knows when pods were evicted within the last minute before this process started."""
+
+    def times(self, now: datetime, source: Source | None = None) -> Iterable[datetime]:
+        """Return when they were evicted because of a source, or at all."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    """A token that a pod holds until it was evicted, or is not."""
+
+    limit: Limit
+    at: datetime
+
+
+class EvictionRateLimiter:
+    """Hands out tokens for evictions."""
+
+    def __init__(
+        self,
+        requeue: Callable[[Key], None],
+        *,
+        past: EvictionTimes,
+        max_per_minute: int | None = None,
+    ) -> None:
+        self._requeue = requeue
+        self._past = past
+        self._max_per_minute = max_per_minute
+        self._cap: Cap | None = None
+        self._buckets: dict[Limit, Bucket] = {}
+        # Which pod is first is asked all the time, and a plain dict skips all deleted entries.
+        self._queues: dict[Limit, OrderedDict[Key, None]] = {}
+        self._limits: dict[Key, tuple[Limit, ...]] = {}
+        """The queues that a pod is in."""
+        self._tokens: dict[Key, _Token] = {}
+
+    def take(self, key: Key, limits: Sequence[Limit], now: datetime) -> datetime | None:
+        """Take a token for a pod under these limits, or return from when on there may be one.
+
+        A pod keeps its token until `evicted` or `release`: an eviction that is retried costs one.
+        """
+        if key in self._tokens:
+            return None
+        if self._cap is None and self._max_per_minute is not None:
+            self._cap = Cap(self._max_per_minute, self._past.times(now))
+        wanted = tuple(limits) or (NO_LIMIT,)
+        if wanted == (NO_LIMIT,) and self._cap is None:
+            self._leave_queues(key)
+            return None
+        self._join_queues(key, wanted)
+        at, limit = self._first_token(key, wanted, now)
+        if limit is None or at > now:
+            return at
+        self._grant(key, limit, now)
+        return None
+
+    def evicted(self, key: Key) -> None:
+        """Note that a pod was evicted: its token is used."""
+        self._tokens.pop(key, None)
+        self._leave_queues(key)
+
+    def release(self, key: Key) -> None:
+        """Note that a pod is not evicted, at least not now: others may have its token."""
+        token = self._tokens.pop(key, None)
+        if token is not None:
+            self._put_back(token)
+        self._leave_queues(key)
+
+    @property
+    def size(self) -> int:
+        """Return how many buckets are kept."""
+        return len(self._buckets)
+
+    def _first_token(
+        self, key: Key, wanted: Iterable[Limit], now: datetime
+    ) -> tuple[datetime, Limit | None]:
+        open_at = [
+            (self._bucket(limit, now).opens_at(), limit)
+            for limit in wanted
+            if next(iter(self._queues[limit])) == key
+        ]
+        if not open_at:
+            return NOT_FIRST, None
+        at, limit = open_at[0]
+        if len(open_at) > 1:
+            # Of those that are open now the fastest: it will have another token first.
+            at, limit = min(open_at, key=lambda pair: (max(pair[0], now), -pair[1].rate))
+        return (at if self._cap is None else max(at, self._cap.opens_at())), limit
+
+    def _grant(self, key: Key, limit: Limit, now: datetime) -> None:
+        if limit is not NO_LIMIT:
+            self._buckets[limit] = self._bucket(limit, now).take(now)
+        if self._cap is not None:
+            self._cap.take(now)
+        self._tokens[key] = _Token(limit, now)
+        self._leave_queues(key)
+
+    def _put_back(self, token: _Token) -> None:
+        bucket = self._buckets.get(token.limit)
+        if bucket is not None:
+            self._buckets[token.limit] = bucket.put_back()
+        if self._cap is not None:
+            self._cap.put_back(token.at)
+        # The first pods may be evicted earlier than they know; with a cap, those of every queue.
+        for limit, queue in self._queues.items():
+            if self._cap is not None or limit == token.limit:
+                self._requeue_first(queue)
+
+    def _join_queues(self, key: Key, wanted: tuple[Limit, ...]) -> None:
+        if self._limits.get(key) == wanted:
+            return
+        for limit in set(self._limits.get(key, ())) - set(wanted):
+            self._leave_queue(key, limit)
+        for limit in wanted:
+            self._queues.setdefault(limit, OrderedDict())[key] = None
+        self._limits[key] = wanted
+
+    def _leave_queues(self, key: Key) -> None:
+        for limit in self._limits.pop(key, ()):
+            self._leave_queue(key, limit)
+
+    def _leave_queue(self, key: Key, limit: Limit) -> None:
+        queue = self._queues[limit]
+        was_first = next(iter(queue)) == key
+        del queue[key]
+        if not queue:
+            del self._queues[limit]
+        elif was_first:
+            self._requeue_first(queue)
+
+    def _requeue_first(self, queue: Mapping[Key, None]) -> None:
+        first = next(iter(queue), None)
+        if first is not None:
+            self._requeue(first)
+
+    def _bucket(self, limit: Limit, now: datetime) -> Bucket:
+        if limit is NO_LIMIT:
+            return Bucket(1)
+        bucket = self._buckets.get(limit)
+        if bucket is None:
+            self._sweep(now)
+            bucket = self._buckets[limit] = self._new_bucket(limit, now)
+        return bucket
+
+    def _new_bucket(self, limit: Limit, now: datetime) -> Bucket:
+        """Return a bucket that counts earlier evictions: at another rate, or by another process."""
+        for other in [known for known in self._buckets if known.source == limit.source]:
+            if limit.source.is_rule:
+                return self._buckets.pop(other).at_rate(limit.rate, now)
+        return bucket_after(limit.rate, self._past.times(now, limit.source))
+
+    def _sweep(self, now: datetime) -> None:
+        idle = [
+            limit
+            for limit, bucket in self._buckets.items()
+            if limit not in self._queues and bucket.is_full(now)
+        ]
+        for limit in idle:
+            del self._buckets[limit]

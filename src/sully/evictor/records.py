@@ -1,0 +1,170 @@
+"""The records of evictions, and the counts that follow from them.
+
+A record is created before its pod is deleted, so an eviction that was started is known after a
+crash, and counts survive restarts. A record is open while nobody knows whether its pod was
+evicted: it is closed when the pod is deleted, and withdrawn when the pod stays. What a record
+contains is `domain/eviction/records.py`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sully.api.sully.types import EvictedPod, EvictedPodOwner
+from sully.client.transport import Key
+from sully.domain.claims.pods import Pod, still_runs
+from sully.domain.devices.rules import group_of
+from sully.domain.eviction.judge import Evict, Reason, Rules, rules_in
+from sully.domain.eviction.past import Cause, PastEviction
+from sully.domain.eviction.rates import MINUTE, Source
+from sully.evictor.effects import RecordEviction
+from sully.views.devices.exposures import Exposures
+
+
+def _no_totals() -> Mapping[str, int]:
+    return {}
+
+
+@dataclass(frozen=True, slots=True)
+class RecordSources:
+    """What is recorded on the server, as caches have it when the process starts."""
+
+    past: Callable[[], Iterable[PastEviction]]
+    totals: Callable[[], Mapping[str, int]] = _no_totals
+    """How many pods each rule evicted by its TaintRecord, by uid: more than there are records of
+    evictions, for those are deleted after a while, or with their namespace."""
+
+
+@dataclass(slots=True)
+class OpenRecord:
+    """A record of which nobody knows yet whether its pod was evicted."""
+
+    uid: str
+    rules: Rules
+    sent: bool = False
+    """The deletion was requested; if the pod is deleted now, that is why."""
+    ours: bool = True
+    """It was created by this process."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is recorded, and what this process has added to it."""
+
+    open: dict[Key, OpenRecord] = field(default_factory=dict)
+    before: Counter[str] = field(default_factory=Counter)
+    """How many pods rules had evicted when the process started, by uid."""
+    recent: list[tuple[datetime, tuple[Cause, ...]]] = field(default_factory=list)
+
+
+class EvictionRecords:
+    """Counts evictions, and knows which are under way; without sources only those of its own."""
+
+    def __init__(self, exposures: Exposures, sources: RecordSources | None = None) -> None:
+        self._exposures = exposures
+        self._sources = sources
+        self._loaded: _Known | None = None
+        self._since_start: Counter[str] = Counter()
+        self._completed: Counter[str] = Counter()
+        """Evictions that earlier processes started and this one saw complete."""
+
+    @property
+    def enabled(self) -> bool:
+        """Say whether evictions are recorded."""
+        return self._sources is not None
+
+    # -- counting ---------------------------------------------------------------------------------
+
+    def evicted(self, rule: str, now: datetime) -> int:
+        """Return how many pods a rule, by its uid, has evicted."""
+        before = self._known(now).before[rule]
+        return before + self._since_start[rule] + self._completed[rule]
+
+    def evicted_since_start(self, rule: str) -> int:
+        """Return how many pods a rule has evicted since this process started."""
+        return self._since_start[rule]
+
+    def times(self, now: datetime, source: Source | None = None) -> Iterator[datetime]:
+        """Yield when pods were evicted shortly before the start, because of a source or any."""
+        for moment, causes in self._known(now).recent:
+            if source is None or any(self._is_of(cause, source) for cause in causes):
+                yield moment
+
+    # -- one eviction -----------------------------------------------------------------------------
+
+    def open(self, key: Key, now: datetime) -> OpenRecord | None:
+        """Return the open record of a pod of this name, if there is one."""
+        return self._known(now).open.get(key) if self._sources is not None else None
+
+    def created(self, key: Key, uid: str, reasons: tuple[Reason, ...], now: datetime) -> None:
+        """Note that a record was created."""
+        self._known(now).open[key] = OpenRecord(uid, rules_in(reasons))
+
+    def close(self, key: Key, now: datetime) -> None:
+        """Note that the pod of an open record was evicted."""
+        if self._sources is not None:
+            self._known(now).open.pop(key, None)
+
+    def withdrawn(self, key: Key, uid: str, now: datetime) -> None:
+        """Note that a record was deleted."""
+        known = self._known(now).open
+        if key in known and known[key].uid == uid:
+            del known[key]
+
+    def count(self, rules: Rules, *, ours: bool = True) -> None:
+        """Count a pod that rules evicted, in this process or in an earlier one."""
+        counter = self._since_start if ours else self._completed
+        counter.update(uid for _, uid in rules)
+
+    def record_of(self, key: Key, pod: Pod, verdict: Evict, now: datetime) -> RecordEviction:
+        """Return the record of a pod that is evicted now."""
+        owner, metadata = pod.metadata.controller(), pod.metadata
+        evicted = EvictedPod(
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            node=pod.spec.node_name,
+            owner=EvictedPodOwner(kind=owner.kind, name=owner.name) if owner is not None else None,
+        )
+        claims = tuple(claim.metadata.name for claim in self._exposures.usage.claims_of(pod))
+        return RecordEviction(key, evicted, verdict.because, claims, verdict.since, now)
+
+    # -- what was recorded before -----------------------------------------------------------------
+
+    def _known(self, now: datetime) -> _Known:
+        # Not earlier than somebody asks: until then the caches may still be filling.
+        if self._loaded is None:
+            self._loaded = self._load(self._sources, now) if self._sources else _Known()
+        return self._loaded
+
+    def _load(self, sources: RecordSources, now: datetime) -> _Known:
+        known, under_way = _Known(), Counter[str]()
+        for past in sources.past():
+            key, uid = Key(past.metadata.namespace, past.spec.pod.name), past.metadata.name
+            rules = frozenset((cause.name, cause.uid) for cause in past.rules())
+            if still_runs(self._exposures.usage.pod(key), uid):
+                known.open[key] = OpenRecord(uid, rules, sent=True, ours=False)
+                under_way.update(rule for _, rule in rules)
+                continue
+            known.before.update(rule for _, rule in rules)
+            if past.spec.evicted_time > now - MINUTE:
+                known.recent.append((past.spec.evicted_time, past.spec.causes))
+        for rule, total in sources.totals().items():
+            # A total also counts records whose pods have not been deleted.
+            known.before[rule] = max(known.before[rule], total - under_way[rule])
+        return known
+
+    def _is_of(self, cause: Cause, source: Source) -> bool:
+        if (cause.kind == "DeviceTaintRule") != source.is_rule:
+            return False
+        if source.group:
+            rule = self._exposures.inventory.rule(cause.name)
+            if rule is None or rule.metadata.uid != cause.uid:
+                return False
+            return group_of(rule) == source.group
+        if source.uid:
+            return cause.uid == source.uid
+        return Source(key=cause.key, value=cause.value, effect=cause.effect) == source

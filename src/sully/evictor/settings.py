@@ -1,0 +1,77 @@
+"""How eviction is configured: the flags, and what of them the feature gates enable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sully.domain.eviction.judge import EVICTING, EVICTING_WITH_BUDGETS, USUAL, Terms
+from sully.machinery.compat import Compat
+from sully.machinery.gates import Gates
+
+MAX_STALENESS = 90.0
+"""Seconds. A healthy server sends a bookmark every minute."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionSettings:
+    """The flags; None is no limit."""
+
+    default_per_second: int | None = None
+    """Evictions per second for taints without a rate of their own."""
+    max_per_minute: int | None = None
+    """For all evictions together."""
+    max_staleness: float | None = MAX_STALENESS
+    """How many seconds old the caches that an eviction is based on may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvictionOptions:
+    """How one evictor works."""
+
+    terms: Terms = USUAL
+    rates: bool = True
+    """Whether taints may have a rate."""
+    pauses: bool = True
+    records: bool = True
+    """Whether evictions are recorded; the server may not serve the kind."""
+    totals: bool = True
+    """Whether TaintRecords have the totals of rules: the history controller writes them, and is the
+    one that deletes old records of evictions."""
+    pod_groups: bool = False
+    default_per_second: int | None = None
+    max_per_minute: int | None = None
+    max_staleness: float | None = MAX_STALENESS
+    authoritative_cache: bool = False
+    """The caches are the cluster itself, as in a plan: no pod is read again before its eviction,
+    and a budget that refused one is not asked again by the clock."""
+
+    @property
+    def compat(self) -> Compat:
+        """Return which decisions differ from Kubernetes."""
+        return self.terms.compat
+
+
+def eviction_options(
+    settings: EvictionSettings,
+    gates: Gates,
+    *,
+    compat: Compat = Compat.SULLY,
+    records: bool = True,
+    totals: bool = True,
+) -> EvictionOptions:
+    """Return what the gates enable of the settings; Kubernetes has none of them."""
+    rates = gates["SullyEvictionRate"] and compat.limits_evictions
+    guards = gates["SullyEvictionGuards"] and compat.limits_evictions
+    budgets = gates["SullyNoExecuteWithPodDisruptionBudget"] and compat.limits_evictions
+    effects = EVICTING_WITH_BUDGETS if budgets else EVICTING
+    return EvictionOptions(
+        terms=Terms(compat=compat, effects=effects),
+        rates=rates,
+        pauses=guards,
+        records=records and compat.records_evictions,
+        totals=totals,
+        pod_groups=gates["DRAWorkloadResourceClaims"],
+        default_per_second=settings.default_per_second if rates else None,
+        max_per_minute=settings.max_per_minute if guards else None,
+        max_staleness=settings.max_staleness if guards else None,
+    )

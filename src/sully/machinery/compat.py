@@ -1,0 +1,143 @@
+"""What `--compat reference` changes: one named decision for each difference from Kubernetes.
+
+Code that decides otherwise than Kubernetes 1.37 or Open Cluster Management asks the decision by its
+name, never which mode it runs in. `docs/compatibility.md` says what each means to users.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import ClassVar
+
+
+# Compared by identity: there are two of them, and options that hold one are keys of caches.
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Compat:
+    """The decisions: true is what Sully does, false is what Kubernetes does."""
+
+    SULLY: ClassVar[Compat]
+    KUBERNETES: ClassVar[Compat]
+
+    # API server
+
+    client_errors_are_400: bool = True
+    """Client errors that Kubernetes answers with 500 get 400 and the same text."""
+    serves_sully_kinds: bool = True
+    """The kinds, versions and fields that Sully adds are served."""
+    enables_sully_gates: bool = True
+    """The feature gates that Sully adds have their own defaults. Otherwise they are off."""
+    rejects_anonymous: bool = True
+    """Anonymous requests get 401 unless `--anonymous-auth` is set."""
+    limits_token_lifetime: bool = True
+    """A service account token is valid for a year at most."""
+    names_each_controller: bool = True
+    """Each controller is its own field manager. In Kubernetes all are kube-controller-manager."""
+    publishes_root_ca: bool = True
+    """Each namespace gets the ConfigMap kube-root-ca.crt. The recordings were made without it."""
+    enforces_quota_immediately: bool = True
+    """A quota limits before its controller has written the status."""
+    accepts_unknown_runtime_classes: bool = True
+    """A pod may name a RuntimeClass that is not served."""
+    limits_tolerations: bool = True
+    """A device request has at most 16 tolerations, as documented."""
+    rejects_double_slashes: bool = True
+    """Names of attributes and capacities have at most one slash."""
+    names_fields_under_basic: bool = True
+    """Every error about a device of v1beta1 names its field under `basic`."""
+    warns_of_reserved_taint_keys: bool = True
+    """Taint keys under kubernetes.io/ get a warning."""
+    records_creator: bool = True
+    """Rules and patches get the annotation sully.dev/created-by."""
+    records_allocated_attributes: bool = True
+    """Claims get the annotation sully.dev/allocated-attributes, which only schedulers may write."""
+    validates_annotations: bool = True
+    """The annotations of Sully on rules and patches are validated."""
+    rejects_devices_in_use: bool = True
+    """An allocation with a device that another claim holds is rejected."""
+    enforces_pool_owners: bool = True
+    """Slices of a node count only in pools of that node."""
+
+    # Eviction
+
+    tolerates_every_effect: bool = True
+    """A toleration without an effect prevents eviction, as documented."""
+    ignores_finished_pods: bool = True
+    """Finished and terminating pods are neither evicted nor counted."""
+    evicts_extended_resources: bool = True
+    """Pods that got their devices through extended resources are evicted."""
+    limits_evictions: bool = True
+    """Rates, pauses, budgets and expiry apply where their feature gates are on."""
+    records_evictions: bool = True
+    """Evictions are recorded as EvictionRecords."""
+    reports_on_rules: bool = True
+    """Rules get the conditions of Sully, and their status follows within a second."""
+    reports_on_patches: bool = True
+    """ResourceSlicePatches get a status."""
+
+    # Scheduling
+
+    rules_need_selector: bool = True
+    """A rule without a selector selects no device, as documented."""
+    checks_allocated_claims: bool = True
+    """A pod is not scheduled to an allocated device from which it would be evicted immediately."""
+    honors_toleration_seconds: bool = True
+    """A toleration whose seconds have passed does not allow scheduling."""
+    stops_at_best_node: bool = True
+    """Nodes after the best possible one are not evaluated."""
+    keeps_shared_devices: bool = True
+    """A device that is no longer shareable is not allocated while claims share it."""
+    admin_access_is_free: bool = True
+    """Admin access consumes neither counters nor capacity."""
+    explains_pending_pods: bool = True
+    """Pods without devices get the condition sully.dev/DeviceAccount."""
+    explains_cost_budget: bool = True
+    """A pod whose selectors exceed the cost budget is told so."""
+    reports_failed_scheduling_on_change: bool = True
+    """FailedScheduling is reported when its message changes, not on each attempt."""
+
+    # Clusters
+
+    keeps_taint_times: bool = True
+    """The server keeps `timeAdded` of cluster taints instead of rejecting other values."""
+    keeps_due_taints: bool = True
+    """Cluster taints that health or a policy requires survive a write that leaves them out."""
+    restricts_cluster_agents: bool = True
+    """Agents cannot change the taints, labels and finalizers of their cluster."""
+    protects_foreign_namespaces: bool = True
+    """A cluster is not accepted while its namespace belongs to something else."""
+    waits_after_outages: bool = True
+    """A lease expires only after its agent had time to renew it since the server is available."""
+
+    # Placement
+
+    warns_about_placements: bool = True
+    """Placements and sets that cannot be evaluated get a warning."""
+    allows_placement_limits: bool = True
+    """Flags set default tolerations for health taints and a budget of departures."""
+    honors_prefer_no_select: bool = True
+    """Clusters without an untolerated PreferNoSelect taint come first."""
+    keeps_clusters_on_error: bool = True
+    """A placement that cannot be evaluated keeps its clusters."""
+    exact_toleration_seconds: bool = True
+    """More than 9223372036 tolerated seconds are a long time. OCM overflows."""
+    accepts_quoted_group_size: bool = True
+    """A group size such as `"5"` is a number: OCM's schema allows it, its scheduler does not."""
+    merges_built_in_prioritizers: bool = True
+    """A built-in prioritizer with a stray `addOn` replaces the default weight."""
+    requeues_on_scores: bool = True
+    """A placement is requeued when an add-on score expires or is read by an expression."""
+    reports_failed_decisions: bool = True
+    """PlacementSatisfied says which decision could not be written. OCM reports success."""
+    reports_long_names: bool = True
+    """A placement whose name exceeds 63 characters is misconfigured. OCM reports nothing."""
+    extends_placement_debug: bool = True
+    """/debug/placements/ also answers why, and evaluates hypothetical changes."""
+
+    @classmethod
+    def named(cls, flag: str) -> Compat:
+        """Return what a value of `--compat` stands for."""
+        return cls.KUBERNETES if flag == "reference" else cls.SULLY
+
+
+Compat.SULLY = Compat()
+Compat.KUBERNETES = Compat(**dict.fromkeys((each.name for each in fields(Compat)), False))

@@ -1,0 +1,138 @@
+"""Finds out how objects would be stored: with defaults, and validated.
+
+A server is asked with a dry run, so that defaults and errors are its own. Without one, or where the
+user may not write, the same code runs here on an empty store in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from functools import cache
+from random import Random
+from typing import Any
+
+from sully.api import build_scheme
+from sully.client.direct import DirectTransport
+from sully.client.objects import from_body, key_of, to_body
+from sully.client.options import WriteOptions
+from sully.client.transport import Key, Kind, Transport
+from sully.machinery.errors import AlreadyExists, Forbidden, NotFound
+from sully.machinery.gates import Gates
+from sully.machinery.scheme import Scheme
+from sully.planning.apply import as_applied, last_applied
+from sully.runtime.ids import Ids
+from sully.server.api import Api, Env
+from sully.server.inprocess import InProcess
+from sully.server.requests import User
+from sully.store.memory import MemoryStore
+from sully.views.snapshot.file import SnapshotError, in_hub_version
+from sully.views.snapshot.snapshot import Snapshot, StoppedClock
+
+Obj = dict[str, Any]
+_NAMESPACES: Kind[Obj] = Kind("", "v1", "namespaces", "Namespace", dict, namespaced=False)
+_IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp")
+"""Metadata that no update changes."""
+_EFFECTS = ("SullyPreferNoSchedule", "SullyNoExecuteWithPodDisruptionBudget")
+"""Feature gates that are enabled without a server: an object that needs one implies it."""
+
+
+class DryRun:
+    """Returns objects as they would be stored, given those of a snapshot."""
+
+    def __init__(
+        self, snapshot: Snapshot, transport: Transport | None = None, *, apply: bool = False
+    ) -> None:
+        """With `apply`, write as `kubectl apply` does: strictly, and deleting what is left out."""
+        self._snapshot = snapshot
+        self._transport = transport
+        self._apply = apply
+        self._turn = asyncio.Lock()
+        self._local: Transport | None = None
+        self._written: set[tuple[Kind[Any], Key]] = set()
+
+    async def stored(self, kind: Kind[Any], body: Obj) -> Any:
+        """Return an object as it would be stored; raise `ApiError` if it would be refused."""
+        known = self._snapshot.get(kind, key_of(body))
+        live = None if known is None else to_body(kind, known)
+        if self._apply and live is not None:
+            body = _applied(kind, body, live)
+        return from_body(kind, await self._stored(kind, body, live))
+
+    async def _stored(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
+        if self._transport is not None:
+            # Users without write access can still plan.
+            with suppress(Forbidden, NotFound):
+                return await self._write(self._transport, kind, body, exists=live is not None)
+        async with self._turn:
+            return await self._stored_locally(kind, body, live)
+
+    async def _stored_locally(self, kind: Kind[Any], body: Obj, live: Obj | None) -> Obj:
+        key = key_of(body)
+        transport = self._server_for(kind, key)
+        if kind.namespaced:
+            with suppress(AlreadyExists):
+                await transport.create(_NAMESPACES, {"metadata": {"name": key.namespace}})
+        if live is None:
+            return await self._write(transport, kind, body, exists=False, dry=False)
+        await transport.create(kind.read_as(dict), _without(live, "resourceVersion"))
+        # Versions and uids are those of another server.
+        change = _without(body, "resourceVersion", "uid")
+        made = await self._write(transport, kind, change, exists=True, dry=False)
+        return _as_updated(made, live)
+
+    async def _write(
+        self, transport: Transport, kind: Kind[Any], body: Obj, *, exists: bool, dry: bool = True
+    ) -> Obj:
+        validation = "Strict" if self._apply else ""
+        options = WriteOptions(dry_run=dry, field_validation=validation)
+        plain = kind.read_as(dict)
+        if not exists:
+            return await transport.create(plain, body, "", options)
+        return await transport.patch(plain, key_of(body), body, options=options)
+
+    def _server_for(self, kind: Kind[Any], key: Key) -> Transport:
+        """Return a server without the object: files may repeat it."""
+        if self._local is None or (kind, key) in self._written:
+            self._local = _local_server(self._snapshot)
+            self._written.clear()
+        self._written.add((kind, key))
+        return self._local
+
+
+@cache
+def _scheme() -> Scheme:
+    return build_scheme()
+
+
+def _local_server(snapshot: Snapshot) -> Transport:
+    chance = Random(0)
+    api = Api(
+        scheme=_scheme(),
+        store=MemoryStore(),
+        env=Env(StoppedClock(snapshot.taken), Ids(chance), chance),
+        gates=Gates(dict.fromkeys(_EFFECTS, True)),
+    )
+    return DirectTransport(InProcess(api, User("plan", ("system:masters",)), agent="sully-plan"))
+
+
+def _applied(kind: Kind[Any], body: Obj, live: Obj) -> Obj:
+    """Return what an apply would send, given the live object."""
+    before = last_applied(live)
+    if before is not None:
+        # If it cannot be converted, it is compared as it is.
+        with suppress(SnapshotError, LookupError, TypeError):
+            before = in_hub_version(before, kind)
+    return as_applied(body, live, before)
+
+
+def _as_updated(made: Obj, live: Obj) -> Obj:
+    """Return an updated object with what no update changes, and another server lost."""
+    kept = {name: live["metadata"][name] for name in _IMMUTABLE if name in live["metadata"]}
+    status = {"status": live["status"]} if "status" in live else {}
+    return made | {"metadata": made["metadata"] | kept} | status
+
+
+def _without(obj: Obj, *names: str) -> Obj:
+    metadata = {name: each for name, each in obj["metadata"].items() if name not in names}
+    return {**obj, "metadata": metadata}

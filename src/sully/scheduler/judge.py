@@ -1,0 +1,329 @@
+"""Decides about one pod: its node and devices, or why no node fits, with a diagnosis of devices.
+
+A result holds for every pod of the same equivalence class until something in the cluster changes,
+so a queue of a thousand equal pods is evaluated once. Reads and decides only; core.py acts on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+
+import msgspec
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.domain.allocation.diagnosis import MOST_NODES, Survey, diagnose
+from sully.domain.allocation.rechecks import evicting_taints
+from sully.domain.allocation.requests import Demand, claim_key, prepare
+from sully.domain.allocation.toleration_expiry import AsOf
+from sully.domain.allocation.verdicts import Allocated, Failed, Unresolved
+from sully.domain.claims.reservations import reserved_for
+from sully.domain.scheduling.causes import (
+    ClaimInProgress,
+    ClaimTainted,
+    FilterFailed,
+    PreFilterReason,
+    UnsupportedField,
+)
+from sully.domain.scheduling.decisions import (
+    ERROR,
+    ClusterEvent,
+    Fit,
+    FitError,
+    decide,
+    reject_pod,
+)
+from sully.domain.scheduling.diagnosis import Blocked, Diagnosis, diagnosis_of, tainted_claim
+from sully.domain.scheduling.extended import Backings, Extension
+from sully.domain.scheduling.filters import not_evaluated, rejects
+from sully.domain.scheduling.objects import Pod
+from sully.domain.scheduling.resources import Amounts, requests_of
+from sully.machinery.cel import CostBudget, CostBudgetExceededError
+from sully.scheduler.claim_resolution import unallocated
+from sully.scheduler.device_cache import DeviceCache
+from sully.scheduler.device_request import PodDeviceRequest
+from sully.scheduler.equivalence import EquivalenceClass, PodQuery, for_claims_of
+from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.options import Options
+from sully.scheduler.unfit_nodes import MANY, UnfitNodes
+from sully.scheduler.unschedulable_cache import UnschedulableCache
+
+
+class ScheduleResult(msgspec.Struct, frozen=True):
+    """The node that a pod gets, and its devices there."""
+
+    node: str
+    allocated: Allocated
+    extension: Extension | None = None
+    """The claim for its extended resources; its devices are the last of `allocated`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unschedulable:
+    """No node fits a pod."""
+
+    error: FitError
+    diagnosis: Diagnosis | None = None
+    deallocate: ResourceClaim | None = None
+    """A claim that is allocated where the pod cannot run, and that nobody else uses."""
+    equivalence: EquivalenceClass = b""
+    """Every pod of this class is unschedulable as well; empty if that depends on more."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Objection:
+    reason: PreFilterReason
+    retry_on: ClusterEvent = ClusterEvent.NONE
+    blocked: Blocked | None = None
+
+
+class Judge:
+    """Decides where pods run."""
+
+    def __init__(
+        self,
+        *,
+        devices: DeviceCache,
+        nodes: NodeCache,
+        backings: Backings,
+        options: Options,
+    ) -> None:
+        self._devices = devices
+        self._nodes = nodes
+        self._backings = backings
+        self._options = options
+        self._honored = options.honored_taints
+        self._unfit = UnfitNodes(devices.catalogue)
+        self._unschedulable = UnschedulableCache(devices.catalogue)
+        for cache in (self._unfit, self._unschedulable):
+            nodes.on_gain(cache.gained)
+            devices.ledger.on_release(cache.released)
+        self._versions: tuple[int, ...] = ()
+        self._results: dict[tuple[EquivalenceClass, bool], tuple[Unschedulable, list[str]]] = {}
+        """Results in this state of the cluster, by class and whether they have a diagnosis, with
+        the claims that it names."""
+
+    def judge(
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaim],
+        now: datetime,
+        *,
+        diagnose: bool = True,
+        budget: CostBudget | None = None,
+    ) -> ScheduleResult | Unschedulable:
+        """Decide about a pod whose claims are all there.
+
+        Without `diagnose` the result need not say why no node fits. Raises UnfinishedError if the
+        budget has slices; without a budget the pod gets the usual one.
+        """
+        for objection in self._objections(pod, claims, now):
+            return self._object(pod, objection)
+        wanted = unallocated(claims)
+        as_of = self._as_of(now)
+        demand = self._demand(pod, wanted, as_of, budget or CostBudget(self._options.cost_units))
+        if isinstance(demand, FitError):
+            return Unschedulable(demand)
+        if len(wanted) < len(claims):
+            # Claims that are allocated decide as well, and no other pod has the same.
+            return self._evaluate(pod, claims, demand, diagnose=diagnose)
+        query = PodQuery(pod, wanted, as_of, diagnose=diagnose)
+        return (
+            self._cached(query)
+            or self._retry_gained(query, demand)
+            or self._skip_unfit(query, demand)
+            or self._evaluate_all(query, demand)
+        )
+
+    def equivalence(
+        self, pod: Pod, claims: Sequence[ResourceClaim], now: datetime
+    ) -> EquivalenceClass:
+        """Return the class of a pod; empty if the result depends on more than that."""
+        if len(unallocated(claims)) < len(claims) or any(self._objections(pod, claims, now)):
+            return b""
+        return PodQuery(pod, claims, self._as_of(now)).equivalence
+
+    def _as_of(self, now: datetime) -> AsOf | None:
+        if not self._options.tolerations_expire:
+            return None
+        return AsOf(now, self._devices.inventory.times)
+
+    def _evaluate_all(self, query: PodQuery, demand: Demand) -> ScheduleResult | Unschedulable:
+        result = self._evaluate(query.pod, query.wanted, demand, query, diagnose=query.diagnose)
+        if isinstance(result, Unschedulable) and result.error.reason != ERROR:
+            result = replace(result, equivalence=query.equivalence)
+            self._unschedulable.add(query.equivalence, result.error.retry_on)
+            names = [claim_key(claim) for claim in query.wanted]
+            self._results[query.equivalence, query.diagnose] = result, names
+        return result
+
+    def _evaluate(
+        self,
+        pod: Pod,
+        claims: Sequence[ResourceClaim],
+        demand: Demand,
+        query: PodQuery | None = None,
+        *,
+        diagnose: bool,
+    ) -> ScheduleResult | Unschedulable:
+        """Evaluate all nodes, so that an error can count what each of them lacks."""
+        requests = requests_of(pod)
+        wanted = self._device_request(pod, claims, demand, requests)
+        unfit: set[str] = set()
+        fit = decide(pod, requests, self._nodes.by_load(), wanted, unfit)
+        if isinstance(fit, FitError):
+            silent = not (diagnose and self._options.compat.explains_pending_pods)
+            diagnosis = None if silent else self._diagnosis(pod, wanted)
+            return Unschedulable(fit, diagnosis, wanted.to_deallocate)
+        if query is not None and len(unfit) >= MANY:
+            self._unfit.add(query.equivalence, unfit)
+        return self._result(fit, wanted)
+
+    def _retry_gained(
+        self, query: PodQuery, demand: Demand
+    ) -> ScheduleResult | Unschedulable | None:
+        """Evaluate nodes that gained something since all nodes were unfit, if they were."""
+        self._unschedulable.in_state(self._devices.catalogue.version, self._backings.version)
+        known = self._unschedulable.get(query.equivalence) if self._unschedulable else None
+        if known is None:
+            return None
+        pod, requests = query.pod, requests_of(query.pod)
+        wanted = self._device_request(pod, query.wanted, demand, requests)
+        unfit: set[str] = set()
+        fit = decide(pod, requests, self._nodes.among(known.gained), wanted, unfit)
+        if isinstance(fit, Fit):
+            self._unschedulable.still_unfit(query.equivalence, unfit, ClusterEvent.NONE)
+            return self._result(fit, wanted)
+        if fit.reason == ERROR:
+            return None
+        self._unschedulable.still_unfit(query.equivalence, unfit, fit.retry_on)
+        if query.diagnose:
+            return None
+        return Unschedulable(FitError(None, known.retry_on), equivalence=query.equivalence)
+
+    def _skip_unfit(self, query: PodQuery, demand: Demand) -> ScheduleResult | None:
+        """Evaluate only nodes that may have gained something since equal pods did not fit."""
+        self._unfit.in_state(self._devices.catalogue.version, self._backings.version)
+        known = self._unfit.get(query.equivalence) if self._unfit else ()
+        if not known:
+            return None
+        pod, requests = query.pod, requests_of(query.pod)
+        wanted = self._device_request(pod, query.wanted, demand, requests)
+        unfit: set[str] = set()
+        fit = decide(pod, requests, self._nodes.by_load(skip=known), wanted, unfit)
+        self._unfit.add(query.equivalence, unfit)
+        return self._result(fit, wanted) if isinstance(fit, Fit) else None
+
+    def _device_request(
+        self, pod: Pod, claims: Sequence[ResourceClaim], demand: Demand, requests: Amounts
+    ) -> PodDeviceRequest:
+        backed = self._backings.backed(requests)
+        return PodDeviceRequest(pod, claims, demand, self._devices, self._options, backed)
+
+    def _result(self, fit: Fit, wanted: PodDeviceRequest) -> ScheduleResult:
+        node = self._nodes.get(fit.node) if wanted.backed else None
+        extension = wanted.extension(wanted.provided(node)) if node is not None else None
+        return ScheduleResult(fit.node, fit.allocated, extension)
+
+    def _demand(
+        self,
+        pod: Pod,
+        wanted: Sequence[ResourceClaim],
+        as_of: AsOf | None,
+        budget: CostBudget,
+    ) -> Demand | FitError:
+        """Return what is still to be allocated, in a form that is quick to try on nodes."""
+        if not wanted:
+            # Devices may still have to provide extended resources.
+            return Demand((), budget)
+        match prepare(wanted, self._devices.inventory.class_, self._honored, as_of, budget):
+            case Unresolved() as unresolved:
+                event = ClusterEvent.DEVICE_CLASS_UPDATE
+                return reject_pod(pod, unresolved, len(self._nodes), event)
+            case Failed(error, _, cause):
+                return FitError(FilterFailed(error, cause), ClusterEvent.DEVICE_CLASS_UPDATE)
+            case Demand() as demand:
+                return demand
+
+    # -- what needs no node -----------------------------------------------------------------------
+
+    def _object(self, pod: Pod, objection: _Objection) -> Unschedulable:
+        nodes, blocked = len(self._nodes), objection.blocked
+        error = reject_pod(pod, objection.reason, nodes, objection.retry_on)
+        diagnosis = Diagnosis(nodes=nodes, blocked=(blocked,)) if blocked is not None else None
+        return Unschedulable(error, diagnosis)
+
+    def _objections(
+        self, pod: Pod, claims: Sequence[ResourceClaim], now: datetime
+    ) -> Iterator[_Objection]:
+        if field := not_evaluated(pod):
+            yield _Objection(UnsupportedField(field))
+        for claim in claims:
+            name = claim_key(claim)
+            if self._devices.is_assumed(claim):
+                yield _Objection(ClaimInProgress(name))
+            elif (blocked := self._would_evict(pod, claim, now)) is not None:
+                event = ClusterEvent.DEVICE_TAINT_UPDATE
+                yield _Objection(ClaimTainted(name), event, blocked)
+
+    def _would_evict(self, pod: Pod, claim: ResourceClaim, now: datetime) -> Blocked | None:
+        """Return why a pod that joins a claim now would be evicted immediately."""
+        allocation, options = claim.status.allocation, self._options
+        if allocation is None or not (options.taints and options.compat.checks_allocated_claims):
+            return None
+        if reserved_for(claim, uid=pod.metadata.uid):
+            return None
+        taints = evicting_taints(allocation, self._devices.taints, now=now, terms=options.eviction)
+        return tainted_claim(claim_key(claim), taints) if taints else None
+
+    # -- why no node fits -------------------------------------------------------------------------
+
+    def _diagnosis(self, pod: Pod, wanted: PodDeviceRequest) -> Diagnosis | None:
+        """Evaluate the nodes once more, and count why which devices cannot be used."""
+        nodes = len(self._nodes)
+        if wanted.unavailable:
+            elsewhere = sorted(wanted.unavailable.items())
+            blocked = (Blocked(claim=name, nodes=count) for name, (_, count) in elsewhere)
+            return Diagnosis(nodes=nodes, blocked=tuple(blocked))
+        demand = wanted.demand(tuple(wanted.backed))
+        if isinstance(demand, Failed) or not demand.claims:
+            return None
+        survey = self._survey(pod, wanted)
+        try:
+            refused = diagnose(demand, survey, self._devices.ledger)
+        except CostBudgetExceededError:
+            return None
+        return diagnosis_of(refused, nodes=nodes, reached=len(survey.reached), counted=len(survey))
+
+    def _survey(self, pod: Pod, wanted: PodDeviceRequest) -> Survey:
+        requests, survey = requests_of(pod), Survey()
+        for node in islice(self._nodes.by_load(), MOST_NODES):
+            rejected = rejects(node, pod, requests, wanted.backed) is not None
+            offers = survey.others if rejected else survey.reached
+            offers.append(self._devices.catalogue.offer(node.target))
+        return survey
+
+    # -- results of equal pods --------------------------------------------------------------------
+
+    def _cached(self, query: PodQuery) -> Unschedulable | None:
+        """Return the result of an equal pod in this state of the cluster."""
+        versions = (
+            self._nodes.version,
+            self._devices.ledger.version,
+            self._devices.catalogue.version,
+            self._backings.version,
+        )
+        if versions != self._versions:
+            self._versions = versions
+            self._results.clear()
+        # A pod that gets a node need not pay for this: each binding changes the cluster.
+        known = self._results.get((query.equivalence, query.diagnose)) if self._results else None
+        if known is None:
+            return None
+        result, claims = known
+        if result.diagnosis is None:
+            return result
+        diagnosis = for_claims_of(result.diagnosis, claims, query.wanted)
+        return replace(result, diagnosis=diagnosis)

@@ -1,0 +1,62 @@
+"""Which features of scheduling are on; each follows a feature gate or a flag."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from sully.domain.allocation.requests import HonoredTaints
+from sully.domain.devices.device import EffectiveDevice
+from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET
+from sully.domain.eviction.judge import USUAL, Terms
+from sully.domain.scheduling.objects import SCHEDULERS
+from sully.machinery.cel import COST_BUDGET
+from sully.machinery.compat import Compat
+
+ExcludeDevice = Callable[[EffectiveDevice], bool]
+"""Reports whether a device must not be allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is switched on."""
+
+    compat: Compat = Compat.SULLY
+    taints: bool = True
+    prefer_no_schedule: bool = False
+    binding_conditions: bool = True
+    partitionable_devices: bool = True
+    consumable_capacity: bool = True
+    eviction: Terms = USUAL
+    """How to decide whether a pod would be evicted immediately."""
+    schedulers: frozenset[str] = SCHEDULERS
+    """The values of `schedulerName` whose pods to schedule; fewer beside another scheduler."""
+    cost_units: int = COST_BUDGET
+    """What evaluating selectors may cost in one attempt of a pod."""
+
+    @property
+    def tolerations_expire(self) -> bool:
+        """Report whether tolerationSeconds that have passed also end for new pods."""
+        return self.taints and self.compat.honors_toleration_seconds
+
+    @property
+    def honored_taints(self) -> HonoredTaints:
+        """Return which taints the selection of devices honors."""
+        budgets = NO_EXECUTE_WITH_BUDGET in self.eviction.effects
+        return HonoredTaints(taints=self.taints, budgets=budgets, advice=self.prefer_no_schedule)
+
+    @property
+    def exclude_device(self) -> ExcludeDevice | None:
+        """Return which devices use a feature that is off; None if all features are on."""
+        if self.binding_conditions and self.partitionable_devices and self.consumable_capacity:
+            return None
+        return self._uses_disabled_feature
+
+    def _uses_disabled_feature(self, device: EffectiveDevice) -> bool:
+        published, spec = device.published.device, device.published.slice.spec
+        if not self.binding_conditions and published.binding_conditions:
+            return True
+        partition = published.consumes_counters or spec.per_device_node_selection
+        if not self.partitionable_devices and partition:
+            return True
+        return not self.consumable_capacity and bool(published.allow_multiple_allocations)

@@ -1,0 +1,90 @@
+"""Equivalence classes that no node fits: only nodes that gained something since are evaluated.
+
+`unfit_nodes.py` has the nodes to skip on the way to one that fits. Where none fits, what changed
+since is shorter than what did not: gains go into one log, and each class knows how far it has read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import Final
+
+from sully.domain.allocation.catalogue import Catalogue
+from sully.domain.devices.pools import PoolId
+from sully.domain.scheduling.decisions import ClusterEvent
+from sully.scheduler.equivalence import EquivalenceClass
+
+_MOST_CLASSES: Final = 1024
+_MOST_GAINS: Final = 200_000
+"""Entries of the log; after so many it is cheaper to evaluate the whole cluster."""
+
+
+@dataclass(slots=True)
+class UnschedulableClass:
+    """What happened since no node fitted a class."""
+
+    retry_on: ClusterEvent
+    read: int
+    gained: set[str] = field(default_factory=set)
+    """Nodes that may fit again."""
+
+
+class UnschedulableCache:
+    """Equivalence classes that no node fits."""
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self._classes: dict[EquivalenceClass, UnschedulableClass] = {}
+        self._gains: list[str] = []
+        self._versions: tuple[int, ...] = ()
+
+    def __bool__(self) -> bool:
+        """Report whether anything is remembered."""
+        return bool(self._classes)
+
+    def in_state(self, *versions: int) -> None:
+        """Forget everything if devices or device classes changed."""
+        if versions != self._versions:
+            self._versions = versions
+            self._forget()
+
+    def add(self, equivalence: EquivalenceClass, retry_on: ClusterEvent) -> None:
+        """Remember that no node fits."""
+        if equivalence not in self._classes and len(self._classes) >= _MOST_CLASSES:
+            self._forget()
+        self._classes[equivalence] = UnschedulableClass(retry_on, len(self._gains))
+
+    def get(self, equivalence: EquivalenceClass) -> UnschedulableClass | None:
+        """Return what happened since no node fitted; None if that is not known of the class."""
+        known = self._classes.get(equivalence)
+        if known is not None and known.read < len(self._gains):
+            known.gained.update(self._gains[known.read :])
+            known.read = len(self._gains)
+        return known
+
+    def still_unfit(
+        self, equivalence: EquivalenceClass, nodes: AbstractSet[str], retry_on: ClusterEvent
+    ) -> None:
+        """Note that nodes that gained something do not fit either."""
+        known = self._classes.get(equivalence)
+        if known is not None:
+            known.gained -= nodes
+            known.retry_on |= retry_on
+
+    def gained(self, node: str) -> None:
+        """Evaluate a node again: it changed, or lost a pod."""
+        if self._classes:
+            self._gains.append(node)
+            if len(self._gains) > _MOST_GAINS:
+                self._forget()
+
+    def released(self, pool: PoolId) -> None:
+        """Evaluate the nodes again that see a pool."""
+        if self._classes:
+            for node in self._catalogue.viewers(pool):
+                self.gained(node)
+
+    def _forget(self) -> None:
+        self._classes.clear()
+        self._gains.clear()

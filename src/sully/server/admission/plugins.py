@@ -1,0 +1,55 @@
+"""Validating admission plugins: checks of a write that need other objects or the user.
+
+A plugin runs after a kind's own admission, before validation; it rejects by raising. The request
+was authorized before (authorization/). A plugin that relies on other objects adds to
+`AdmissionAttributes.also` what must hold when the write is committed.
+"""
+
+from collections.abc import Iterable
+from typing import Protocol
+
+import msgspec
+
+from sully.machinery.errors import forbidden
+from sully.machinery.strategy import Obj
+from sully.server.requests import Request
+from sully.store.base import Op
+
+
+class AdmissionAttributes(msgspec.Struct, frozen=True):
+    """A write as it is about to happen, in hub form; never modify the objects."""
+
+    request: Request
+    operation: str  # create, update, delete, or connect (a subresource with verbs of its own)
+    obj: Obj | None  # None: a deletion
+    old: Obj | None  # None: a creation, or a subresource
+    also: list[Op] = msgspec.field(default_factory=list)  # added to the transaction of an update
+
+
+class NamespaceLifecycle:
+    """Protects the system namespaces, as the plugin of that name."""
+
+    NAMES = frozenset(("default", "kube-public", "kube-system"))
+
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Reject the deletion of a system namespace."""
+        target = attributes.request.target
+        deletes = attributes.operation == "delete" and target.resource.storage_key == "namespaces"
+        if deletes and target.name in self.NAMES:
+            raise forbidden("namespaces", "", target.name, "this namespace may not be deleted")
+
+
+class AdmissionPlugin(Protocol):
+    """May reject a write."""
+
+    def validate(self, attributes: AdmissionAttributes) -> None:
+        """Raise an ApiError to reject the write."""
+        ...
+
+
+class Recorder(Protocol):
+    """Adds records of a change to its transaction."""
+
+    def ops(self, request: Request, old: Obj, new: Obj | None) -> Iterable[Op]:
+        """Return further operations; without a new object the old one is deleted."""
+        ...

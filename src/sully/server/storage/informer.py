@@ -1,0 +1,98 @@
+"""An informer inside the server: keeps indexes in step with the store.
+
+Readers first apply the newest events (`pull`), so they never lag behind an acknowledged write. That
+needs no waiting: a subscription is a position in a log. `catch_up` is called from time to time, so
+that no watch falls behind the compaction of the store.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from sully.runtime.log import get_logger
+from sully.server.storage.objects import Objects
+from sully.store.base import Event, Store, StoreKey, Subscription
+from sully.store.errors import ClosedError, CompactedError, UnavailableError
+
+Obj = dict[str, Any]
+_log = get_logger("server")
+
+
+class ObjectHandler(Protocol):
+    """Handles the objects of one resource."""
+
+    def put(self, obj: Obj) -> None:
+        """Add or replace an object."""
+        ...
+
+    def drop(self, namespace: str, name: str) -> None:
+        """Remove an object."""
+        ...
+
+
+class StoreInformer:
+    """Passes the objects of some resources to handlers."""
+
+    def __init__(
+        self, store: Store, objects: Objects, handlers: Mapping[str, ObjectHandler]
+    ) -> None:
+        self._store = store
+        self._objects = objects
+        self._handlers = handlers
+        self._open: dict[str, Subscription] = {}
+        self._known: dict[str, set[StoreKey]] = {resource: set() for resource in handlers}
+        self._seen = 0
+        self.expired = False
+        """Whether events may have been missed; `catch_up` lists again."""
+
+    async def open(self) -> None:
+        """List all objects and watch from there; again after the watch expired."""
+        for resource, handler in self._handlers.items():
+            if resource not in self._open:
+                page = await self._store.list(resource)
+                now = {record.key for record in page.records}
+                for gone in self._known[resource] - now:
+                    handler.drop(gone.namespace, gone.name)
+                for record in page.records:
+                    handler.put(self._objects.bare(record))
+                self._known[resource] = now
+                self._open[resource] = self._store.watch(resource, after=page.revision)
+        self._seen = 0
+        self.expired = False
+
+    def pull(self) -> None:
+        """Apply the events since the last call."""
+        if self._store.revision == self._seen:
+            return
+        self._seen = self._store.revision
+        for resource, subscription in list(self._open.items()):
+            try:
+                events = subscription.take()
+            except CompactedError:
+                # Indexes are stale until `catch_up` has listed again, a moment later.
+                _log.warning("watch expired, relisting", resource=resource)
+                del self._open[resource]
+                self.expired = True
+                continue
+            except ClosedError:
+                return
+            for event in events:
+                self._apply(resource, event)
+
+    def _apply(self, resource: str, event: Event) -> None:
+        key, handler = event.record.key, self._handlers[resource]
+        if event.kind == "DELETED":
+            self._known[resource].discard(key)
+            handler.drop(key.namespace, key.name)
+        else:
+            self._known[resource].add(key)
+            handler.put(self._objects.bare(event.record))
+
+    async def catch_up(self) -> None:
+        """Apply events, and list again what expired."""
+        self.pull()
+        if len(self._open) < len(self._handlers):
+            try:
+                await self.open()
+            except UnavailableError as error:
+                # Retried with the next call.
+                _log.warning("failed to relist", error=str(error))

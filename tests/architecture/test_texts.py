@@ -1,0 +1,79 @@
+"""What no file of the project may say, and what must come with a reason."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from architecture.project import ROOT, files, short
+
+# Written so that this file does not contain what it looks for.
+FORBIDDEN = {
+    "this checkout's place": re.compile(re.escape(str(ROOT)) + r"\b"),
+    "a home folder": re.compile(r"(?<![\w.-])/(roo[t]|home/\w+)/"),
+    "a folder beside the checkout": re.compile(r"\.\./share[d]\b"),
+    "a package index": re.compile(r"index-ur[l]"),
+    "unfinished work": re.compile(r"\b(TOD[O]|FIXM[E]|XX[X]|NotImplementedErro[r])\b"),
+    "a switched-off test": re.compile(r"mark\.(ski[p]|xfai[l])|pytest\.xfai[l]|assert Tru[e]\b"),
+}
+# The one program that looks for recordings beside the checkout.
+ALLOWED = {(".ci/run", "a folder beside the checkout")}
+TEXT_FILES = [
+    path for path in files() if path.suffix not in (".png", ".gz") and path.name != "LICENSE"
+]
+
+
+@pytest.mark.parametrize("what", FORBIDDEN)
+def test_no_file_mentions(what: str) -> None:
+    found = [
+        f"{short(path)}:{number}: {line.strip()[:100]}"
+        for path in TEXT_FILES
+        if (short(path), what) not in ALLOWED
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if FORBIDDEN[what].search(line)
+    ]
+
+    assert found == []
+
+
+SILENCED = re.compile(r"#\s*(?:type:\s*ignore|noqa)\b")
+MARKER = re.compile(r"#\s*type:\s*ignore(\[[\w, -]+\])?|#\s*noqa(:\s*[A-Z]+\d+(,\s*[A-Z]+\d+)*)?")
+WITHOUT_CODE = re.compile(r"#\s*type:\s*ignore(?!\[)|#\s*noqa(?!:)")
+
+
+def _silenced() -> Iterator[tuple[Path, int, str]]:
+    for path in files(".py"):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            found = SILENCED.search(line)
+            if found and path != Path(__file__):
+                yield path, number, line[found.start() :]
+
+
+def test_what_is_silenced_has_its_code_and_a_reason() -> None:
+    bad = [
+        f"{short(path)}:{number}: {comment}"
+        for path, number, comment in _silenced()
+        if WITHOUT_CODE.search(comment) or not _gives_a_reason(comment)
+    ]
+
+    assert bad == []
+
+
+def _gives_a_reason(comment: str) -> bool:
+    # One reason may stand for two markers on a line.
+    return len(re.findall(r"[A-Za-z]{2,}", MARKER.sub("", comment))) >= 2
+
+
+REASONS = {
+    "x = 1  # type: ignore[misc]": False,
+    "x = 1  # type: ignore[misc]  # the library has no types": True,
+    "x = 1  # noqa: ARG001 - every command has the same shape": True,
+    "x = 1  # noqa: A001, B002": False,
+    "x = 1  # type: ignore[misc]  # noqa: F821 - imported late": True,
+}
+
+
+@pytest.mark.parametrize(("line", "want"), REASONS.items())
+def test_a_reason_is_words_besides_the_markers(line: str, want: bool) -> None:
+    assert _gives_a_reason(line[line.index("#") :]) == want

@@ -1,0 +1,542 @@
+"""What has to be confirmed before pods are evicted, and how progress is read and shown."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import os
+import re
+from datetime import timedelta
+from io import StringIO
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from client.foreign import Foreign, connected
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus
+from sully.cli.change.confirm import in_sight, number_to_type
+from sully.cli.change.progress import (
+    Eviction,
+    PodTracker,
+    outcome,
+    state_of,
+    still_evicting,
+    watch,
+    with_remaining,
+    without_tolerating,
+)
+from sully.cli.change.progress_bar import UNREACHABLE, ProgressBar, State
+from sully.cli.change.rules import own_label
+from sully.cli.change.writes import lasting
+from sully.cli.client.session import Session
+from sully.cli.command import Options
+from sully.client.transport import Key, UnreachableError
+from sully.domain.claims.pods import Pod
+from sully.domain.devices.pools import DeviceId
+from sully.domain.devices.rules import TOGETHER
+from sully.domain.planning.report import Departure, DeviceTold, Fate, Landing, Plan
+from sully.domain.planning.rulemaking import made_together
+from sully.machinery.errors import ServiceUnavailable
+from sully.machinery.meta import Condition
+from sully.machinery.timestamps import format_time
+from sully.testing.builders import DRIVER, claim, device, meta, pod, rule, select, slice_
+from sully.testing.clock import NOON, FakeClock
+from sully.views.kinds import CLAIMS, PODS, RULES, SLICES
+from sully.views.snapshot.snapshot import Objects, Snapshot
+
+
+def plan(pods: int, devices: int, known: int) -> Plan:
+    departure = Departure(
+        namespace="a",
+        name="p",
+        owner="o",
+        node="n",
+        at=NOON,
+        after=0,
+        devices=(),
+        because=(),
+        anyway=False,
+        landing=Landing(fate=Fate.LANDS),
+    )
+    told = DeviceTold(device="d", node="n")
+    return Plan(
+        at=NOON,
+        changes=(),
+        departures=(departure,) * pods,
+        devices=(told,) * devices,
+        devices_known=known,
+    )
+
+
+TYPED: dict[str, tuple[Plan, Any]] = {
+    "little": (plan(1, 1, 100), None),
+    "twenty pods": (plan(20, 10, 100), None),
+    "more than twenty pods": (plan(21, 1, 100), (21, "pods to evict")),
+    "a tenth of all devices": (plan(5, 10, 100), None),
+    "more than a tenth": (plan(5, 11, 100), (5, "pods to evict")),
+    "more than a tenth, and nobody on them": (plan(0, 11, 100), (11, "devices that change")),
+}
+
+
+@pytest.mark.parametrize(("given", "want"), TYPED.values(), ids=TYPED)
+def test_number_to_type(given: Plan, want: Any) -> None:
+    assert number_to_type(given) == want
+
+
+def with_status(*conditions: tuple[str, str, str], observed: int = 1) -> DeviceTaintRule:
+    told = tuple(
+        Condition(type=type_, status=status, reason="r", message=text, observed_generation=observed)
+        for type_, status, text in conditions
+    )
+    base = rule("r", select())
+    return DeviceTaintRule(
+        metadata=meta("r", generation=1),
+        spec=base.spec,
+        status=DeviceTaintRuleStatus(conditions=told),
+    )
+
+
+PENDING = ("EvictionInProgress", "True", "3 pods need to be evicted in 1 namespace.")
+DONE = ("EvictionInProgress", "False", "2 pods evicted since starting the controller.")
+EVICTED = ("sully.dev/Evicted", "True", "2 pods evicted.")
+PAUSED = ("sully.dev/Paused", "True", "lunch")
+STATES = {
+    "nothing is told yet": ([with_status()], State(False, 0, 0, False)),
+    "told of an older state": ([with_status(PENDING, observed=0)], State(False, 0, 0, False)),
+    "at work": ([with_status(PENDING, EVICTED)], State(True, 3, 2, False)),
+    "paused": ([with_status(PENDING, PAUSED)], State(True, 3, 0, True)),
+    "over": ([with_status(DONE, EVICTED)], State(True, 0, 2, False)),
+    "two rules": ([with_status(PENDING), with_status(DONE, EVICTED)], State(True, 3, 2, False)),
+    "all were lifted": ([], State(True, 0, 0, False, deleted=True)),
+}
+
+
+def test_who_left_before_a_rule_was_changed_does_not_count() -> None:
+    assert state_of([with_status(PENDING, EVICTED)], before=2) == State(True, 3, 0, False)
+    assert state_of([with_status(PENDING)], before=2) == State(True, 3, 0, False)
+
+
+@pytest.mark.parametrize(("rules", "want"), STATES.values(), ids=STATES)
+def test_state_of(rules: list[DeviceTaintRule], want: State) -> None:
+    assert state_of(rules) == want
+    assert state_of(rules).over == (want.observed and not want.pending)
+
+
+class Screen(StringIO):
+    """A terminal of 80 columns, or a pipe."""
+
+    def __init__(self, *, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+    def fileno(self) -> int:
+        raise OSError("there is no terminal behind it")
+
+
+SIGHT = {"a short plan": (10, True), "one line too many": (24, False), "it just fits": (23, True)}
+
+
+@pytest.mark.parametrize(("lines", "want"), SIGHT.values(), ids=SIGHT)
+def test_whether_a_plan_is_in_sight_of_the_question(lines: int, want: bool) -> None:
+    assert in_sight(lines, Screen(terminal=True)) == want
+
+
+MANY = {Key("a", f"pod-{at}"): f"uid-{at}" for at in range(100)}
+BARS: dict[str, tuple[State, Eviction, bool, str]] = {
+    "by the pace": (
+        State(True, 20, 10, False, rate=2),
+        Eviction(["r"], 2, NOON),
+        True,
+        "━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
+    ),
+    "by the pace, before the first ten have left at once": (
+        State(True, 22, 0, False, rate=1),
+        Eviction(["r"], 1, NOON),
+        True,
+        "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/22 pods evicted, 1/s, about 12s left",
+    ),
+    "by the plan, where pods tolerate the taint": (
+        State(True, 1, 1, False, rate=10),
+        Eviction(["r"], 10, NOON + timedelta(minutes=5)),
+        True,
+        "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, 10/s, about 5m left",
+    ),
+    "by another pace than the planned one": (
+        State(True, 90, 10, False, rate=30),
+        Eviction(["r"], 1, NOON + timedelta(seconds=90), MANY),
+        True,
+        "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 3s left",
+    ),
+    "by another pace, and by tolerations all the same": (
+        State(True, 90, 10, False, rate=30),
+        Eviction(["r"], 1, NOON + timedelta(minutes=5), MANY),
+        True,
+        "━━━╺━━━━━━━━━━━━━━━━━━━━━━━━━━ 10/100 pods evicted, 30/s, about 5m left",
+    ),
+    "without a pace": (
+        State(True, 1, 0, False),
+        Eviction(["r"], None),
+        True,
+        "━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━ 0/1 pods evicted, about 1s left",
+    ),
+    "paused": (
+        State(True, 1, 1, True),
+        Eviction(["r"], 10),
+        True,
+        "━━━━━━━━━━━━━━━╺━━━━━━━━━━━━━━ 1/2 pods evicted, paused",
+    ),
+    "in a pipe, where a line that counts down would fill it": (
+        State(True, 1, 1, False, rate=10),
+        Eviction(["r"], 10, NOON + timedelta(minutes=5)),
+        False,
+        "1/2 pods evicted, 10/s",
+    ),
+    "nobody": (State(True, 0, 0, False), Eviction(["r"], 10), True, ""),
+    "nothing is told yet": (State(False, 3, 0, False), Eviction(["r"], 10), True, ""),
+}
+
+
+def drawn(shown: str) -> list[str]:
+    """Return the lines that were drawn, one after the other, without control sequences."""
+    plain = re.sub(r"\x1b\[[?0-9;]*[A-Za-z]", "", shown)
+    return [line.rstrip() for line in re.split(r"[\r\n]+", plain) if line.strip()]
+
+
+@pytest.mark.parametrize(("state", "what", "terminal", "want"), BARS.values(), ids=BARS)
+def test_bars(state: State, what: Eviction, terminal: bool, want: str) -> None:
+    out = Screen(terminal=terminal)
+    session = Session(Options(), "taint", FakeClock())
+    line = ProgressBar(session, what, out)
+
+    line.show(state)
+    once = out.getvalue()
+    line.show(state)
+
+    assert drawn(once) == [want] * bool(want)
+    assert out.getvalue() == once
+
+
+def test_a_bar_fits_a_terminal_that_became_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    out = Screen(terminal=True)
+    line = ProgressBar(Session(Options(), "taint", FakeClock()), Eviction(["r"], 2), out)
+
+    line.show(State(True, 20, 10, False))
+    monkeypatch.setitem(os.environ, "COLUMNS", "60")
+    line.show(State(True, 19, 11, False))
+
+    lines = drawn(out.getvalue())
+    assert [line.partition("pods")[0][-6:] for line in lines] == ["10/30 ", "11/30 "]
+    assert [len(line) <= width for line, width in zip(lines, (80, 60), strict=True)] == [True, True]
+
+
+NARROW = {
+    80: "━━━━━━━━━━╺━━━━━━━━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
+    60: "━━━━━━╺━━━━━━━━━━━━ 10/30 pods evicted, 2/s, about 10s left",
+    40: "10/30 pods evicted, 2/s, about 10s left",
+    30: "10/30 pods evicted, 2/s, about",
+}
+
+
+@pytest.mark.parametrize("columns", NARROW)
+def test_the_bar_gives_way_to_the_words(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(os.environ, "COLUMNS", str(columns))
+    out = Screen(terminal=True)
+    line = ProgressBar(Session(Options(), "taint", FakeClock()), Eviction(["r"], 2), out)
+
+    line.show(State(True, 20, 10, False, rate=2))
+
+    assert drawn(out.getvalue()) == [NARROW[columns]]
+
+
+TWO = {Key("a", "one"): "1", Key("a", "two"): "2"}
+MEASURED = {
+    "as the status says": (State(True, 3, 1, False), Eviction(["r"], 1), (3, 1, 0)),
+    "pods that were seen to leave, whoever left before": (
+        State(True, 2, 1, False),
+        Eviction(["r"], 1, pods=TWO, before=7),
+        (2, 1, 0),
+    ),
+    "all left that do before it ends": (
+        State(True, 3, 2, False),
+        Eviction(["r"], 1, pods=TWO, expires=True),
+        (0, 2, 3),
+    ),
+    "one is still to leave before it ends": (
+        State(True, 4, 1, False),
+        Eviction(["r"], 1, pods=TWO, expires=True),
+        (4, 1, 0),
+    ),
+    "it does not end, so that all leave some time": (
+        State(True, 3, 2, False),
+        Eviction(["r"], 1, pods=TWO),
+        (3, 2, 0),
+    ),
+    "it ends, and is paused": (
+        State(True, 3, 2, True),
+        Eviction(["r"], 1, pods=TWO, expires=True),
+        (3, 2, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "what", "want"), MEASURED.values(), ids=MEASURED)
+def test_measured(state: State, what: Eviction, want: tuple[int, int, int]) -> None:
+    found = without_tolerating(state, what)
+
+    assert (found.pending, found.evicted, found.tolerating) == want
+
+
+def listed(uid: str, phase: str = "Running", *, leaving: bool = False) -> dict[str, Any]:
+    metadata: dict[str, Any] = {"name": f"pod-{uid}", "namespace": "a", "uid": uid}
+    if leaving:
+        metadata["deletionTimestamp"] = format_time(NOON)
+    return {"metadata": metadata, "spec": {}, "status": {"phase": phase}}
+
+
+OVER, BUSY = State(True, 0, 2, False), State(True, 1, 1, False)
+STRAGGLERS: dict[str, tuple[State, list[dict[str, Any]], State]] = {
+    "all are gone": (OVER, [], OVER),
+    "one shuts down": (OVER, [listed("1", leaving=True)], dataclasses.replace(OVER, terminating=1)),
+    "one need not leave any more": (OVER, [listed("2")], dataclasses.replace(OVER, remaining=1)),
+    "one came to its end by itself": (OVER, [listed("1", "Succeeded")], OVER),
+    "others are of no concern": (OVER, [listed("3"), listed("4", leaving=True)], OVER),
+    "others left in the stead of one that is still to leave": (
+        dataclasses.replace(OVER, tolerating=1),
+        [listed("1")],
+        dataclasses.replace(OVER, pending=1),
+    ),
+    "it is not over, and nobody asks": (BUSY, [listed("1")], BUSY),
+}
+
+
+@pytest.mark.parametrize(("state", "pods", "want"), STRAGGLERS.values(), ids=STRAGGLERS)
+async def test_stragglers(state: State, pods: list[dict[str, Any]], want: State) -> None:
+    answer = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": pods}
+    async with connected(Foreign([answer])) as transport:
+        session = Session(Options(), "taint", FakeClock(), transport)
+
+        assert await with_remaining(session, Eviction(["r"], 1, pods=TWO), state) == want
+
+
+def test_a_rule_lasts_from_when_it_is_written_and_not_from_the_plan() -> None:
+    clock = FakeClock()
+    session = Session(Options(lasts=3600.0), "taint", clock)
+    body = {"metadata": {"name": "r", "annotations": {"sully.dev/expires-at": "before"}}}
+
+    clock.advance(1800)
+
+    assert lasting(session, body)["metadata"]["annotations"] == {
+        "sully.dev/expires-at": format_time(NOON + timedelta(minutes=90))
+    }
+
+
+OUTCOMES = {
+    "all left": (State(True, 0, 2, False), "2 pods evicted."),
+    "one takes its time": (
+        State(True, 0, 2, False, terminating=1),
+        "2 pods evicted, 1 still terminating.",
+    ),
+    "somebody weakened the rule": (
+        State(True, 0, 2, False, remaining=3),
+        "2 pods evicted, 3 pods not evicted.",
+    ),
+    "tolerations outlast the rule": (
+        State(True, 0, 2, False, tolerating=1),
+        "2 pods evicted, 1 pod tolerating the taint until it expires.",
+    ),
+    "the rule is gone": (
+        State(True, 0, 0, False, deleted=True),
+        "The rule was deleted or has expired.",
+    ),
+    "the rule is gone too early": (
+        State(True, 0, 0, False, deleted=True, remaining=1),
+        "The rule was deleted or has expired, 1 pod not evicted.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("state", "want"), OUTCOMES.values(), ids=OUTCOMES)
+def test_outcome(state: State, want: str) -> None:
+    assert outcome(state) == want
+
+
+AT_WORK, DONE = State(True, 1, 2, False, rate=1), State(True, 0, 3, False)
+OUTAGES: dict[str, tuple[list[State | Exception], str]] = {
+    "a server that comes back": (
+        [AT_WORK, UnreachableError("away"), UnreachableError("away"), DONE],
+        f"2/3 pods evicted, 1/s\n{UNREACHABLE}\n3/3 pods evicted\n3 pods evicted.\n",
+    ),
+    "one that is not ready yet": (
+        [ServiceUnavailable("no"), DONE],
+        f"{UNREACHABLE}\n3/3 pods evicted\n",
+    ),
+}
+
+
+@pytest.mark.parametrize(("answers", "want"), OUTAGES.values(), ids=OUTAGES)
+async def test_a_server_may_be_away(answers: list[State | Exception], want: str) -> None:
+    assert (await watched(answers)).startswith(want)
+
+
+async def test_a_server_may_not_be_away_for_ever() -> None:
+    with pytest.raises(UnreachableError, match="gone"):
+        await watched([UnreachableError("gone")] * 200)
+
+
+async def watched(answers: list[State | Exception]) -> str:
+    """Return what somebody sees to whom a server answers so."""
+    out, clock, left = Screen(terminal=False), FakeClock(), iter(answers)
+    session = Session(Options(), "taint", clock)
+
+    async def look() -> State:
+        found = next(left)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    watching = asyncio.ensure_future(
+        watch(session, ProgressBar(session, Eviction(["r"], 1), out), look)
+    )
+    while not watching.done():
+        asleep = asyncio.ensure_future(clock.sleepers())
+        await asyncio.wait([watching, asleep], return_when=asyncio.FIRST_COMPLETED)
+        asleep.cancel()
+        clock.advance(0.5)
+    await watching
+    return out.getvalue()
+
+
+def made(name: str, group: str = "") -> dict[str, Any]:
+    labels = {"labels": {TOGETHER: group}} if group else {}
+    return {"metadata": {"name": name, **labels}}
+
+
+LEFT: dict[str, tuple[list[dict[str, Any]], str, str]] = {
+    "one rule": ([made("hot")], "pause hot\n", "devicetaintrule hot"),
+    "the rules of a glob": (
+        [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")],
+        f"pause -l {TOGETHER}=hot-1f\n",
+        f"devicetaintrule -l {TOGETHER}=hot-1f",
+    ),
+    "rules of several taints": (
+        [made("hot-1"), made("cold-2")],
+        "pause hot-1 cold-2\n",
+        "devicetaintrule hot-1 cold-2",
+    ),
+    "rules of several taints whose names begin alike": (
+        [made("hot-1"), made("hot-2")],
+        "pause hot-1 hot-2\n",
+        "devicetaintrule hot-1 hot-2",
+    ),
+    "the rules of globs of several taints": (
+        [made("hot-1-a", "hot-1"), made("hot-2-a", "hot-2")],
+        "pause hot-1-a hot-2-a\n",
+        "devicetaintrule hot-1-a hot-2-a",
+    ),
+}
+
+
+@pytest.mark.parametrize(("bodies", "pause", "undo"), LEFT.values(), ids=LEFT)
+def test_how_to_stop_what_was_left(bodies: list[dict[str, Any]], pause: str, undo: str) -> None:
+    names = [each["metadata"]["name"] for each in bodies]
+
+    text = still_evicting(names, made_together(bodies), pausable=True)
+
+    assert f"sully evictions {pause}" in text
+    assert text.endswith(f"kubectl delete {undo}")
+
+
+OWN = {
+    "nobody else has it": ((), "hot-1f"),
+    "another one has it, too": (("hot-1f-c",), ""),
+    "one of them was there": (("hot-1f-a",), "hot-1f"),
+}
+
+
+@pytest.mark.parametrize(("there", "want"), OWN.values(), ids=OWN)
+def test_a_label_of_their_own(there: tuple[str, ...], want: str) -> None:
+    """Rules of earlier days must not go with those that somebody has just made."""
+    labels = {TOGETHER: "hot-1f"}
+    known = [replace(rule(each, select()), metadata=meta(each, labels=labels)) for each in there]
+    bodies = [made("hot-1f-a", "hot-1f"), made("hot-1f-b", "hot-1f")]
+
+    assert own_label(Snapshot([Objects(RULES, known)], taken=NOON), bodies) == want
+
+
+def test_where_nobody_heeds_pauses_none_is_offered() -> None:
+    assert still_evicting(["hot"], pausable=False) == (
+        "The rule hot remains, and evictions continue.\n"
+        "  to watch:   sully evictions --watch\n"
+        "  to stop:    kubectl delete devicetaintrule hot"
+    )
+
+
+# -- from the pods themselves ---------------------------------------------------------------------
+
+ALL = rule("r", select())
+
+
+def holder(name: str, *, leaving: bool = False, uid: str = "") -> Pod:
+    made = pod(name, name)
+    end = NOON + timedelta(seconds=30) if leaving else None
+    metadata = replace(made.metadata, deletion_timestamp=end, uid=uid or made.metadata.uid)
+    return replace(made, metadata=metadata)
+
+
+def held(name: str, *, by: bool = True) -> ResourceClaim:
+    return claim(name, DeviceId(DRIVER, "pool-1", name), pods=(name,) if by else ())
+
+
+PLANNED = {Key("default", each): holder(each).metadata.uid for each in ("a", "b")}
+THERE: dict[str, tuple[list[Pod], list[ResourceClaim], State]] = {
+    "nobody left yet": (
+        [holder("a"), holder("b")],
+        [held("a"), held("b")],
+        State(True, 2, 0, False),
+    ),
+    "one is on its way out": (
+        [holder("a", leaving=True), holder("b")],
+        [held("a"), held("b")],
+        State(True, 1, 1, False, 1),
+    ),
+    "one let go of its device before it was gone": (
+        [holder("a", leaving=True), holder("b")],
+        [held("a", by=False), held("b")],
+        State(True, 1, 1, False, 1),
+    ),
+    "one is gone": ([holder("b")], [held("b")], State(True, 1, 1, False)),
+    "one has come back under its name": (
+        [holder("a", uid="new"), holder("b")],
+        [held("b")],
+        State(True, 1, 1, False),
+    ),
+    "all are gone": ([], [], State(True, 0, 2, False)),
+    "one that nobody planned has come": (
+        [holder("b"), holder("c")],
+        [held("b"), held("c")],
+        State(True, 2, 1, False),
+    ),
+}
+
+
+@pytest.mark.parametrize(("pods", "claims", "want"), THERE.values(), ids=THERE)
+def test_tracker(pods: list[Pod], claims: list[ResourceClaim], want: State) -> None:
+    devices = [device(each) for each in ("a", "b", "c")]
+    found = Snapshot(
+        [
+            Objects(SLICES, [slice_("s", *devices)]),
+            Objects(RULES, [ALL]),
+            Objects(CLAIMS, claims),
+            Objects(PODS, pods),
+        ],
+        taken=NOON,
+    )
+    tracker = PodTracker(found.exposures, PLANNED)
+
+    assert tracker.state([ALL]) == want
+    assert tracker.state([ALL, ALL]) == want

@@ -1,0 +1,50 @@
+"""The flags for simulated clusters, and the old names of all flags about simulation."""
+
+import pytest
+
+from cli.commandlines import parsed, refusal
+from sully.cli.main import load
+from sully.cli.run.simulated import RENAMED, check_simulation, simulated_clusters
+from sully.domain.simulated.clusters import Members
+
+CASES = {
+    "nothing": ([], None),
+    "some": (["--simulated-clusters", "20"], Members(20)),
+    "none, so that others go": (["--simulated-clusters=0"], Members(0)),
+    "quick ones": (
+        ["--simulated-clusters=2", "--simulated-cluster-lease-seconds=3"],
+        Members(2, 3),
+    ),
+}
+
+
+@pytest.mark.parametrize(("given", "want"), CASES.values(), ids=CASES)
+def test_members(given: list[str], want: Members | None) -> None:
+    options = parsed("up", *given)
+    check_simulation(options)
+
+    assert simulated_clusters(options) == want
+
+
+@pytest.mark.parametrize("text", ["-1", "many", "10001", "1.5", "²"])
+def test_no_number(text: str) -> None:
+    want = f"invalid number {text!r} (a whole number, 0 to 10000)"
+
+    assert refusal(["up", f"--simulated-clusters={text}"]) == want
+
+
+def test_a_lease_needs_clusters() -> None:
+    with pytest.raises(ValueError, match="requires --simulated-clusters"):
+        check_simulation(parsed("up", "--simulated-cluster-lease-seconds=3"))
+
+
+@pytest.mark.parametrize(("old", "new"), RENAMED.items(), ids=RENAMED)
+def test_old_flags_work_with_a_warning(
+    old: str, new: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert parsed("up", f"{old}=7") == parsed("up", new, "7")
+    assert parsed("up", old, "7") == parsed("up", new, "7")
+
+    warning = f"Flag {old} has been deprecated, use {new} instead"
+    assert capsys.readouterr().err.splitlines() == [warning, warning]
+    assert old not in [name for param in load("up").params for name in param.opts]

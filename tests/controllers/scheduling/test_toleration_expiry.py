@@ -1,0 +1,129 @@
+"""Tolerations for some time, end to end: nobody is put where he would have to leave at once."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from controllers.scheduling.placing import (
+    REFUSED,
+    RULES,
+    Scheduling,
+    condition,
+    node,
+    prepare,
+    publish,
+    rule,
+    wanting,
+    where,
+)
+from controllers.world import PODS, Obj, World
+from planning import test_agreement as running
+from sully.client.transport import Key
+from sully.domain.scheduling.diagnosis import CONDITION
+from sully.machinery.compat import Compat
+from sully.machinery.timestamps import format_time
+from sully.scheduler.options import Options
+
+KEY = "example.com/broken"
+
+
+def tolerates(seconds: int) -> Obj:
+    return {
+        "key": KEY,
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": seconds,
+    }
+
+
+CASES = {
+    "there is time": (59, False, "node-1"),
+    "it is over": (60, False, REFUSED),
+    "it is over, and nobody asks about that in the reference": (60, True, "node-1"),
+}
+
+
+@pytest.mark.parametrize(("after", "strict", "want"), CASES.values(), ids=CASES.keys())
+async def test_a_new_pod(world: World, after: int, strict: bool, want: str) -> None:
+    await prepare(world)
+    await rule(world, "NoExecute")
+    world.clock.advance(after)
+    async with Scheduling(
+        Options(compat=Compat.KUBERNETES if strict else Compat.SULLY, binding_conditions=False)
+    ).running(world):
+        await wanting(world, "p", tolerations=[tolerates(60)])
+        await world.settle()
+
+    assert await where(world, "p") == want
+
+
+async def test_the_account_says_that_it_is_over(world: World) -> None:
+    await prepare(world)
+    await rule(world, "NoExecute")
+    world.clock.advance(60)
+    async with Scheduling().running(world):
+        await wanting(world, "p", tolerations=[tolerates(60)])
+        await world.settle()
+
+    told = await condition(world, "p", CONDITION)
+    assert told is not None
+    (asked,) = json.loads(told["message"])["requests"]
+    assert asked["refused"] == {"taint": 1}
+    assert [(each["origin"], each["lapsed"]) for each in asked["taints"]] == [
+        ("DeviceTaintRule/rule", True)
+    ]
+
+
+async def test_time_passes_while_pods_come(world: World) -> None:
+    """What was found out about devices, and who was refused, is not taken for true for ever."""
+    await prepare(world, devices=9)
+    await rule(world, "NoExecute")
+    found = []
+    async with Scheduling().running(world):
+        for place in range(5):
+            seconds = (30, 60)[place % 2]
+            await wanting(world, f"p{place}", tolerations=[tolerates(seconds)])
+            await world.settle()
+            found.append(await where(world, f"p{place}"))
+            world.clock.advance(15)
+            await world.settle()
+
+    # At 0, 15, 30, 45 and 60 seconds; in turn for 30 and for 60.
+    assert found == ["node-1", "node-1", REFUSED, "node-1", REFUSED]
+
+
+async def test_a_device_that_need_not_be_left_is_preferred(world: World) -> None:
+    await prepare(world, devices=0)
+    await node(world, "node-2")
+    sick = {"key": KEY, "effect": "NoExecute", "timeAdded": format_time(world.clock.now())}
+    await publish(world, "node-1", 1, sick)
+    await publish(world, "node-2", 1)
+    async with Scheduling().running(world):
+        await wanting(world, "first", tolerations=[tolerates(600)])
+        await wanting(world, "second", tolerations=[tolerates(600)])
+        await world.settle()
+
+    assert await where(world, "first") == "node-2"
+    assert await where(world, "second") == "node-1"
+
+
+async def test_who_has_left_does_not_come_back_to_leave_again() -> None:
+    """A replica set replaces the pod that was evicted, and that is the end of it."""
+    scene = running.Scene(1, 1, (running.Workload(1, seconds=3),), ())
+    async with running.controlled(scene) as world:
+        await running.fill(world, scene)
+        await world.admin.create(RULES, running.rule(scene))
+        seen = set()
+        for _ in range(60):
+            await world.pass_time(1, step=1)
+            seen |= {each["metadata"]["name"] for each in await running.pods(world)}
+        (left,) = await running.pods(world)
+        assert len(seen) == 2
+        assert "nodeName" not in left["spec"]
+
+        await world.admin.delete(RULES, Key("", "rule"))
+        await world.pass_time(5, step=1)
+        found = await world.admin.get(PODS, Key("a", left["metadata"]["name"]))
+        assert found["spec"]["nodeName"]

@@ -1,0 +1,181 @@
+"""A toleration whose seconds are over lets no new pod on a device; one that will end comes last."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from domain.allocation.fixtures import CLASSES, exactly, names, offer, pool_slice, wish
+from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import Device, DeviceTaint
+from sully.domain.allocation.allocator import allocate
+from sully.domain.allocation.diagnosis import Survey, diagnose
+from sully.domain.allocation.ledger import Ledger
+from sully.domain.allocation.offers import NodeOffer
+from sully.domain.allocation.requests import Demand, for_good, prepare
+from sully.domain.allocation.toleration_expiry import NOT_YET, AsOf, is_expired
+from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Reason
+from sully.domain.eviction.judge import leaves_at
+from sully.testing.builders import device, exists, taint
+from sully.testing.clock import NOON
+
+
+@dataclass(frozen=True)
+class Times:
+    """Some times of taints."""
+
+    known: tuple[datetime, ...]
+
+    def newest(self, until: datetime, key: str) -> datetime | None:
+        place = bisect_right(self.known, until)
+        return self.known[place - 1] if place else None
+
+
+def at(seconds: float, *taints: DeviceTaint) -> AsOf:
+    known = sorted(each.time_added for each in taints if each.time_added is not None)
+    return AsOf(NOON + timedelta(seconds=seconds), Times(tuple(known)))
+
+
+def demand(as_of: AsOf | None, **request: Any) -> Demand:
+    found = prepare([wish(exactly(**request))], CLASSES.get, as_of=as_of)
+    assert isinstance(found, Demand)
+    return found
+
+
+SICK = taint()
+LATER = taint(after=100)
+NEW = taint(time=None)
+KEPT_OFF = taint("NoSchedule")
+MINUTE, HOUR, FOREVER = exists(seconds=60), exists(seconds=3600), exists()
+A, B, PLAIN = device("a", SICK), device("b", LATER), device("plain")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    devices: tuple[Device, ...] = (A,)
+    after: float
+    tolerations: tuple[DeviceToleration, ...] = (MINUTE,)
+    more: tuple[tuple[str, Any], ...] = ()
+    gets: tuple[str, ...] = ()
+    """Nothing if it is refused."""
+
+    def offer(self) -> NodeOffer:
+        return offer([pool_slice(*self.devices)])
+
+    def demand(self) -> Demand:
+        marks = [taint for each in self.devices for taint in each.taints]
+        tolerations = list(self.tolerations)
+        return demand(at(self.after, *marks), tolerations=tolerations, **dict(self.more))
+
+
+CASES = {
+    "the last second": Case(after=59, gets=("a",)),
+    "over": Case(after=60),
+    "long over": Case(after=6000),
+    "no seconds at all": Case(after=0, tolerations=(exists(seconds=0),)),
+    "fewer than none are none": Case(after=0, tolerations=(exists(seconds=-5),)),
+    "more than there are": Case(after=60, tolerations=(exists(seconds=2**62),), gets=("a",)),
+    "for ever": Case(after=6000, tolerations=(FOREVER,), gets=("a",)),
+    "for ever beside one that is over": Case(after=60, tolerations=(MINUTE, FOREVER), gets=("a",)),
+    "as in eviction, the shortest counts": Case(after=60, tolerations=(HOUR, MINUTE)),
+    "seconds mean nothing without an effect": Case(
+        after=60, tolerations=(exists(effect="", seconds=60),), gets=("a",)
+    ),
+    "nor for an effect that makes nobody leave": Case(
+        devices=(device("a", KEPT_OFF),),
+        after=60,
+        tolerations=(exists(effect="NoSchedule", seconds=1),),
+        gets=("a",),
+    ),
+    "a taint without a time is new": Case(devices=(device("a", NEW),), after=600, gets=("a",)),
+    "budgets have a say, and it is over": Case(
+        devices=(device("a", taint("NoExecuteWithPodDisruptionBudget")),),
+        after=60,
+        tolerations=(exists(effect="NoExecuteWithPodDisruptionBudget", seconds=60),),
+    ),
+    "each taint has a time of its own": Case(devices=(A, B), after=100, gets=("b",)),
+    "both are over": Case(devices=(A, B), after=160),
+    "one without a taint comes first": Case(devices=(A, PLAIN), after=10, gets=("plain",)),
+    "one that will end serves if it must": Case(
+        devices=(A, PLAIN), after=10, more=(("count", 2),), gets=("plain", "a")
+    ),
+    "who tolerates for ever takes them in order": Case(
+        devices=(A, PLAIN), after=10, tolerations=(FOREVER,), gets=("a",)
+    ),
+    "All means the one that is over too": Case(
+        devices=(A, PLAIN), after=60, more=(("allocationMode", "All"),)
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_who_gets_a_device(case: Case) -> None:
+    found = names(allocate(case.demand(), case.offer(), Ledger()))
+
+    assert found == ([list(case.gets)] if case.gets else CANNOT_ALLOCATE)
+
+
+def test_what_is_remembered_follows_the_time() -> None:
+    here, use = offer([pool_slice(A)]), Ledger()
+    got = [
+        names(allocate(demand(at(each, SICK), tolerations=[MINUTE]), here, use))
+        for each in (0, 59, 60, 61)
+    ]
+
+    assert got == [[["a"]], [["a"]], CANNOT_ALLOCATE, CANNOT_ALLOCATE]
+
+
+def test_requests_that_are_alike_now_share_what_was_found_out() -> None:
+    soon, late, never = (
+        demand(at(10, SICK), tolerations=[each]).claims[0].requests[0].alternatives[0].shape
+        for each in (MINUTE, HOUR, FOREVER)
+    )
+
+    assert soon is late
+    assert soon.lasting is never
+
+
+def test_an_account_says_that_a_toleration_is_over() -> None:
+    wanted = demand(at(60, SICK), tolerations=[MINUTE])
+    found = diagnose(wanted, Survey([offer([pool_slice(A)])]), Ledger())
+
+    (asked,) = found.requests
+    assert asked.refused == {Reason.TAINT: 1}
+    assert [(each.taint.taint, each.lapsed) for each in asked.taints] == [(SICK, True)]
+
+
+def test_without_a_time_nothing_ends() -> None:
+    found = allocate(demand(None, tolerations=[MINUTE]), offer([pool_slice(A)]), Ledger())
+
+    assert names(found) == [["a"]]
+
+
+SECONDS = st.one_of(st.none(), st.integers(-1, 12))
+TOLERATIONS = st.lists(
+    st.builds(exists, effect=st.sampled_from(["", "NoExecute", "NoSchedule"]), seconds=SECONDS),
+    min_size=1,
+    max_size=3,
+)
+
+
+@given(st.integers(0, 10), st.lists(st.integers(0, 10)), TOLERATIONS, st.integers(0, 15))
+def test_it_is_over_exactly_when_a_pod_would_have_to_leave_at_once(
+    added: int, others: list[int], tolerations: list[DeviceToleration], now: int
+) -> None:
+    mark = taint(after=added)
+    moment = at(now, mark, *(taint(after=each) for each in others))
+    if mark.time_added is None or mark.time_added > moment.now:
+        return
+    due = leaves_at(mark, tolerations, now=moment.now)
+    covered = any(each.effect != "NoSchedule" for each in tolerations)
+    ends = moment.ends(tolerations)
+
+    over = bool(ends) and is_expired(mark, for_good(tuple(tolerations)), ends)
+    assert over == (covered and due is not None and due <= moment.now)
+    assert all(each is None or each is NOT_YET or each in moment.times.known for each in ends)

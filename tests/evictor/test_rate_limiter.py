@@ -1,0 +1,187 @@
+"""Which pod may be evicted now at the rates of its taints, and which is requeued when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from sully.client.transport import Key
+from sully.domain.eviction.rates import Limit, Source
+from sully.evictor.rate_limiter import NOT_FIRST, EvictionRateLimiter
+from sully.testing.clock import NOON
+
+GO = timedelta(0)
+NOT_YET = timedelta.max
+SLOW, FAST = Limit(Source(uid="slow"), 1), Limit(Source(uid="fast"), 10)
+
+
+def pod(number: int) -> Key:
+    return Key("a", f"p-{number}")
+
+
+def at(seconds: float) -> datetime:
+    return NOON + timedelta(seconds=seconds)
+
+
+class Before:
+    """Evictions before the process started."""
+
+    def __init__(self, *times: datetime) -> None:
+        self._times = times
+
+    def times(self, now: datetime, source: Source | None = None) -> Iterable[datetime]:
+        return self._times
+
+
+class Queues:
+    """A rate limiter, and which pods it requeued."""
+
+    def __init__(self, *before: datetime, most: int | None = None) -> None:
+        self.requeued: list[Key] = []
+        self.limiter = EvictionRateLimiter(
+            self.requeued.append, past=Before(*before), max_per_minute=most
+        )
+
+    def ask(self, number: int, *limits: Limit, after: float = 0) -> timedelta:
+        """Return how long a pod has to wait."""
+        found = self.limiter.take(pod(number), limits, at(after))
+        if found is None:
+            return GO
+        return NOT_YET if found is NOT_FIRST else found - at(after)
+
+    def take_burst(self, *limits: Limit) -> None:
+        for number in range(100, 110):
+            assert self.ask(number, *limits) == GO
+            self.limiter.evicted(pod(number))
+
+
+def test_without_limits_everyone_goes_and_nothing_is_kept() -> None:
+    queues = Queues()
+
+    assert [queues.ask(number) for number in range(50)] == [GO] * 50
+    assert queues.limiter.size == 0
+
+
+def test_the_first_in_line_knows_its_time_and_requeues_the_next() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW)
+
+    assert queues.ask(1, SLOW) == timedelta(seconds=1)
+    assert queues.ask(2, SLOW) == NOT_YET
+    assert queues.requeued == []
+    assert queues.ask(2, SLOW, after=1) == NOT_YET  # it is not its turn
+    assert queues.ask(1, SLOW, after=1) == GO
+    assert queues.requeued == [pod(2)]
+    assert queues.ask(2, SLOW, after=1) == timedelta(seconds=1)
+
+
+def test_a_retry_costs_one_token() -> None:
+    queues = Queues()
+
+    assert [queues.ask(1, SLOW) for _ in range(30)] == [GO] * 30
+    queues.limiter.evicted(pod(1))
+
+    assert [queues.ask(number, SLOW) for number in range(2, 12)] == [GO] * 9 + [
+        timedelta(seconds=1)
+    ]
+
+
+def test_a_pod_that_stays_returns_its_token_and_requeues_the_first() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW)
+    assert queues.ask(1, SLOW, after=1) == GO
+    assert queues.ask(2, SLOW, after=1) == timedelta(seconds=1)
+
+    queues.limiter.release(pod(1))
+
+    assert queues.requeued == [pod(2)]
+    assert queues.ask(2, SLOW, after=1) == GO
+
+
+def test_a_pod_that_is_released_requeues_the_next() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW)
+    for number in (1, 2, 3):
+        queues.ask(number, SLOW)
+
+    queues.limiter.release(pod(2))
+    assert queues.requeued == []
+    queues.limiter.release(pod(1))
+
+    assert queues.requeued == [pod(3)]
+
+
+def test_the_fastest_wins_and_only_it_is_charged() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW, FAST)
+
+    assert queues.ask(1, FAST) == timedelta(milliseconds=100)
+    queues.limiter.release(pod(1))
+    queues.take_burst(SLOW)  # nobody has touched it
+    assert queues.ask(1, SLOW, FAST) == timedelta(milliseconds=100)
+
+
+def test_a_pod_stands_in_every_line_until_one_lets_it_go() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW)
+    queues.take_burst(FAST)
+    queues.ask(1, SLOW, FAST)
+    queues.ask(2, SLOW)
+    queues.ask(3, FAST)
+
+    assert queues.ask(1, SLOW, FAST, after=0.1) == GO
+    assert sorted(queues.requeued) == [pod(2), pod(3)]
+    assert queues.ask(2, SLOW, after=1) == GO
+
+
+def test_a_new_rate_keeps_the_tokens() -> None:
+    queues = Queues()
+    queues.take_burst(SLOW)
+
+    assert queues.ask(1, SLOW._replace(rate=10)) == timedelta(milliseconds=100)
+    assert queues.limiter.size == 1
+
+
+def test_a_new_process_does_not_burst_again() -> None:
+    queues = Queues(*[at(-2)] * 10)
+
+    assert [queues.ask(number, SLOW) for number in (1, 2)] == [GO, GO]
+    assert queues.ask(3, SLOW) == timedelta(seconds=1)
+
+
+def test_idle_buckets_go_away() -> None:
+    queues = Queues()
+    for name in range(20):
+        queues.ask(name, Limit(Source(uid=str(name)), 1), after=name)
+        queues.limiter.evicted(pod(name))
+
+    assert queues.limiter.size <= 2
+
+
+def test_a_cap_stops_everyone_and_the_next_minute_goes_on() -> None:
+    queues = Queues(most=2)
+
+    assert [queues.ask(number) for number in (1, 2)] == [GO, GO]
+    for number in (1, 2):
+        queues.limiter.evicted(pod(number))
+    assert queues.ask(3, FAST, after=1) == timedelta(seconds=59)
+    assert queues.ask(4, after=1) == timedelta(seconds=59)
+    assert queues.ask(3, FAST, after=60) == GO
+    assert queues.ask(4, after=60) == GO
+
+
+def test_a_cap_counts_evictions_before_the_process_started() -> None:
+    queues = Queues(at(-50), at(-10), most=2)
+
+    assert queues.ask(1) == timedelta(seconds=10)
+
+
+def test_under_a_cap_who_stays_lets_anyone_go() -> None:
+    queues = Queues(most=1)
+    assert queues.ask(1) == GO
+    assert queues.ask(2, SLOW) == timedelta(seconds=60)
+
+    queues.limiter.release(pod(1))
+
+    assert queues.requeued == [pod(2)]
+    assert queues.ask(2, SLOW) == GO

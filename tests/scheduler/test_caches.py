@@ -1,0 +1,121 @@
+"""The scheduling queue, and the cache of nodes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from itertools import permutations
+
+import pytest
+
+from sully.client.transport import Key
+from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.objects import (
+    Node,
+    NodeMetadata,
+    NodeStatus,
+    Pod,
+    PodMetadata,
+    PodSpec,
+)
+from sully.domain.scheduling.resources import amounts
+from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.queue import SchedulingQueue
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+ONE_CPU = amounts({"cpu": "1"})
+
+
+def pod(name: str, *, priority: int = 0, age: int = 0) -> Pod:
+    created = NOON - timedelta(seconds=age)
+    metadata = PodMetadata(name=name, namespace="a", uid=name, creation_timestamp=created)
+    return Pod(metadata=metadata, spec=PodSpec(priority=priority))
+
+
+def taken(queue: SchedulingQueue) -> list[str]:
+    found = []
+    while (key := queue.pop()) is not None:
+        found.append(key.name)
+    return found
+
+
+PODS = (pod("new"), pod("old", age=60), pod("urgent", priority=5))
+
+
+@pytest.mark.parametrize("order", list(permutations(PODS)))
+def test_pods_come_by_priority_then_age(order: tuple[Pod, ...]) -> None:
+    queue = SchedulingQueue(lambda: 0.0)
+    for each in order:
+        queue.add(Key("a", each.metadata.name), each)
+
+    assert taken(queue) == ["urgent", "old", "new"]
+
+
+def test_a_pod_that_becomes_urgent_overtakes() -> None:
+    queue = SchedulingQueue(lambda: 0.0)
+    for each in PODS[:2]:
+        queue.add(Key("a", each.metadata.name), each)
+    queue.add(Key("a", "new"), pod("new", priority=9))
+
+    assert taken(queue) == ["new", "old"]
+
+
+def test_an_event_activates_the_pods_that_it_may_help() -> None:
+    queue = SchedulingQueue(lambda: 0.0)
+    for each in PODS:
+        queue.add(Key("a", each.metadata.name), each)
+    taken(queue)
+    queue.add_unschedulable(Key("a", "new"), ClusterEvent.ASSIGNED_POD_DELETE)
+    queue.add_unschedulable(Key("a", "old"), ClusterEvent.DEVICE_RELEASE | ClusterEvent.NODE_UPDATE)
+
+    queue.move_to_active_queue(ClusterEvent.NODE_UPDATE | ClusterEvent.DEVICE_CLASS_UPDATE)
+
+    assert taken(queue) == ["old"]
+
+
+def test_a_pod_that_is_gone_does_not_come() -> None:
+    queue = SchedulingQueue(lambda: 0.0)
+    queue.add(Key("a", "new"), PODS[0])
+    queue.remove(Key("a", "new"))
+    queue.activate(Key("a", "new"))
+
+    assert taken(queue) == []
+
+
+def node(name: str, cpu: str = "4") -> Node:
+    return Node(
+        metadata=NodeMetadata(name=name), status=NodeStatus(allocatable={"cpu": cpu, "pods": "9"})
+    )
+
+
+def order(nodes: NodeCache) -> list[str]:
+    return [each.name for each in nodes.by_load()]
+
+
+def test_the_least_loaded_node_comes_first() -> None:
+    nodes = NodeCache()
+    for name in ("c", "a", "b"):
+        nodes.update_node(node(name))
+
+    nodes.add_pod("p", "a", ONE_CPU)
+    assert order(nodes) == ["b", "c", "a"]
+    nodes.add_pod("p", "b", ONE_CPU)
+    assert order(nodes) == ["a", "c", "b"], "a pod is on one node only"
+    nodes.update_node(node("b", cpu="400"))
+    nodes.add_pod("q", "c", ONE_CPU)
+    assert order(nodes) == ["a", "b", "c"]
+    assert nodes.remove_pod("p")
+    assert not nodes.remove_pod("p")
+    nodes.remove_node("a")
+    assert order(nodes) == ["b", "c"]
+
+
+def test_pods_count_while_their_node_is_deleted() -> None:
+    nodes = NodeCache()
+    nodes.add_pod("p", "a", ONE_CPU)
+    nodes.update_node(node("a"))
+    nodes.remove_node("a")
+    nodes.update_node(node("a"))
+    found = nodes.get("a")
+
+    assert found is not None
+    assert found.resources.used == ONE_CPU

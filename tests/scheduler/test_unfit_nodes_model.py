@@ -1,0 +1,160 @@
+"""Whatever happens, skipping unfit nodes changes no decision: compared with a fresh judge."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import DeviceClass, ResourceSlice
+from sully.client.objects import from_body
+from sully.domain.scheduling.decisions import ClusterEvent
+from sully.domain.scheduling.extended import Backings
+from sully.domain.scheduling.objects import (
+    Node,
+    NodeMetadata,
+    NodeStatus,
+    Pod,
+    PodMetadata,
+    PodSpec,
+)
+from sully.domain.scheduling.resources import requests_of
+from sully.scheduler.device_cache import DeviceCache
+from sully.scheduler.judge import Judge, ScheduleResult, Unschedulable
+from sully.scheduler.node_cache import NodeCache
+from sully.scheduler.options import Options
+from sully.scheduler.unfit_nodes import MANY
+from sully.views.kinds import CLAIMS, CLASSES, SLICES
+from sully.views.snapshot.snapshot import Objects, Snapshot
+
+NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
+NODES = MANY + 8
+Action = tuple[str, int]
+EMPTIER: list[Action] = [("ask", 1), ("ask", 1), ("ask", 1), ("leave", 0), ("leave", 1), ("ask", 1)]
+"""A node that was full has a device again, and comes before another that has one."""
+ACTIONS = st.one_of(
+    st.tuples(st.just("ask"), st.integers(1, 2)),
+    st.tuples(st.just("ask"), st.just(1)),
+    st.tuples(st.just("ask for room"), st.integers(1, 4)),
+    st.tuples(st.just("leave"), st.integers(0, 30)),
+    st.tuples(st.just("change"), st.integers(0, NODES - 1)),
+)
+
+
+def slice_of(node: str, devices: int) -> ResourceSlice:
+    spec = {
+        "driver": "d.example.com",
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "nodeName": node,
+        "devices": [{"name": f"gpu-{index}"} for index in range(devices)],
+    }
+    return from_body(SLICES, {"metadata": {"name": node}, "spec": spec})
+
+
+def claim_of(number: int, count: int) -> ResourceClaim:
+    request = {"name": "r", "exactly": {"deviceClassName": "gpu", "count": count}}
+    metadata = {"name": f"c-{number}", "namespace": "a", "uid": f"c-{number}"}
+    return from_body(CLAIMS, {"metadata": metadata, "spec": {"devices": {"requests": [request]}}})
+
+
+def pod_of(number: int, cpu: int) -> Pod:
+    metadata = PodMetadata(name=f"p-{number}", namespace="a", uid=f"p-{number}")
+    container = {"name": "c", "resources": {"requests": {"cpu": str(cpu)}}}
+    return Pod(metadata=metadata, spec=PodSpec(containers=(container,)))
+
+
+def node_of(name: str, cpu: int) -> Node:
+    status = NodeStatus(allocatable={"cpu": str(cpu), "pods": "110"})
+    return Node(metadata=NodeMetadata(name=name), status=status)
+
+
+class Scene:
+    """Nodes and devices, a judge who remembers, and what pods got."""
+
+    def __init__(self, devices: list[int]) -> None:
+        names = [f"n-{index:02d}" for index in range(NODES)]
+        class_: DeviceClass = from_body(CLASSES, {"metadata": {"name": "gpu"}, "spec": {}})
+        slices = [slice_of(*each) for each in zip(names, devices, strict=True) if each[1]]
+        objects = [Objects(SLICES, slices), Objects(CLASSES, [class_])]
+        self._devices = DeviceCache(Snapshot(objects, taken=NOON).inventory)
+        self._nodes, self._backings = NodeCache(), Backings()
+        self._backings.change(None, class_)
+        for name in names:
+            self._nodes.update_node(node_of(name, 4))
+        self._judge, self._brief = self._new_judge(), self._new_judge()
+        self._placed: list[int] = []
+        self._waiting: list[tuple[Pod, list[ResourceClaim], ClusterEvent]] = []
+        self._asked = 0
+
+    def _new_judge(self) -> Judge:
+        return Judge(
+            devices=self._devices,
+            nodes=self._nodes,
+            backings=self._backings,
+            options=Options(),
+        )
+
+    def ask(self, count: int, cpu: int) -> None:
+        """Ask all judges, and do as they say."""
+        self._asked += 1
+        number = self._asked
+        pod = pod_of(number, cpu)
+        claims = [claim_of(number, count)] if count else []
+        found, fresh = (
+            self._judge.judge(pod, claims, NOON),
+            self._new_judge().judge(pod, claims, NOON),
+        )
+        assert found == fresh
+        brief = self._brief.judge(pod, claims, NOON, diagnose=False)
+        if isinstance(found, ScheduleResult):
+            assert brief == found
+        else:
+            assert isinstance(brief, Unschedulable)
+            assert found.equivalence == brief.equivalence
+            self._waiting = [*self._waiting[-3:], (pod, claims, brief.error.retry_on)]
+        if isinstance(found, ScheduleResult):
+            for claim, allocation in zip(claims, found.allocated.allocations, strict=True):
+                self._devices.assume(claim, allocation)
+            self._nodes.add_pod(pod.metadata.uid, found.node, requests_of(pod))
+            self._placed.append(number)
+
+    def leave(self, which: int) -> None:
+        if self._placed:
+            number = self._placed.pop(which % len(self._placed))
+            self._devices.forget(f"c-{number}")
+            self._none_is_missed(ClusterEvent.DEVICE_RELEASE)
+            self._nodes.remove_pod(f"p-{number}")
+            self._none_is_missed(ClusterEvent.DEVICE_RELEASE | ClusterEvent.ASSIGNED_POD_DELETE)
+
+    def change(self, which: int) -> None:
+        self._nodes.update_node(node_of(f"n-{which:02d}", 6))
+        self._none_is_missed(ClusterEvent.NODE_UPDATE)
+
+    def _none_is_missed(self, event: ClusterEvent) -> None:
+        """Whoever a change does not wake would have got nothing."""
+        kept = [each for each in self._waiting if not each[2] & event]
+        for pod, claims, _ in kept:
+            assert isinstance(self._new_judge().judge(pod, claims, NOON), Unschedulable)
+        self._waiting = kept
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.integers(0, 2), min_size=8, max_size=8),
+    st.lists(ACTIONS, min_size=10, max_size=60),
+)
+@example([1, 2, 0, 0, 0, 0, 0, 0], EMPTIER)
+def test_skipping_unfit_nodes_changes_no_decision(some: list[int], actions: list[Action]) -> None:
+    scene = Scene([0] * MANY + some)
+    for action, number in actions:
+        match action:
+            case "ask":
+                scene.ask(number, 1)
+            case "ask for room":
+                scene.ask(0, number)
+            case "leave":
+                scene.leave(number)
+            case _:
+                scene.change(number)

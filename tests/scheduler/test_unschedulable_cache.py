@@ -1,0 +1,73 @@
+"""Which nodes are evaluated again after none fitted; see also test_unfit_nodes_model.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from scheduler.pools import BOTH, ONLY_X, catalogue
+from sully.domain.scheduling.decisions import ClusterEvent
+from sully.scheduler.unschedulable_cache import UnschedulableCache
+
+Step = Callable[[UnschedulableCache], object]
+
+
+def cache() -> UnschedulableCache:
+    found = UnschedulableCache(catalogue())
+    found.add(b"q", ClusterEvent.DEVICE_RELEASE)
+    return found
+
+
+def gained(*nodes: str) -> Step:
+    return lambda it: [it.gained(each) for each in nodes]
+
+
+CASES: dict[str, tuple[tuple[Step, ...], set[str] | None]] = {
+    "nothing": ((), set()),
+    "a node gains": ((gained("y"),), {"y"}),
+    "a node that is new": ((gained("z"),), {"z"}),
+    "a pool of one node": ((lambda it: it.released(ONLY_X),), {"x"}),
+    "a pool of all nodes": ((lambda it: it.released(BOTH),), {"x", "y"}),
+    "nodes that still do not fit": (
+        (gained("x", "y"), lambda it: it.get(b"q"), lambda it: it.still_unfit(b"q", {"x"}, _NODES)),
+        {"y"},
+    ),
+    "and gain once more": (
+        (
+            gained("x"),
+            lambda it: it.get(b"q"),
+            lambda it: it.still_unfit(b"q", {"x"}, _NODES),
+            gained("x"),
+        ),
+        {"x"},
+    ),
+    "none fits again": ((gained("x"), lambda it: it.add(b"q", _NODES)), set()),
+    "devices changed": ((lambda it: it.in_state(1),), None),
+    "a flood of classes": (
+        (lambda it: [it.add(b"%d" % number, _NODES) for number in range(1024)],),
+        None,
+    ),
+    "a flood of gains": ((gained(*["x"] * 200_001),), None),
+}
+_NODES = ClusterEvent.NODE_UPDATE
+
+
+@pytest.mark.parametrize(("steps", "nodes"), CASES.values(), ids=CASES)
+def test_which_nodes_are_evaluated_again(steps: tuple[Step, ...], nodes: set[str] | None) -> None:
+    memory = cache()
+    for each in steps:
+        each(memory)
+
+    known = memory.get(b"q")
+    assert (known.gained if known is not None else None) == nodes
+
+
+def test_events_of_all_errors_may_help() -> None:
+    memory = cache()
+    memory.still_unfit(b"q", {"x"}, ClusterEvent.ASSIGNED_POD_DELETE)
+
+    known = memory.get(b"q")
+
+    assert known is not None
+    assert known.retry_on == ClusterEvent.DEVICE_RELEASE | ClusterEvent.ASSIGNED_POD_DELETE
