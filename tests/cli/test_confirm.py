@@ -14,8 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from client.foreign import Foreign, connected
-from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus
+from sully.api.resource.types import DeviceTaintRule, DeviceTaintRuleStatus, ResourceClaim
 from sully.cli.change.confirm import in_sight, number_to_type
 from sully.cli.change.progress import (
     Eviction,

@@ -10,7 +10,7 @@ import pytest
 from aiohttp import web
 
 from client.foreign import Foreign, connected, status
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.discovery.capabilities import RelocatedTransport
 from sully.client.options import PatchType, WriteOptions
 from sully.client.transport import Key, Kind, UnreadableError

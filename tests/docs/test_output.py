@@ -97,7 +97,7 @@ def test_fields_of_an_explanation(
 
 def test_seldom_fields() -> None:
     """What the page says of them is what the code writes."""
-    from sully.api.resource.claim_types import DeviceToleration
+    from sully.api.resource.types import DeviceToleration
     from sully.cli.inspect.device_printer import _toleration_document
 
     written = _toleration_document(DeviceToleration(key="k", operator="Equal", value="v"))

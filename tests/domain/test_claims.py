@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.domain.claims.lifecycle import (
     FINALIZER,
     POD_CLAIM,

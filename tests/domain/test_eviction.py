@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import sourced
 from sully.domain.devices.taints import Origin, SourcedTaint

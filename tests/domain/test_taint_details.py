@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.taints import Origin, SourcedTaint, tolerates, untolerated
 from sully.domain.eviction.judge import leaves_at
 from sully.testing.builders import equal, exists, taint

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.taints import (
     BLOCKING,
     BLOCKING_WITH_BUDGETS,

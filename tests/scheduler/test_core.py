@@ -13,12 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     AllocationResult,
+    DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
     ResourceClaimConsumerReference,
+    ResourceSlice,
 )
-from sully.api.resource.types import DeviceClass, DeviceTaintRule, ResourceSlice
 from sully.client.informers.cache import Cache
 from sully.client.objects import from_body, key_of
 from sully.client.transport import Key, WatchEvent

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import DeviceClass, ResourceSlice
+from sully.api.resource.types import DeviceClass, ResourceClaim, ResourceSlice
 from sully.client.objects import from_body
 from sully.domain.scheduling.decisions import ClusterEvent
 from sully.domain.scheduling.extended import Backings

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
-from sully.api.resource.types import DeviceTaintRule
+from sully.api.resource.types import DeviceTaintRule, DeviceToleration, ResourceClaim
 from sully.api.sully.types import (
     EvictedPod,
     EvictionCause,

@@ -9,7 +9,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import (
     Counter,
     CounterSet,
@@ -17,6 +16,7 @@ from sully.api.resource.types import (
     DeviceCapacity,
     DeviceCounterConsumption,
     NodeSelector,
+    ResourceClaim,
 )
 from sully.client.transport import Key, Kind
 from sully.domain.devices.pools import DeviceId

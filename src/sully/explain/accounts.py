@@ -9,8 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sully.api.resource.claim_types import DeviceConstraint, DeviceToleration, ResourceClaim
-from sully.api.resource.types import DeviceSelector
+from sully.api.resource.types import (
+    DeviceConstraint,
+    DeviceSelector,
+    DeviceToleration,
+    ResourceClaim,
+)
 from sully.domain.allocation.requests import claim_key
 from sully.domain.allocation.toleration_expiry import expires
 from sully.domain.devices.rules import Classes

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sully.api.cluster.types import ManagedCluster
-from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
+from sully.api.resource.types import DeviceRequestAllocationResult, ResourceClaim
 from sully.api.sully.types import EvictionRecord, TaintRecord
 from sully.client.objects import key_of
 from sully.client.transport import Kind

@@ -8,8 +8,12 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from sully.api.resource.claim_types import DeviceConstraint, DeviceToleration
-from sully.api.resource.types import DeviceAttribute, DeviceTaintSelector
+from sully.api.resource.types import (
+    DeviceAttribute,
+    DeviceConstraint,
+    DeviceTaintSelector,
+    DeviceToleration,
+)
 from sully.domain.eviction.records import devices_text
 from sully.machinery.timestamps import age, format_time, human_duration
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimSpec,

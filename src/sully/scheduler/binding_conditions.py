@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import NamedTuple
 
-from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
+from sully.api.resource.types import DeviceRequestAllocationResult, ResourceClaim
 
 TIMEOUT = timedelta(seconds=600)
 

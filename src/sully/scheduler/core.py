@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from sully.api.resource.claim_types import AllocationResult, ResourceClaim
+from sully.api.resource.types import AllocationResult, ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.results import with_share_ids

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sully.api.resource.claim_types import AllocationResult, ResourceClaim
-from sully.api.resource.types import ResourceSlice
+from sully.api.resource.types import AllocationResult, ResourceClaim, ResourceSlice
 from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.requests import claim_key

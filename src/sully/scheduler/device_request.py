@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
-from sully.api.resource.types import DeviceClass
+from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.rechecks import usable_on
 from sully.domain.allocation.requests import Demand, claim_key, prepare

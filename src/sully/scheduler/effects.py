@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from sully.api.resource.claim_types import AllocationResult, ResourceClaim
+from sully.api.resource.types import AllocationResult, ResourceClaim
 from sully.client.transport import Key
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.scheduling.extended import Mapped

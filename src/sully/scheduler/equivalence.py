@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     DeviceRequest,
     DeviceSubRequest,
     ExactDeviceRequest,

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
-from sully.api.resource.types import DeviceClass
+from sully.api.resource.types import DeviceClass, DeviceToleration, ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.requests import for_good

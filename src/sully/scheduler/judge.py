@@ -13,7 +13,7 @@ from itertools import islice
 
 import msgspec
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.domain.allocation.diagnosis import MOST_NODES, Survey, diagnose
 from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.allocation.requests import Demand, claim_key, prepare

@@ -34,7 +34,6 @@ from sully.api.cluster.types import (
     ManagedClusterStatus,
     Taint,
 )
-from sully.api.resource.claim_types import DeviceToleration, ResourceClaim
 from sully.api.resource.types import (
     CELDeviceSelector,
     Device,
@@ -48,8 +47,10 @@ from sully.api.resource.types import (
     DeviceTaintRule,
     DeviceTaintRuleSpec,
     DeviceTaintSelector,
+    DeviceToleration,
     NullableDeviceAttribute,
     NullValue,
+    ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSlicePatch,

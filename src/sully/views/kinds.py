@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import (
     GROUP,
     DeviceClass,
     DeviceTaintRule,
+    ResourceClaim,
     ResourceSlice,
     ResourceSlicePatch,
 )

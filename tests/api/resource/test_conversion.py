@@ -12,15 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from api.resource.writing import BY_KIND, TABLES, served
-from sully.api.resource import claim_types, types
+from sully.api.resource import types
 from sully.machinery.decode import decode
 from sully.machinery.schema import ListOf, MapOf, ObjectType, Scalar, Type
 
 STRUCTS: dict[str, Any] = {
     "ResourceSlice": types.ResourceSlice,
     "DeviceClass": types.DeviceClass,
-    "ResourceClaim": claim_types.ResourceClaim,
-    "ResourceClaimTemplate": claim_types.ResourceClaimTemplate,
+    "ResourceClaim": types.ResourceClaim,
+    "ResourceClaimTemplate": types.ResourceClaimTemplate,
     "DeviceTaintRule": types.DeviceTaintRule,
     "ResourceSlicePatch": types.ResourceSlicePatch,
 }

@@ -8,16 +8,14 @@ from typing import Any
 
 import msgspec
 
-from sully.api.resource.claim_types import (
-    DeviceConstraint,
-    DeviceToleration,
-    ResourceClaim,
-)
 from sully.api.resource.types import (
     CounterSet,
     Device,
     DeviceClass,
+    DeviceConstraint,
     DeviceTaintRule,
+    DeviceToleration,
+    ResourceClaim,
     ResourcePool,
     ResourceSlice,
     ResourceSliceSpec,

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.allocation.fixtures import attempt, exactly, names, offer, pool_slice, wish
-from sully.api.resource.claim_types import DeviceConstraint
-from sully.api.resource.types import Device, DeviceAttribute, ResourceSlice
+from sully.api.resource.types import Device, DeviceAttribute, DeviceConstraint, ResourceSlice
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.testing.builders import device, exists, taint
 

@@ -19,8 +19,7 @@ from domain.allocation.fixtures import (
     sub,
     wish,
 )
-from sully.api.resource.claim_types import DeviceConstraint, ResourceClaim
-from sully.api.resource.types import Device
+from sully.api.resource.types import Device, DeviceConstraint, ResourceClaim
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE, Allocated
 from sully.testing.builders import KEY, device, equal, exists, rule, select, taint, text

@@ -9,19 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.allocation.fixtures import attempt, exactly, pool_slice, wish
-from sully.api.resource.claim_types import (
-    AllocationResult,
-    DeviceAllocationResult,
-    DeviceRequestAllocationResult,
-)
 from sully.api.resource.types import (
+    AllocationResult,
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
     Counter,
     CounterSet,
     Device,
+    DeviceAllocationResult,
     DeviceCapacity,
     DeviceCounterConsumption,
+    DeviceRequestAllocationResult,
     ResourceSlice,
 )
 from sully.domain.allocation.availability import Availability, used_up

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from domain.allocation.fixtures import demand, exactly, names, offer, pool_slice, wish
-from sully.api.resource.claim_types import DeviceConstraint
+from sully.api.resource.types import DeviceConstraint
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.ledger import Ledger
 from sully.domain.allocation.offers import NodeOffer

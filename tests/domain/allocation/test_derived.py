@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from domain.allocation.fixtures import attempt, exactly, names, pool_slice, wish
-from sully.api.resource.claim_types import DeviceConstraint
-from sully.api.resource.types import DeviceAttribute
+from sully.api.resource.types import DeviceAttribute, DeviceConstraint
 from sully.domain.allocation.derived import attribute_of
 from sully.domain.allocation.verdicts import CANNOT_ALLOCATE
 from sully.machinery.cel import EvaluationError

@@ -16,12 +16,12 @@ from domain.allocation.fixtures import (
     wish,
 )
 from domain.allocation.test_allocator import held
-from sully.api.resource.claim_types import DeviceConstraint
 from sully.api.resource.types import (
     Counter,
     CounterSet,
     Device,
     DeviceCapacity,
+    DeviceConstraint,
     DeviceCounterConsumption,
 )
 from sully.domain.allocation.verdicts import Reason, RequestDiagnosis, Unallocatable

@@ -8,8 +8,7 @@ import pytest
 
 from domain.allocation.fixtures import attempt, exactly, first_of, names, pool_slice, sub, wish
 from domain.allocation.test_allocator import A100, NOTHING, held, match, models
-from sully.api.resource.claim_types import DeviceConstraint, ResourceClaim
-from sully.api.resource.types import ResourceSlice
+from sully.api.resource.types import DeviceConstraint, ResourceClaim, ResourceSlice
 from sully.domain.allocation.verdicts import Allocated, Failed
 from sully.testing.builders import class_, device
 

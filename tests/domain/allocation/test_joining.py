@@ -6,7 +6,7 @@ import pytest
 
 from domain.allocation.fixtures import pool_slice
 from domain.allocation.test_keeping import allocated
-from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceToleration
 from sully.domain.allocation.rechecks import evicting_taints
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import NO_EXECUTE_WITH_BUDGET, Origin, SourcedTaint

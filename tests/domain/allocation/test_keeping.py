@@ -18,8 +18,7 @@ from domain.allocation.fixtures import (
     pool_slice,
     wish,
 )
-from sully.api.resource.claim_types import AllocationResult
-from sully.api.resource.types import Device, ResourceSlice
+from sully.api.resource.types import AllocationResult, Device, ResourceSlice
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.catalogue import Catalogue
 from sully.domain.allocation.ledger import Ledger, PoolUse

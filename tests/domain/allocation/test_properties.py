@@ -19,12 +19,13 @@ from domain.allocation.fixtures import (
     sub,
     wish,
 )
-from sully.api.resource.claim_types import DeviceConstraint, ResourceClaim
 from sully.api.resource.types import (
     Counter,
     CounterSet,
     Device,
+    DeviceConstraint,
     DeviceCounterConsumption,
+    ResourceClaim,
     ResourceSlice,
 )
 from sully.domain.allocation.ledger import Ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from domain.allocation.fixtures import demand, exactly, first_of, read, sub, wish
-from sully.api.resource.claim_types import DeviceConstraint, ResourceClaim
+from sully.api.resource.types import DeviceConstraint, ResourceClaim
 from sully.domain.allocation.verdicts import Failed, Unresolved
 
 CASES: dict[str, tuple[ResourceClaim, Unresolved | Failed]] = {

@@ -15,8 +15,8 @@ from domain.allocation.fixtures import (
     sub,
     wish,
 )
-from sully.api.resource.claim_types import AllocationResult
 from sully.api.resource.types import (
+    AllocationResult,
     Device,
     DeviceCapacity,
     DeviceClass,

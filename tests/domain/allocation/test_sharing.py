@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from domain.allocation.fixtures import attempt, exactly, names, pool_slice, wish
-from sully.api.resource.claim_types import AllocationResult, DeviceConstraint, ResourceClaim
 from sully.api.resource.types import (
+    AllocationResult,
     CapacityRequestPolicy,
     CapacityRequestPolicyRange,
     Counter,
@@ -18,7 +18,9 @@ from sully.api.resource.types import (
     Device,
     DeviceAttribute,
     DeviceCapacity,
+    DeviceConstraint,
     DeviceCounterConsumption,
+    ResourceClaim,
     ResourceSlice,
 )
 from sully.domain.allocation.capacity import consumption, need_of

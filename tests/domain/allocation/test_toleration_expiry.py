@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from domain.allocation.fixtures import CLASSES, exactly, names, offer, pool_slice, wish
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import Device, DeviceTaint
+from sully.api.resource.types import Device, DeviceTaint, DeviceToleration
 from sully.domain.allocation.allocator import allocate
 from sully.domain.allocation.diagnosis import Survey, diagnose
 from sully.domain.allocation.ledger import Ledger

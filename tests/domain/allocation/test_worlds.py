@@ -15,12 +15,13 @@ import msgspec
 import pytest
 
 from domain.allocation.fixtures import offer
-from sully.api.resource.claim_types import AllocationResult, ResourceClaim
 from sully.api.resource.defaults import default_claim_spec
 from sully.api.resource.types import (
+    AllocationResult,
     DeviceClass,
     DeviceTaintRule,
     DeviceTaintSelector,
+    ResourceClaim,
     ResourceSlice,
 )
 from sully.domain.allocation.allocator import allocate

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     DeviceClaim,
     DeviceRequest,
     ResourceClaimSpec,

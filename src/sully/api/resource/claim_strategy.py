@@ -7,11 +7,6 @@ import msgspec
 
 from sully.api.resource.annotations import keep_allocated_attributes
 from sully.api.resource.checks import Errors, in_order, options
-from sully.api.resource.claim_types import (
-    ResourceClaim,
-    ResourceClaimSpec,
-    ResourceClaimTemplateSpec,
-)
 from sully.api.resource.defaults import (
     default_claim_spec,
     default_claim_status,
@@ -20,6 +15,11 @@ from sully.api.resource.defaults import (
 )
 from sully.api.resource.features import CLAIM_SPEC_FEATURES, CLAIM_STATUS_FEATURES, drop_disabled
 from sully.api.resource.strategy import NO_STATUS, ONLY_STATUS, SPEC, only_status
+from sully.api.resource.types import (
+    ResourceClaim,
+    ResourceClaimSpec,
+    ResourceClaimTemplateSpec,
+)
 from sully.api.resource.validation_claim_status import validate_claim_status
 from sully.api.resource.validation_claims import validate_claim_spec
 from sully.api.resource.validation_names import validate_label_key, validate_label_value

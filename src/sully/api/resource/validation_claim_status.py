@@ -9,7 +9,7 @@ from sully.api.resource.checks import (
     each_declared,
     unique,
 )
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     AllocatedDeviceStatus,
     AllocationResult,
     DeviceAllocationConfiguration,

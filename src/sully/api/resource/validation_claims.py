@@ -10,7 +10,13 @@ from sully.api.resource.checks import (
     unique,
     unique_keys,
 )
-from sully.api.resource.claim_types import (
+from sully.api.resource.selectors import (
+    COST_MAX,
+    derived_cost,
+    validate_expression,
+    validate_selectors,
+)
+from sully.api.resource.types import (
     DeviceClaim,
     DeviceClaimConfiguration,
     DeviceConstraint,
@@ -19,12 +25,6 @@ from sully.api.resource.claim_types import (
     DeviceSubRequest,
     ExactDeviceRequest,
     ResourceClaimSpec,
-)
-from sully.api.resource.selectors import (
-    COST_MAX,
-    derived_cost,
-    validate_expression,
-    validate_selectors,
 )
 from sully.api.resource.validation_classes import validate_configuration
 from sully.api.resource.validation_names import (

@@ -1,8 +1,7 @@
 """Taints and tolerations: what they may say, wherever they stand."""
 
 from sully.api.resource.checks import Errors, Options, declared
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.api.resource.validation_names import validate_label_key, validate_label_value
 from sully.machinery.fields import Path
 from sully.machinery.gotext import compact_json

@@ -4,8 +4,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from sully.api.resource.claim_types import DeviceToleration
-    from sully.api.resource.types import DeviceTaint
+    from sully.api.resource.types import DeviceTaint, DeviceToleration
     from sully.domain.devices.taints import Origin
 
 SHORT_KINDS = {"DeviceTaintRule": "rule", "ResourceSlicePatch": "patch", "ResourceSlice": "slice"}

@@ -5,8 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceAttribute
+from sully.api.resource.types import DeviceAttribute, DeviceToleration
 from sully.cli.client.formatting import (
     EFFECT_STYLES,
     age,

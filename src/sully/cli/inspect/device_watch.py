@@ -9,11 +9,11 @@ from functools import partial
 from operator import is_
 from typing import Any, TypeVar
 
-from sully.api.resource.claim_types import ResourceClaim
 from sully.api.resource.types import (
     DeviceClass,
     DeviceTaintRule,
     DeviceTaintSelector,
+    ResourceClaim,
     ResourceSlicePatch,
 )
 from sully.cli.client.options import NAMES, TABLES

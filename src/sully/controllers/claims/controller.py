@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.events import reference
 from sully.client.objects import key_of
 from sully.client.options import WriteOptions

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import GROUP
+from sully.api.resource.types import GROUP, ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.options import WriteOptions
 from sully.client.transport import Key, Kind

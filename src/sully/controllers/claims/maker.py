@@ -6,7 +6,7 @@ rest on them, but on names.py.
 
 from __future__ import annotations
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key, Transport
 from sully.controllers.claims.lookups import TEMPLATES, WRITTEN, Lookups, Template
 from sully.controllers.claims.metrics import ClaimMetrics

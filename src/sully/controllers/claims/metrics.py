@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.domain.claims.lifecycle import EXTENDED, POD_CLAIM
 from sully.runtime.metrics import Metrics

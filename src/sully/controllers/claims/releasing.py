@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any
 
-from sully.api.resource.claim_types import ResourceClaim, ResourceClaimConsumerReference
+from sully.api.resource.types import ResourceClaim, ResourceClaimConsumerReference
 from sully.client.objects import key_of
 from sully.client.options import DeleteOptions
 from sully.client.transport import Key, Transport

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from datetime import timedelta
 from typing import Any, Generic, TypeVar
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.informers.cache import Cache
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of

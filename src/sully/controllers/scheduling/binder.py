@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.events import EventRecorder, reference
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of

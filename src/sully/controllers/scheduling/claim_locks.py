@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.views.written import is_newer
 
 _REMEMBERED = 256

@@ -12,7 +12,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     AllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,

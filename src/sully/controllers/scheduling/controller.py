@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
 
-from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import DeviceClass
+from sully.api.resource.types import DeviceClass, ResourceClaim
 from sully.client.informers.informer import Informer
 from sully.client.objects import key_of
 from sully.client.transport import Key

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.events import EventRecorder, Reference
 from sully.client.informers.informer import Informer, own_key
 from sully.client.objects import key_of

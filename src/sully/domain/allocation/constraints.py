@@ -7,8 +7,7 @@ counts with its type; a list counts as the set of its values, of which one must 
 
 from __future__ import annotations
 
-from sully.api.resource.claim_types import DeviceConstraint
-from sully.api.resource.types import DeviceAttribute
+from sully.api.resource.types import DeviceAttribute, DeviceConstraint
 from sully.domain.allocation.requests import Alternative
 from sully.domain.devices.selectors import Content
 

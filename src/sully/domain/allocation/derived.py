@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from sully.api.resource.claim_types import DeviceDerivedAttribute
-from sully.api.resource.types import DeviceAttribute
+from sully.api.resource.types import DeviceAttribute, DeviceDerivedAttribute
 from sully.domain.devices.selectors import Content
 from sully.machinery.cel import (
     CompileError,

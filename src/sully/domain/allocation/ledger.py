@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from sully.api.resource.claim_types import AllocationResult, DeviceRequestAllocationResult
+from sully.api.resource.types import AllocationResult, DeviceRequestAllocationResult
 from sully.domain.allocation.capacity import full_name
 from sully.domain.devices.pools import PoolId
 from sully.machinery.quantity import parse_quantity

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from datetime import datetime
 
-from sully.api.resource.claim_types import AllocationResult
+from sully.api.resource.types import AllocationResult
 from sully.domain.allocation.nodes import Node, selects_node
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint

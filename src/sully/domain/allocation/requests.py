@@ -15,16 +15,17 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
+    DeviceClass,
     DeviceConstraint,
     DeviceDerivedAttribute,
     DeviceRequest,
+    DeviceSelector,
     DeviceSubRequest,
     DeviceToleration,
     ExactDeviceRequest,
     ResourceClaim,
 )
-from sully.api.resource.types import DeviceClass, DeviceSelector
 from sully.domain.allocation.toleration_expiry import AsOf, Expiries
 from sully.domain.allocation.verdicts import Failed, Unresolved
 from sully.domain.devices.rules import Classes

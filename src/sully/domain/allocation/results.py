@@ -12,18 +12,16 @@ from typing import Final
 
 import msgspec
 
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     AllocationResult,
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
-    ResourceClaim,
-)
-from sully.api.resource.types import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
     OpaqueDeviceConfiguration,
+    ResourceClaim,
 )
 from sully.domain.allocation.candidates import Slot
 from sully.domain.allocation.nodes import NAME_FIELD, Node

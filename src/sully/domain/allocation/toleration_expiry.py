@@ -19,8 +19,7 @@ from typing import Final, Protocol
 
 import msgspec
 
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.taints import SourcedTaint, tolerates
 from sully.domain.eviction.judge import EVICTING_WITH_BUDGETS
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from sully.api.resource.claim_types import AllocationResult
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import AllocationResult, DeviceTaint
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import PoolId
 from sully.domain.devices.taints import SourcedTaint

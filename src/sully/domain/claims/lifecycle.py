@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sully.api.resource.annotations import ALLOCATED_ATTRIBUTES
-from sully.api.resource.claim_types import ResourceClaim, ResourceClaimConsumerReference
+from sully.api.resource.types import ResourceClaim, ResourceClaimConsumerReference
 from sully.domain.claims.reservations import reserved_for
 from sully.machinery.meta import OwnerReference
 

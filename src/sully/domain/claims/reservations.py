@@ -5,7 +5,7 @@ Eviction asks before it makes a pod leave; `views/usage.py` keeps who refers to 
 
 from __future__ import annotations
 
-from sully.api.resource.claim_types import ResourceClaim, ResourceClaimConsumerReference
+from sully.api.resource.types import ResourceClaim, ResourceClaimConsumerReference
 
 POD_GROUPS = ("scheduling.k8s.io", "podgroups")
 

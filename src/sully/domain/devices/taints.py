@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.tolerations import difference
 from sully.machinery.compat import Compat
 

@@ -14,8 +14,7 @@ from datetime import datetime
 
 import msgspec
 
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceTaint, DeviceToleration
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import (
     NO_EXECUTE,

@@ -14,7 +14,7 @@ from typing import Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from sully.api.resource.claim_types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
+from sully.api.resource.types import ResourceClaim, ResourceClaimSpec, ResourceClaimStatus
 from sully.domain.claims.lifecycle import POD_CLAIM
 from sully.domain.claims.pods import PodClaimStatus
 from sully.domain.planning.objects import PlannedPod

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from sully.api.resource.claim_types import (
+from sully.api.resource.types import (
     DeviceClaim,
+    DeviceClass,
     DeviceRequest,
     ExactDeviceRequest,
     ResourceClaim,
     ResourceClaimSpec,
 )
-from sully.api.resource.types import DeviceClass
 from sully.domain.allocation.requests import EXACT_COUNT
 from sully.domain.claims.lifecycle import EXTENDED
 from sully.domain.scheduling.objects import Pod

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
-from sully.api.resource.claim_types import DeviceToleration
+from sully.api.resource.types import DeviceToleration
 from sully.api.sully.types import EvictionCause, EvictionRecord
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.taints import SourcedTaint, blocks

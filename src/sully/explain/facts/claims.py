@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.lifecycle import is_leaving, is_pod, owning_pod

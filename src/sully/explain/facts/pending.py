@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from sully.api.resource.claim_types import ResourceClaim
-from sully.api.resource.types import DeviceTaintSelector
+from sully.api.resource.types import DeviceTaintSelector, ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.lifecycle import MOST_CONSUMERS

@@ -10,7 +10,7 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from sully.api.resource.claim_types import ResourceClaim
+from sully.api.resource.types import ResourceClaim
 from sully.client.transport import Key
 from sully.domain.allocation.diagnosis import Survey, diagnose
 from sully.domain.allocation.requests import Demand, prepare

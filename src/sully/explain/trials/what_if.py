@@ -14,8 +14,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from sully.api.resource.claim_types import DeviceRequest, DeviceToleration, ResourceClaim
-from sully.api.resource.types import DeviceTaint
+from sully.api.resource.types import DeviceRequest, DeviceTaint, DeviceToleration, ResourceClaim
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.allocation.requests import claim_key

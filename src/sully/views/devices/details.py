@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from sully.api.resource.annotations import expiry, pause_reason
-from sully.api.resource.claim_types import DeviceToleration
-from sully.api.resource.types import DeviceTaintSelector, ResourceSlicePatch
+from sully.api.resource.types import DeviceTaintSelector, DeviceToleration, ResourceSlicePatch
 from sully.client.informers.cache import Cache
 from sully.client.objects import key_of
 from sully.client.transport import Key

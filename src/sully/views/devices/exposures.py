@@ -15,8 +15,12 @@ from datetime import datetime
 import msgspec
 
 from sully.api.resource.annotations import pause_reason
-from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
-from sully.api.resource.types import DeviceTaint, DeviceTaintRule
+from sully.api.resource.types import (
+    DeviceRequestAllocationResult,
+    DeviceTaint,
+    DeviceTaintRule,
+    ResourceClaim,
+)
 from sully.client.objects import key_of
 from sully.client.transport import Key
 from sully.domain.claims.pods import Pod

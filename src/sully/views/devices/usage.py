@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from sully.api.resource.claim_types import DeviceRequestAllocationResult, ResourceClaim
+from sully.api.resource.types import DeviceRequestAllocationResult, ResourceClaim
 from sully.client.informers.cache import Cache, CacheReader
 from sully.client.objects import key_of
 from sully.client.transport import Key

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sully.api.resource.claim_types import ResourceClaimTemplate
-from sully.api.resource.types import GROUP
+from sully.api.resource.types import GROUP, ResourceClaimTemplate
 from sully.client.transport import Kind
 from sully.domain.scheduling.objects import Node
 from sully.domain.scheduling.objects import Pod as SchedulablePod
