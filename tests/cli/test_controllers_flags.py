@@ -12,7 +12,7 @@ from sully.controller_setup import CONTROLLERS
 from sully.remote import chosen_controllers, lease_of
 
 REFUSED = {
-    "an unknown controller": (["--only", "eviction,no"], 2, "no controller no; there are a"),
+    "an unknown controller": (["--only", "eviction,no"], 2, "unknown controller no (one of: a"),
     "an unknown gate": (["--feature-gates", "Nonsense=true"], 2, "Nonsense"),
     "a deadline after the end": (["--renew-deadline", "20s"], 2, "shorter than the lease duration"),
     "the same by its long name": (

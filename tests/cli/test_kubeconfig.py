@@ -133,7 +133,7 @@ def test_an_authority_that_is_none(folder: Path, capsys: pytest.CaptureFixture[s
     assert main(["kubeconfig", "--user", "a", "--data-dir", str(folder)]) == 1
 
     said = capsys.readouterr().err
-    assert said.startswith(f"error: {folder}/ca.crt and {folder}/ca.key are no ")
+    assert said.startswith(f"error: {folder}/ca.crt and {folder}/ca.key are not ")
     assert said.count("\n") == 1
 
 

@@ -315,7 +315,7 @@ def test_somebody_else(ground: Ground) -> None:
     assert refused.returncode == 1
     assert '"bob" cannot list' in refused.stderr
     assert granted.returncode == 0, granted.stderr
-    assert "--as-group needs --as" in nobody.stderr
+    assert "--as-group requires --as" in nobody.stderr
 
 
 def test_a_token_that_is_replaced_while_controllers_run(ground: Ground) -> None:

@@ -196,7 +196,7 @@ def test_an_outage_delays_evictions_and_one_that_was_taken_back_does_not_happen(
     assert not _leaves(pods, "spared"), (pods["spared"], crew.said)
     loud = [line for line in crew.said if "[warning" in line or "[error" in line]
     assert len(loud) == 1, "".join(crew.said)
-    assert sum("answers again" in line for line in crew.said) == 1, "".join(crew.said)
+    assert sum("server is reachable again" in line for line in crew.said) == 1, "".join(crew.said)
 
 
 def _leaves(pods: dict[str, Any], name: str) -> bool:

@@ -143,7 +143,7 @@ def test_the_program_runs_from_what_was_built(image: Image) -> None:
     said = [each.communicate(timeout=60)[0] for each in asked]
 
     assert [each.returncode for each in asked] == [0, 0], said
-    assert "usage: sully" in said[1]
+    assert "Usage:\n  sully COMMAND" in said[1]
     assert image.files() == before
     assert any(path.endswith("site-packages/sully/cli/main.py") for path in before)
 

@@ -198,24 +198,24 @@ def test_the_components_are_what_install_does(kubectl: Kubectl, tmp_path: Path) 
 
 
 REFUSED = {
-    "neither": ([], "one of the arguments --dry-run --apply is required"),
-    "both": (["--dry-run", "--apply"], "not allowed with argument"),
+    "neither": [],
+    "both": ["--dry-run", "--apply"],
 }
 
 
-@pytest.mark.parametrize(("flags", "text"), REFUSED.values(), ids=REFUSED.keys())
-def test_refused_flags(flags: list[str], text: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["install", *flags])
-
-    assert ended.value.code == 2
-    assert text in capsys.readouterr().err
+@pytest.mark.parametrize("flags", REFUSED.values(), ids=REFUSED.keys())
+def test_refused_flags(flags: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["install", *flags]) == 2
+    assert "exactly one of --dry-run and --apply is required" in capsys.readouterr().err
 
 
 OFFLINE = {
     "no such controller": (["--only", "nobody"], "unknown controller nobody"),
-    "a second evictor": (["--only", "eviction"], "--only eviction: the server evicts itself"),
-    "no replica": (["--replicas", "0"], "--replicas must be 1 or more"),
+    "a second evictor": (["--only", "eviction"], "--only eviction: the server evicts pods"),
+    "no replica": (
+        ["--replicas", "0"],
+        "--replicas: invalid number '0' (a whole number, 1 or more)",
+    ),
 }
 
 

@@ -98,7 +98,7 @@ CASES = {
             "parts": [{"id": "a"}, {"id": "b", "inner": [{"id": ""}]}],
             "byName": {"x": {"id": ""}},
         },
-        ["colour", "part.color", "parts[1].Note", "parts[1].inner[0].z", "byName.x.y"],
+        ["colour", "part.colour", "parts[1].Note", "parts[1].inner[0].z", "byName.x.y"],
     ),
     "anything is kept as it is": Case({"extra": {"a": [None, {}]}}, {"extra": {"a": [None, {}]}}),
 }

@@ -96,7 +96,7 @@ REFUSED = {
     "an unknown field, strictly": Case(
         {"colour": 1},
         400,
-        'strict decoding error: unknown field "metadata.color"',
+        'strict decoding error: unknown field "metadata.colour"',
         {"fieldValidation": "Strict"},
     ),
 }

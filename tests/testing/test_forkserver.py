@@ -98,6 +98,13 @@ def test_a_server_is_a_child_that_signals_reach(
         assert child.wait(60) == code
 
 
+def command_line(pid: int) -> list[bytes]:
+    """Return the words a process was started with; it has none for a moment while it starts."""
+    while not (text := Path(f"/proc/{pid}/cmdline").read_bytes()):
+        assert "zombie" not in Path(f"/proc/{pid}/status").read_text()
+    return text.split(b"\0")
+
+
 PLAIN = {
     "another locale": {"LC_ALL": "en_US.ISO-8859-1"},
     "a setting of Python": {"PYTHONWARNINGS": "error::UserWarning"},
@@ -109,7 +116,7 @@ PLAIN = {
 def test_what_a_fork_cannot_do_starts_an_interpreter(more: dict[str, str]) -> None:
     with start("version", env=os.environ | more, stdout=subprocess.PIPE, text=True) as child:
         # A forked process shows the command line of the fork server.
-        words = Path(f"/proc/{child.pid}/cmdline").read_bytes().split(b"\0")
+        words = command_line(child.pid)
         printed, _ = child.communicate()
 
     assert b"sully.cli.main" in words

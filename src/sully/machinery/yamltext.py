@@ -7,6 +7,7 @@ take the process down before anyone could say that it is too deep.
 import re
 import sys
 from collections.abc import Iterator
+from math import isinf
 from typing import Any
 
 import yaml
@@ -231,6 +232,9 @@ def _yaml_float(text: str) -> Any:
     try:
         value = float(plain)
     except ValueError:
+        return text
+    if isinf(value):
+        # A number that no float holds is a text to Go.
         return text
     # On its way through JSON a whole number loses its point.
     return int(value) if value.is_integer() and abs(value) < 1e21 else value

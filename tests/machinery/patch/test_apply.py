@@ -215,7 +215,7 @@ REFUSED: dict[str, tuple[Obj, type[ApiError], str]] = {
     "undeclared field": (
         wanted({"colour": "red"}, namespace="n"),
         ApiError,
-        f"failed to create typed patch object (n/w; {V1}, Kind=Widget): .spec.color: "
+        f"failed to create typed patch object (n/w; {V1}, Kind=Widget): .spec.colour: "
         "field not declared in schema",
     ),
     "duplicate key": (

@@ -8,7 +8,7 @@ from sully.machinery.patch.checking import TypedError, check
 PROBLEMS: dict[str, tuple[Any, str]] = {
     "undeclared field": (
         {"mode": {"colour": "red"}},
-        ".spec.mode.color: field not declared in schema",
+        ".spec.mode.colour: field not declared in schema",
     ),
     "undeclared field of an item": (
         {"containers": [{"name": "a", "x": 1}]},
