@@ -57,3 +57,17 @@ def test_packages_import_only_packages_below_them() -> None:
     done = subprocess.run([linter], cwd=ROOT, capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_files_that_the_source_names_exist() -> None:
+    files = [path.relative_to(ROOT).as_posix() for path in ROOT.glob("[bst]*/**/*.py")]
+    named = re.compile(r"(?<![\w/.])([a-z_][\w/]*\.py)\b")
+
+    missing = [
+        f"{short(path)}: {name}"
+        for path in modules()
+        for name in named.findall(path.read_text())
+        if not any(file == name or file.endswith(f"/{name}") for file in files)
+    ]
+
+    assert missing == []

@@ -1,7 +1,7 @@
 """The kinds that the controllers of pods share, and pods as they are looked up.
 
 A cache is shared by those who read the same kind as the same type, so both stand here. What the
-types are is domain/workloads.py.
+types are is domain/workloads.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The account of a pod that gets no devices, as notes: what each request lacks, and why.
 
-The account (`domain/scheduling/account.py`) has the numbers; the claims have what they are about.
+The diagnosis (`domain/scheduling/diagnosis.py`) has the numbers; the claims have what they are
+about.
 """
 
 from __future__ import annotations

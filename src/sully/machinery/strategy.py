@@ -155,7 +155,7 @@ class ResourceType:
     storage: str = ""  # name of another resource whose objects these are, in another shape
     # How many fields and list items an object may hold: each costs a write about 10 µs at most.
     most_values: int = 10_000
-    virtual: bool = False  # asked and answered, never stored: only `create`, by server/virtual.py
+    virtual: bool = False  # never stored: only `create`, by server/registry/virtual.py
     verbs: tuple[str, ...] = (
         "create",
         "delete",

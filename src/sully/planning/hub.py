@@ -1,7 +1,7 @@
 """The hub in a plan for clusters: which taints its controllers put on a cluster, and when.
 
-The tables are the hub's own, `domain/clusterhealth.py` and `domain/clusterpolicies.py`. A cluster
-is followed by itself, because nothing that placements decide matters to the hub.
+The tables are the hub's own, `domain/clusters/health.py` and `domain/clusters/policies.py`. A
+cluster is followed by itself, because nothing that placements decide matters to the hub.
 """
 
 from __future__ import annotations

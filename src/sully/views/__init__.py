@@ -1,5 +1,6 @@
 """Owns what several controllers need to know at once: caches joined, and kept up to date.
 
 Never writes, and never decides: questions about a value are answered in `domain`.
-Start at inventory.py (devices and their taints), then usage.py (who holds what) and fleet.py.
+Start at devices/inventory.py (devices and their taints), then devices/usage.py (who holds what) and
+fleet.py.
 """

@@ -1,7 +1,7 @@
 """ManagedCluster: what admission does on a write, and its resource.
 
 Who may accept a cluster or move it between sets depends on rights, which strategies do not see:
-server/authorization/cluster_guard.py asks for those.
+server/admission/clusters.py asks for those.
 """
 
 from collections.abc import Iterable

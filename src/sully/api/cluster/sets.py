@@ -1,6 +1,6 @@
 """ManagedClusterSet, ManagedClusterSetBinding and their admission.
 
-The right to bind a set is asked for in server/authorization/cluster_guard.py.
+The right to bind a set is asked for in server/admission/clusters.py.
 """
 
 from collections.abc import Iterable, Iterator

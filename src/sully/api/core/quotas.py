@@ -1,7 +1,7 @@
 """ResourceQuotas: how much the objects of one namespace may use together.
 
 The rules on write are here. What objects use, and whether a quota allows one more, is in
-domain/quota; the server asks it on every create (server/quota_admission.py).
+domain/quota; the server asks it on every create (server/admission/quota.py).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

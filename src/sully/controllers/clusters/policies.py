@@ -2,7 +2,7 @@
 
 Reads clusters and policies; writes taints, together with an annotation that says which of them are
 the policies' own, so that no taint of anybody else is ever taken away, also after a restart. The
-decision is `domain/clusterpolicies.py`; how policies fare is policystatus.py.
+decision is `domain/clusters/policies.py`; their status is in policy_status.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Keeps the taints that say how a cluster is: unavailable, unreachable, or neither.
 
-Reads clusters and writes their taints; the table is `domain/clusterhealth.py`. Whoever removes or
+Reads clusters and writes their taints; the table is `domain/clusters/health.py`. Whoever removes or
 adds one of these by hand sees it come back or go.
 """
 

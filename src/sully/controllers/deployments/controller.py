@@ -1,8 +1,9 @@
 """Brings the pods of a Deployment to its template and number, through ReplicaSets.
 
 Reads Deployments, ReplicaSets and pods; creates, scales, adopts and deletes ReplicaSets, writes the
-status of Deployments and events. Which ReplicaSet is the present one is domain/revisions.py, the
-next step domain/rollout.py, and what is said about it domain/progress.py.
+status of Deployments and events. Which ReplicaSet is the present one is
+domain/workloads/revisions.py, the next step domain/workloads/rollout.py, and what is said about it
+domain/workloads/progress.py.
 """
 
 from __future__ import annotations

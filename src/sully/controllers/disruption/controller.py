@@ -1,8 +1,8 @@
 """Reckons what each PodDisruptionBudget allows, so that evictions can be decided at once.
 
 Reads budgets, pods, ReplicaSets and Deployments; writes the status of budgets and events. The
-arithmetic is domain/budgets.py. The eviction endpoint spends what is written here, and notes the
-pod in `disruptedPods`; a write here that has not seen that note is refused as a conflict.
+arithmetic is domain/workloads/budgets.py. The eviction endpoint spends what is written here, and
+notes the pod in `disruptedPods`; a write here that has not seen that note is refused as a conflict.
 """
 
 from __future__ import annotations

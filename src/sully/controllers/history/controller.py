@@ -1,9 +1,10 @@
 """Keeps one TaintRecord for every DeviceTaintRule, from its first sight until after its end.
 
 Reads rules, records and what left because of them; writes only records. What a record says is
-`domain/history.py`. A key is the name of a record, which follows from the rule's name and uid, so
-a rule that takes the name of an earlier one has a record of its own. Whatever happened while nobody
-looked is noted at the next start: a changed rule by comparison, a missing one as lifted.
+`domain/eviction/records.py`. A key is the name of a record, which follows from the rule's name and
+uid, so a rule that takes the name of an earlier one has a record of its own. Whatever happened
+while nobody looked is noted at the next start: a changed rule by comparison, a missing one as
+lifted.
 """
 
 from __future__ import annotations

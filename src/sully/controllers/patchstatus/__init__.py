@@ -1,5 +1,6 @@
 """Owns what the status of slice patches says: whom they are for, and which expressions failed.
 
-Never decides which device a patch is for: that is `domain/patches.py`, through the inventory.
+Never decides which device a patch is for: that is `domain/devices/patches.py`, through the
+inventory.
 Start at controller.py.
 """

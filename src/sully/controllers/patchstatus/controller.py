@@ -1,8 +1,8 @@
 """Keeps the conditions of ResourceSlicePatches, and warns when an expression of one fails.
 
 Reads patches and the inventory; writes the status of patches and events. The texts are
-`domain/patchstatus.py`. A patch is looked at, and its status written if it changed, at most once a
-second.
+`domain/devices/patch_status.py`. A patch is looked at, and its status written if it changed, at
+most once a second.
 """
 
 from __future__ import annotations

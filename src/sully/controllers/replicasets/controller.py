@@ -1,8 +1,8 @@
 """Keeps the number of pods that a ReplicaSet asks for.
 
 Reads ReplicaSets and pods; creates, deletes, adopts and releases pods, writes the status of
-ReplicaSets and events. Which pods go first and what the status says is domain/replicas.py; what the
-cache has not seen yet is expectations.py.
+ReplicaSets and events. Which pods go first and what the status says is
+domain/workloads/replicas.py; what the cache has not seen yet is expectations.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Keeps the status of quotas: the limits in force, and what is used of them.
 
 Reads quotas and everything they count; writes their status. The server charges what is created and
-releases what is deleted (server/quota_admission.py), so a quota is counted when its limits are new,
+releases what is deleted (server/admission/quota.py), so a quota is counted when its limits are new,
 and where the object alone does not tell what is released. A status is written only if nothing was
 charged since the quota was read; otherwise it is counted again.
 """

@@ -2,7 +2,7 @@
 
 A scheduler knows what it gave away itself and what it has seen; two of them may choose the same
 device at the same moment. The server therefore asks here before it stores an allocation
-(`server/device_guard.py`), on objects as they are stored.
+(`server/admission/devices.py`), on objects as they are stored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How claims come and go: made from templates, reserved for pods, released, deallocated.
 
-Whether a pod holds a claim is `holding.py`; which devices a claim gets is `allocation/`. What is
-decided here is done by the claim controller.
+Whether a pod holds a claim is `reservations.py`; which devices a claim gets is `allocation/`. What
+is decided here is done by the claim controller.
 """
 
 from __future__ import annotations

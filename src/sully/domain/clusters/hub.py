@@ -1,6 +1,6 @@
 """What a hub says about clusters, sets and bindings, apart from health: texts clients of OCM know.
 
-Health is clusterhealth.py; what an accepted agent may do is clusterrights.py.
+Health is health.py; what an accepted agent may do is rights.py.
 """
 
 from __future__ import annotations

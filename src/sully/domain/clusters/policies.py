@@ -3,7 +3,7 @@
 A rule sets its taint once the condition has had the status long enough, and clears it once the
 condition has had another status long enough; in between the taint does not change. Which taints are
 a policy's own must be remembered by the writer: one that another user set is never taken away. The
-hub's own health taints are in clusterhealth.py.
+hub's own health taints are in health.py.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Which slices of a pool count: those of its owner, of the newest generation, if all are there.
 
-A driver that changes its pool publishes slices of a higher generation one after the other; until
-it is through, two generations lie beside each other. `views/inventory.py` keeps pools up to date.
+A driver that changes its pool publishes slices of a higher generation one after the other; until it
+is through, two generations lie beside each other. `views/devices/inventory.py` keeps pools up to
+date.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `judge` answers for all taints of a cluster together, and for both kinds of cluster: one that would
 be new to the placement and one that it already has, because `NoSelectIfNew` distinguishes them.
-`explain` answers for people. What a toleration covers is in `domain/covering.py`.
+`explain` answers for people. What a toleration covers is in `domain/tolerations.py`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the scheduler would do with a pod now, on a copy of the cluster.
 
-The judge is the scheduler's own (`controllers/scheduling/judging.py`), filled from a snapshot; this
+The judge is the scheduler's own (`scheduler/judge.py`), filled from a snapshot; this
 package knows the scheduler only through this file. what_if.py changes the copy.
 """
 

@@ -2,7 +2,7 @@
 
 Only the server knows who writes. The record itself (TaintRecord) is created and updated by
 `controllers/history`; without one there is nothing to record. What a record says is
-`domain/history.py`.
+`domain/eviction/records.py`.
 """
 
 from __future__ import annotations

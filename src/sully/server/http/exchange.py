@@ -42,7 +42,7 @@ PIECE = 64 * 1024
 """Bytes that are sent in one piece; each piece of a larger answer waits for the client to read."""
 _BLOCKED = 2 * PIECE
 """Bytes that a connection whose client does not read holds: a piece, and what was sent before it
-and waits in the buffers of the connection (server/listen.py)."""
+and waits in the buffers of the connection (server/net/listen.py)."""
 _SMALL = 16 * 1024
 """Bytes of a body, or of a part of a stream, that are not worth counting."""
 STREAM_SECONDS = 300.0

@@ -3,7 +3,7 @@
 Reading a large body takes up to some tenths of a second, in which all other requests would wait. A
 thread reads it instead; the interpreter lets the loop in between every few milliseconds. One body
 at a time is read so: with more threads the loop would wait for each of them. What a body may be at
-most is in machinery/codec.py, and what an object may hold in server/bodies.py.
+most is in machinery/codec.py, and what an object may hold in server/registry/bodies.py.
 """
 
 import asyncio

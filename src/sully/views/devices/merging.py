@@ -3,7 +3,8 @@
 What names no device is for a whole pool, and nearly every rule does. So there is a `Layer` for each
 pool, which most of its devices share, down to the tuple of taints; only those that are named,
 patched, or carry taints of their own, are merged for themselves. inventory.py knows when something
-changes; how values are merged is decided in `domain/patches.py` and `domain/rules.py`.
+changes; how values are merged is decided in `domain/devices/patches.py` and
+`domain/devices/rules.py`.
 """
 
 from __future__ import annotations

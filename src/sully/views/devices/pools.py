@@ -1,8 +1,8 @@
 """One pool, slice by slice: which devices it offers now, and how its driver marked them.
 
-Only slices of the pool's owner and of the newest generation count (`domain/pools.py`). A slice that
-comes, changes or goes costs its own devices, unless it brings another generation or owner to the
-front. inventory.py has them all.
+Only slices of the pool's owner and of the newest generation count (`domain/devices/pools.py`). A
+slice that comes, changes or goes costs its own devices, unless it brings another generation or
+owner to the front. inventory.py has them all.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 JSON, also several values one after the other as `jq -c` and repeated `kubectl get -o json` leave
 them; YAML; either packed by gzip, or in the encoding that a Windows shell redirects into. What the
-documents mean is for snapshotfile.py.
+documents mean is for file.py.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Snapshots in files: as `kubectl get … -o yaml` or `-o json` prints them, of any cluster.
 
-A file is a List, an object, or several of either (filetext.py). Kinds that no question needs are
+A file is a List, an object, or several of either (documents.py). Kinds that no question needs are
 left aside. `sully snapshot` writes one List, with the time at which it was taken and the
 kinds that were listed, so that one without objects is told from one that is missing; where a file
 does not say, the reader does.

@@ -1,6 +1,6 @@
 """A cluster at one moment, with the views over it: what commands and trials are answered from.
 
-It comes from a server (loading.py) or from a file (snapshotfile.py), and changes no more; a trial
+It comes from a server (loading.py) or from a file (file.py), and changes no more; a trial
 is made on a snapshot `with_objects` or `without` some. Views are the same code that controllers
 use, and are made when someone asks for them.
 """
