@@ -45,15 +45,20 @@ def mallory(target: Target) -> Caller:
 def test_keeps_others_waiting(bomb: Bomb, target: Target, mallory: Caller) -> None:
     caller = mallory if bomb.path.endswith("/roles") else target.admin
     body = bomb.body()
-    usual = cost(target, USUAL)
+    limit = max(LONGEST, RATIO * cost(target, USUAL))
 
-    with target.bystander() as delays:
-        delays.await_answers(2)
-        answer = send(caller, bomb, body)
-        delays.await_answers(2)
+    # A request that blocks the loop does so each time; what other programs of a busy machine
+    # do to the measurement, it does once.
+    for _ in range(3):
+        with target.bystander() as delays:
+            delays.await_answers(2)
+            answer = send(caller, bomb, body)
+            delays.await_answers(2)
+        assert not delays.failures
+        if delays.most_work < limit:
+            break
 
-    assert not delays.failures
-    assert delays.most_work < max(LONGEST, RATIO * usual)
+    assert delays.most_work < limit
     assert 200 <= answer.code < 500, answer.body[:500]
     if answer.code >= 400 and answer.body[:1] == b"{":
         status = answer.json

@@ -92,13 +92,25 @@ def test_our_kinds_are_served_as_custom_resources(world: World) -> None:
     assert world.scene.admin.request("DELETE", f"{path}/lost").code == 200
 
 
+def _components(events: Named) -> dict[str, str]:
+    """Return who reported about each object."""
+    return {
+        event["involvedObject"]["name"]: event["reportingComponent"] for event in events.values()
+    }
+
+
 def test_each_scheduler_takes_its_own_pods(world: World) -> None:
     for name, scheduler in {"s-ours": "sully", "s-theirs": "default-scheduler"}.items():
         world.scene.start(name, scheduler)
-    told = world.scene.admin.request("GET", "/api/v1/namespaces/team/events").json()["items"]
+    # Events are written a moment after what they are about.
+    events = until(
+        world.scene.admin,
+        "/api/v1/namespaces/team/events",
+        lambda events: {"s-ours", "s-theirs"} <= set(_components(events)),
+    )
 
-    who = {each["involvedObject"]["name"]: each["reportingComponent"] for each in told}
-    assert (who["s-ours"], who["s-theirs"]) == ("sully", "default-scheduler")
+    components = _components(events)
+    assert (components["s-ours"], components["s-theirs"]) == ("sully", "default-scheduler")
     assert world.scene.held("s-ours") != world.scene.held("s-theirs")
 
 
