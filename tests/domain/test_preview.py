@@ -24,7 +24,7 @@ CASES = {
         Report(
             "True",
             "PodsWouldLeave",
-            "1 pod would be evicted: 1 at once. 1 device published, 1 allocated."
+            "1 pod would be evicted: 1 immediately. 1 device published, 1 allocated."
             " By namespace: a 1. By owner: a/ReplicaSet/web 1.",
         ),
     ),
@@ -40,7 +40,7 @@ CASES = {
         Report(
             "True",
             "PodsWouldLeave",
-            "3 pods would be evicted: 1 at once, 2 after 30s to 3600s."
+            "3 pods would be evicted: 1 immediately, 2 after 30s to 3600s."
             " 0 devices published, 3 allocated."
             " By namespace: a 2, b 1. By owner: a/ReplicaSet/web 2, b/Pod/bare 1.",
         ),
@@ -50,7 +50,7 @@ CASES = {
         Report(
             "True",
             "PodsWouldLeave",
-            "1 pod would be evicted: 0 at once, 1 after 60s. 1 device published, 1 allocated."
+            "1 pod would be evicted: 0 immediately, 1 after 60s. 1 device published, 1 allocated."
             " By namespace: b 1. By owner: b/Pod/bare 1.",
         ),
     ),
@@ -63,7 +63,7 @@ CASES = {
         Report(
             "True",
             "PodsWouldLeave",
-            "2 pods would be evicted: 2 at once. 2 devices published, 2 allocated."
+            "2 pods would be evicted: 2 immediately. 2 devices published, 2 allocated."
             " By namespace: a 1, b 1. By owner: a/ReplicaSet/web 1, b/ReplicaSet/web 1.",
         ),
     ),

@@ -176,7 +176,7 @@ RULES = {
         HOLDER,
         says=(
             "It selects 2 published devices, 1 in use, and has no effect. With NoExecute: 1"
-            " pod would be evicted: 1 at once. 2 devices published, 1 allocated. By"
+            " pod would be evicted: 1 immediately. 2 devices published, 1 allocated. By"
             " namespace: team 1. By owner: team/Pod/q 1.",
         ),
     ),

@@ -108,7 +108,7 @@ class _ForkServer:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        # A command's parent ends at once; this makes the command a child of ours.
+        # A command's parent ends immediately; this makes the command a child of ours.
         if ctypes.CDLL(None).prctl(_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
             raise OSError("prctl(PR_SET_CHILD_SUBREAPER) failed")
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

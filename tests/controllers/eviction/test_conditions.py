@@ -54,14 +54,16 @@ async def test_a_preview_follows_the_world(world: World) -> None:
         )
         await world.pass_time(2)
         assert await preview(world) == (
-            "2 pods would be evicted: 1 at once, 1 after 60s. 3 devices published, 2 allocated."
+            "2 pods would be evicted: 1 immediately, 1 after 60s. 3 devices published, 2 allocated."
             " By namespace: a 1, b 1. By owner: a/Pod/p 1, b/ReplicaSet/web 1."
         )
         assert (await conditions(world))[PREVIEW]["status"] == "True"
         await world.admin.delete(PODS, Key("a", "p"), NOW)
         await world.pass_time(2)
 
-        assert (await preview(world)).startswith("1 pod would be evicted: 0 at once, 1 after 60s.")
+        assert (await preview(world)).startswith(
+            "1 pod would be evicted: 0 immediately, 1 after 60s."
+        )
 
 
 async def test_a_preview_leaves_the_text_of_kubernetes_alone(world: World) -> None:
@@ -91,7 +93,9 @@ async def test_a_preview_goes_when_the_rule_acts_and_comes_back(world: World) ->
         await set_effect(world, "None")
         await world.pass_time(2)
 
-        assert (await preview(world)).startswith("1 pod would be evicted: 0 at once, 1 after 600s.")
+        assert (await preview(world)).startswith(
+            "1 pod would be evicted: 0 immediately, 1 after 600s."
+        )
 
 
 async def test_previews_are_written_at_most_once_a_second(world: World) -> None:
@@ -106,7 +110,7 @@ async def test_previews_are_written_at_most_once_a_second(world: World) -> None:
 
         assert len(evicting.calls("devicetaintrules")) <= 6
         await world.pass_time(2)
-        assert (await preview(world)).startswith("20 pods would be evicted: 20 at once.")
+        assert (await preview(world)).startswith("20 pods would be evicted: 20 immediately.")
 
 
 async def test_finished_pods_and_pods_that_go_are_in_no_preview(world: World) -> None:
@@ -119,7 +123,7 @@ async def test_finished_pods_and_pods_that_go_are_in_no_preview(world: World) ->
         await rule(world, "None")
         await world.settle()
 
-        assert (await preview(world)).startswith("1 pod would be evicted: 1 at once.")
+        assert (await preview(world)).startswith("1 pod would be evicted: 1 immediately.")
 
 
 async def test_the_count_lasts_while_the_other_begins_anew(world: World) -> None:

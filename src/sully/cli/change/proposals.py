@@ -45,7 +45,7 @@ async def proposed(
     dry_run = DryRun(
         snapshot, None if local else session.connection, apply=any(each.file for _, each in hub)
     )
-    # A glob may stand for many rules, more than a server should be asked about at once.
+    # A glob may stand for many rules, more than a server should be asked about at the same time.
     limit = asyncio.Semaphore(CONCURRENT)
 
     async def put(kind: "Kind[Any]", manifest: Manifest) -> Put:

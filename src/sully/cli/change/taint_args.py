@@ -45,7 +45,7 @@ Effects of cluster taints:
   NoSelect          Placements that do not tolerate the taint do not select the
                     cluster, and lose it if they have.
   PreferNoSelect    Placements prefer other clusters.
-  NoSelectIfNew     Placements do not select the cluster anew, but keep it.
+  NoSelectIfNew     Placements keep the cluster, but do not newly select it.
 """
 """For help."""
 

@@ -328,7 +328,7 @@ def _in_the_way(device: EffectiveDevice, shape: Shape) -> tuple[SourcedTaint, ..
 def _dislikes(device: EffectiveDevice, shape: Shape) -> int:
     if not device.taints:
         return 0
-    found = discouraging(device.taints, shape.tolerations) if shape.heeds_advice else 0
+    found = discouraging(device.taints, shape.tolerations) if shape.honors_preference else 0
     if shape.ends:
         found += sum(
             is_temporary(each.taint, shape.tolerations, shape.ends) for each in device.taints

@@ -53,7 +53,7 @@ class Shape:
     """Attributes to be worked out, for constraints."""
     blocking: frozenset[str]
     """Effects of taints that keep it off a device."""
-    heeds_advice: bool
+    honors_preference: bool
     """Taints that only advise against a device decide which is tried first."""
     ends: Expiries = ()
     """For which taints its tolerations are over; empty if none of them has an end."""
@@ -267,7 +267,7 @@ def _shape(key: _Key) -> Shape:
         capacity=dict(key.capacity),
         derived=key.derived,
         blocking=key.honored.blocking,
-        heeds_advice=key.honored.advice,
+        honors_preference=key.honored.advice,
         ends=key.ends,
         lasting=_shape(key._replace(ends=())) if key.ends else None,
     )

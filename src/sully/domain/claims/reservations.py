@@ -1,6 +1,6 @@
 """Does a pod hold a claim: resolved by name, made for it, and reserved for it.
 
-Eviction asks before it makes a pod leave; `views/devices/usage.py` keeps who refers to which claim.
+Eviction checks it before it evicts a pod; `views/devices/usage.py` keeps who refers to which claim.
 """
 
 from __future__ import annotations

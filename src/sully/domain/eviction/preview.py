@@ -60,10 +60,10 @@ def _when(evictions: Iterable[PreviewedPod]) -> str:
     later = [pod.after for pod in evictions if pod.after > 0]
     immediate = sum(pod.after <= 0 for pod in evictions)
     if not later:
-        return f"{immediate} at once"
+        return f"{immediate} immediately"
     first, last = min(later), max(later)
     span = f"{first}s" if first == last else f"{first}s to {last}s"
-    return f"{immediate} at once, {len(later)} after {span}"
+    return f"{immediate} immediately, {len(later)} after {span}"
 
 
 def _listed(numbers: Counter[str]) -> str:
