@@ -94,6 +94,14 @@ def test_a_rule_is_made_changed_and_lifted() -> None:
     assert (lifted.what, lifted.by, lifted.evicted) == ("lifted", "expiry", 3)
 
 
+def test_the_count_of_a_deleted_rule_is_never_below_the_evictions_shown() -> None:
+    left = [gone(name, 1) for name in "pqrs"]
+
+    for recorded, expected in ((0, 3), (3, 3), (4, 4)):
+        (*_, lifted) = happenings([ruled("a", lifted=True)], left[:recorded])
+        assert (lifted.what, lifted.evicted) == ("lifted", expected)
+
+
 def test_a_rule_that_stands_is_not_lifted() -> None:
     assert [each.what for each in happenings([ruled("a")], [])] == ["tainted"]
 

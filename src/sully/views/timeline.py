@@ -7,14 +7,15 @@ that pods left; `concerning` asks the devices as they are now, and says where th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import IntEnum
 from typing import Literal, Protocol
 
 from sully.api.resource.types import DeviceTaint, DeviceTaintSelector
-from sully.api.sully.types import EvictionCause, EvictionRecord, TaintRecord
+from sully.api.sully.types import EvictionCause, EvictionRecord, TaintRecord, rules_of
 from sully.domain.devices.device import EffectiveDevice
 from sully.domain.devices.pools import DeviceId
 from sully.domain.devices.rules import choose, names_match, needs_content
@@ -56,8 +57,14 @@ class Happening:
 def happenings(
     rules: Iterable[TaintRecord], evictions: Iterable[EvictionRecord]
 ) -> list[Happening]:
-    """Return all that happened, the earliest first."""
-    found = [each for record in rules for each in _of_rule(record)]
+    """Return all that happened, the earliest first.
+
+    The count of a deleted rule is written a moment after the record of its last eviction, so it
+    is at least the number of these records.
+    """
+    evictions = tuple(evictions)
+    recorded = Counter(uid for eviction in evictions for uid in rules_of(eviction))
+    found = [each for record in rules for each in _of_rule(record, recorded)]
     found += [_of_eviction(each) for each in evictions]
     return sorted(found, key=_order)
 
@@ -68,7 +75,7 @@ def _order(each: Happening) -> tuple[datetime, int, str, str]:
     return each.time, _ORDER.index(each.what), each.rule, name
 
 
-def _of_rule(record: TaintRecord) -> Iterator[Happening]:
+def _of_rule(record: TaintRecord, recorded: Mapping[str, int]) -> Iterator[Happening]:
     spec, status, name = record.spec, record.status, record.spec.rule.name
     uid = spec.rule.uid
     yield Happening(
@@ -101,7 +108,7 @@ def _of_rule(record: TaintRecord) -> Iterator[Happening]:
             taint=status.taint or spec.taint,
             selector=selector,
             by=status.lifted_by,
-            evicted=status.evicted,
+            evicted=max(status.evicted, recorded.get(uid, 0)),
         )
 
 

@@ -223,7 +223,7 @@ class _Rule:
 
 def _deleted(reader: Reader, record: TaintRecord) -> Finding:
     spec, status = record.spec, record.status
-    evictions = reader.evictions(lambda x: spec.rule.uid in rules_of(x))
+    evictions = tuple(reader.evictions(lambda x: spec.rule.uid in rules_of(x)))
     expired = status.lifted_by == EXPIRY
     return Finding(
         kind=RULES.kind,
@@ -239,7 +239,7 @@ def _deleted(reader: Reader, record: TaintRecord) -> Finding:
             past=True,
             deleted_by=status.lifted_by,
             at=status.lifted_time,
-            evicted=status.evicted,
+            evicted=max(status.evicted, len(evictions)),
         ),
         because=(f"TaintRecord/{record.metadata.name}",),
         details=tables(_changes(record), _evictions(evictions)),
